@@ -1,0 +1,3 @@
+"""The quality gate of trace datasets: render, run and prove reference tests."""
+
+__version__ = "0.1.0"

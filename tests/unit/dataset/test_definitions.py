@@ -1,0 +1,163 @@
+"""The definitions: consistent with themselves and with what is known of the models."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tools.families.every import every_spec
+from tools.families.reference_text import REFERENCES
+
+ROOT = Path(__file__).resolve().parents[3]
+SPECS = every_spec()
+GQA = [spec for spec in SPECS if spec.op_type == "gqa_paged"]
+EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+
+# eps and heads of the published config.json files, written down a second time here.
+EPS = {
+    "deepseek-r1": 1e-06,
+    "deepseek-v3": 1e-06,
+    "gemma-3-27b": 1e-06,
+    "llama-3.1-8b": 1e-05,
+    "minimax-m2": 1e-06,
+    "qwen3-14b": 1e-06,
+    "qwen3-30b-a3b": 1e-06,
+}
+HEADS = {
+    "gemma-3-27b": (32, 16),
+    "llama-3.1-70b": (64, 8),
+    "llama-3.1-8b": (32, 8),
+    "llama-3.2-3b": (24, 8),
+    "llama-4-scout": (40, 8),
+    "minimax-m2": (48, 8),
+    "mixtral-8x22b": (48, 8),
+    "phi-4-14b": (40, 10),
+    "qwen3-14b": (40, 8),
+    "qwen3-235b": (64, 4),
+    "qwen3-30b-a3b": (32, 4),
+    "qwen3-32b": (64, 8),
+}
+NAME_TOKENS = {
+    "gemm": {"n": "N", "k": "K"},
+    "rmsnorm": {"h": "hidden_size"},
+    "gqa_paged": {
+        "h": "num_qo_heads",
+        "kv": "num_kv_heads",
+        "d": "head_dim",
+        "ps": "page_size",
+    },
+    "mla_paged": {
+        "h": "num_qo_heads",
+        "ckv": "head_dim_ckv",
+        "kpe": "head_dim_kpe",
+        "ps": "page_size",
+    },
+}
+
+
+def load(spec):
+    path = ROOT / "definitions" / spec.op_type / f"{spec.name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def tag_values(spec, key):
+    return [tag.partition(":")[2] for tag in spec.tags if tag.startswith(f"{key}:")]
+
+
+def reference_module(definition):
+    """Name the module that a definition's reference was read from, by its facts."""
+    if definition["op_type"] == "gemm":
+        return "gemm"
+    if definition["op_type"] == "rmsnorm":
+        kernel = definition["name"].rpartition("_h")[0]
+        gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
+        return f"gemma_{kernel}" if gemma else kernel
+    stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
+    page_size = definition["axes"]["page_size"]["value"]
+    return f"{definition['op_type']}_{stage}" + ("_ps1" if page_size == 1 else "")
+
+
+def test_counts():
+    counts = Counter(spec.op_type for spec in SPECS)
+    assert counts == {"rmsnorm": 15, "gemm": 32, "gqa_paged": 37, "mla_paged": 6}
+    assert len({spec.name for spec in SPECS}) == 90
+
+
+def test_each_family_shares_its_texts():
+    texts = {(spec.op_type, spec.reference) for spec in SPECS}
+    counts = Counter(op_type for op_type, _ in texts)
+    assert counts == {"rmsnorm": 6, "gemm": 1, "gqa_paged": 4, "mla_paged": 4}
+
+
+@EVERY
+def test_keys_stand_in_the_order_of_the_format(spec):
+    definition = load(spec)
+    expected = "name description op_type tags axes inputs outputs constraints reference"
+    assert list(definition) == expected.split()
+    assert definition["name"] == spec.name
+    declared = [definition["axes"], definition["inputs"], definition["outputs"]]
+    described = [d for part in declared for d in part.values()]
+    assert all(d["description"] for d in [definition, *described])
+
+
+@EVERY
+def test_name_tokens_are_the_constants(spec):
+    tokens = dict(re.findall(r"_([a-z]+)(\d+)", spec.name))
+    axes = NAME_TOKENS[spec.op_type]
+    assert {axes[t]: int(n) for t, n in tokens.items()} == {
+        name: axis.value for name, axis in spec.axes.items() if axis.value is not None
+    }
+
+
+@EVERY
+def test_shapes_name_declared_axes_and_use_them_all(spec):
+    tensors = [*spec.inputs.values(), *spec.outputs.values()]
+    named = {axis for tensor in tensors for axis in tensor.shape or ()}
+    assert named == set(spec.axes)
+    assert not set(spec.inputs) & set(spec.outputs)
+
+
+@EVERY
+def test_reference_is_the_module_of_its_family(spec):
+    definition = load(spec)
+    source = REFERENCES / f"{reference_module(definition)}.py"
+    expected = ast.parse(source.read_text(encoding="utf-8"))
+    docstring = expected.body.pop(0)
+    assert isinstance(docstring, ast.Expr)
+    for node in expected.body:
+        if isinstance(node, ast.Assign):
+            node.value = ast.Constant(EPS[tag_values(spec, "model")[0]])
+    assert ast.dump(ast.parse(definition["reference"])) == ast.dump(expected)
+
+
+@EVERY
+def test_run_takes_the_inputs_in_order(spec):
+    functions = ast.parse(load(spec)["reference"]).body
+    (run,) = [f for f in functions if isinstance(f, ast.FunctionDef)]
+    assert run.name == "run"
+    assert [arg.arg for arg in run.args.args] == list(spec.inputs)
+
+
+@pytest.mark.parametrize("spec", GQA, ids=lambda spec: spec.name)
+def test_heads_are_the_models_share(spec):
+    (tp,) = map(int, tag_values(spec, "tp"))
+    for model in tag_values(spec, "model"):
+        qo, kv = spec.const("num_qo_heads") * tp, spec.const("num_kv_heads") * tp
+        assert HEADS[model] == (qo, kv)
+
+
+def test_gemma_norms_are_tagged_with_the_gemma_kernels():
+    apis = {
+        spec.name: tag_values(spec, "fi_api")
+        for spec in SPECS
+        if spec.op_type == "rmsnorm" and "(1 + weight)" in spec.description
+    }
+    assert apis == {
+        "rmsnorm_h5376": ["flashinfer.norm.gemma_rmsnorm"],
+        "fused_add_rmsnorm_h5376": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
+    }

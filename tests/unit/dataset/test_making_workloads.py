@@ -1,0 +1,113 @@
+"""How workloads are chosen and their structure is made up."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+
+from tools.workloads.captured import Captured
+from tools.workloads.choose import choose
+from tools.workloads.safetensors import int32_file
+from tools.workloads.structure import distinct, paged_structure, split
+
+
+@given(
+    parts=st.integers(1, 50),
+    least=st.integers(0, 3),
+    free=st.integers(0, 500),
+    seed=st.integers(0, 9),
+)
+def test_split_keeps_the_total_and_the_least(parts, least, free, seed):
+    lengths = split(parts * least + free, parts, least, random.Random(seed))
+    assert len(lengths) == parts
+    assert min(lengths) >= least
+    assert sum(lengths) == parts * least + free
+
+
+def test_split_of_too_little_is_an_error():
+    with pytest.raises(ValueError, match="too small"):
+        split(2, 3, 1, random.Random(0))
+
+
+@given(limit=st.integers(1, 200), seed=st.integers(0, 9), data=st.data())
+def test_distinct_numbers_are_distinct_and_below_the_limit(limit, seed, data):
+    count = data.draw(st.integers(0, limit))
+    drawn = distinct(count, limit, random.Random(seed))
+    assert len(set(drawn)) == count
+    assert all(0 <= number < limit for number in drawn)
+
+
+def test_larger_pages_hold_the_same_tokens():
+    axes = {"len_indptr": 5, "num_kv_indices": 1000, "num_pages": 1100}
+    made = paged_structure(axes, 64, random.Random(1))
+    indptr, last = made.tensors["kv_indptr"], made.tensors["kv_last_page_len"]
+    pages = [b - a for a, b in pairwise(indptr)]
+    tokens = sum((n - 1) * 64 + m for n, m in zip(pages, last, strict=True))
+    assert tokens == 1000
+    assert made.axes["num_kv_indices"] == sum(pages) <= made.axes["num_pages"]
+
+
+def test_sequences_without_keys_have_no_pages_and_a_last_length_in_range():
+    axes = {"len_indptr": 9, "num_kv_indices": 2, "num_pages": 9, "total_q": 40}
+    made = paged_structure(axes, 64, random.Random(1))
+    indptr, last = made.tensors["kv_indptr"], made.tensors["kv_last_page_len"]
+    pages = [b - a for a, b in pairwise(indptr)]
+    assert 0 in pages
+    assert {m for n, m in zip(pages, last, strict=True) if n == 0} == {1}
+
+
+def test_a_cache_with_room_for_the_queries_holds_them():
+    axes = {"len_indptr": 9, "num_kv_indices": 60, "num_pages": 99, "total_q": 40}
+    made = paged_structure(axes, 1, random.Random(1))
+    qo, kv = made.tensors["qo_indptr"], made.tensors["kv_indptr"]
+    assert all(kv[b + 1] - kv[b] >= qo[b + 1] - qo[b] >= 1 for b in range(len(qo) - 1))
+
+
+def lines(sizes):
+    return [Captured(f"{size}", {"M": size}) for size in sizes]
+
+
+def test_smallest_and_largest_are_chosen():
+    chosen = choose(lines([300, 5, 7, 9000, *range(8, 264, 8)]), "seed")
+    assert len(chosen) == 8
+    assert {"5", "9000"} <= {line.uuid for line in chosen}
+
+
+def test_a_sweep_does_not_crowd_out_the_rest():
+    odd = [1, 3, 17, 1200, 5000]
+    chosen = choose(lines([*range(136, 256, 8), *odd]), "seed")
+    assert set(map(str, odd)) <= {line.uuid for line in chosen}
+
+
+def test_few_lines_are_all_chosen_in_their_order():
+    few = lines([6, 1, 34])
+    assert choose(few, "seed") == few
+
+
+def test_the_choice_depends_on_the_seed_alone():
+    many = lines(range(1, 200))
+    assert choose(many, "a") == choose(many, "a") != choose(many, "b")
+
+
+def test_the_file_is_what_safetensors_reads(tmp_path):
+    tensors = {"kv_indptr": [0, 2, 2], "kv_indices": [7, -1], "none": []}
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(int32_file(tensors))
+    with safe_open(path, framework="np") as file:
+        assert set(file.keys()) == set(tensors)
+        read = {name: file.get_tensor(name) for name in tensors}
+    assert {name: tensor.tolist() for name, tensor in read.items()} == tensors
+    assert {str(tensor.dtype) for tensor in read.values()} == {"int32"}
+
+
+def test_the_data_begins_at_a_multiple_of_eight():
+    content = int32_file({"x": [1]})
+    length = int.from_bytes(content[:8], "little")
+    assert length % 8 == 0
+    assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]

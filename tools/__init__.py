@@ -1,0 +1,1 @@
+"""Maintainer scripts of this repository."""

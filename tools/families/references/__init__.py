@@ -1,0 +1,1 @@
+"""The references of the families: the files here are the text of `run()`."""

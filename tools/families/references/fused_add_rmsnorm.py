@@ -1,0 +1,15 @@
+"""RMS normalisation of the sum of hidden states and residual."""
+
+import torch
+
+EPS = 1e-06
+
+
+@torch.no_grad()
+def run(
+    hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+) -> torch.Tensor:
+    # The sum stays in float32: it is not rounded before it is normalised.
+    x = hidden_states.float() + residual.float()
+    inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+    return (x * inverse_rms * weight.float()).to(hidden_states.dtype)

@@ -1,0 +1,16 @@
+"""RMS normalisation of hidden states plus residual, Gemma's offset weight."""
+
+import torch
+
+EPS = 1e-06
+
+
+@torch.no_grad()
+def run(
+    hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+) -> torch.Tensor:
+    # The sum stays in float32: it is not rounded before it is normalised.
+    x = hidden_states.float() + residual.float()
+    inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+    # Gemma stores its weights around zero: the scale is one plus the weight.
+    return (x * inverse_rms * (1.0 + weight.float())).to(hidden_states.dtype)

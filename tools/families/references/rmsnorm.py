@@ -1,0 +1,12 @@
+"""RMS normalisation of each row."""
+
+import torch
+
+EPS = 1e-06
+
+
+@torch.no_grad()
+def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    x = hidden_states.float()
+    inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+    return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
