@@ -1,0 +1,1 @@
+"""The commands: thin layers over the library that read options and print."""

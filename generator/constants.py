@@ -1,0 +1,185 @@
+"""Constants that a definition's interface does not carry, from independent sources.
+
+A ground truth called with the eps of the reference it is to judge proves nothing about
+that eps. The sources, in order: tokens of the definition's name, the model of its
+`model:` tag, the op's convention; the reference itself only where none of these knows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.definition import Definition
+from generator.models import model_figures
+from generator.ops import OpSpec
+from generator.problems import Problem, Severity
+
+# what a config.json calls a constant, and the value where it does not mention it
+_FIGURES: Mapping[str, tuple[str, Any]] = {
+    "eps": ("rms_norm_eps", None),
+    "unit_offset": ("rms_norm_unit_offset", False),
+}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Hold one constant's value and where it is from.
+
+    `independent` is False where it was read from the reference under test; a value of
+    None is unknown.
+    """
+
+    name: str
+    value: Any
+    source: str
+    independent: bool = True
+
+
+def resolve_constants(
+    definition: Definition, spec: OpSpec
+) -> tuple[tuple[Constant, ...], list[Problem]]:
+    """Return the op's constants for a definition, and what the sources disagree on."""
+    constants, problems = [], []
+    for name, convention in spec.constants.items():
+        found = _from_models(definition, name)
+        values = {value for value, _ in found}
+        if len(values) > 1:
+            problems.append(_models_disagree(definition, name, found))
+        if found:
+            constant = Constant(name, found[0][0], found[0][1])
+        elif convention is not None:
+            constant = Constant(name, convention, f"the convention of {spec.op_type}")
+        else:
+            constant = _from_reference(definition, name)
+        constants.append(constant)
+        problems += _check(definition, constant)
+    return tuple(constants), problems
+
+
+def _from_models(definition: Definition, name: str) -> list[tuple[Any, str]]:
+    """Return (value, source) for each model tag that the table knows."""
+    key, absent = _FIGURES.get(name, (name, None))
+    found = []
+    for model in definition.tag_values("model"):
+        figures = model_figures().get(model, {})
+        # a figure of the norms is only known to be absent where the norm is described
+        default = absent if "rms_norm_eps" in figures else None
+        value = figures.get(key, default)
+        if value is not None:
+            found.append((value, f"{key} of {model}"))
+    return found
+
+
+def _from_reference(definition: Definition, name: str) -> Constant:
+    value = read_constant(definition.reference, name)
+    if value is None:
+        return Constant(name, None, "no source knows it", independent=False)
+    return Constant(
+        name, value, "taken from the reference: not independent", independent=False
+    )
+
+
+def _check(definition: Definition, constant: Constant) -> list[Problem]:
+    name, where = constant.name, (definition.path, "/reference")
+    if not constant.independent:
+        return [
+            Problem(
+                "constant-not-independent",
+                Severity.WARNING,
+                *where,
+                f"{name} is {constant.source}"
+                + (f" ({constant.value!r})." if constant.value is not None else "."),
+                "Tag the definition with a model whose figures are known "
+                "(model:NAME), so that the tests prove the constant.",
+            )
+        ]
+    written = read_constant(definition.reference, name)
+    if written is None or written == constant.value:
+        return []
+    return [
+        Problem(
+            "constant-disagrees",
+            Severity.ERROR,
+            *where,
+            f"{name} is {written!r} in the reference and {constant.value!r} by "
+            f"{constant.source}.",
+            "Find out which one is right: correct the reference, or the model: tag.",
+            line=_line_of(definition.reference, name),
+        )
+    ]
+
+
+def _models_disagree(
+    definition: Definition, name: str, found: list[tuple[Any, str]]
+) -> Problem:
+    values = ", ".join(f"{value!r} ({source})" for value, source in found)
+    return Problem(
+        "constant-models-disagree",
+        Severity.ERROR,
+        definition.path,
+        "/tags",
+        f"The models that the tags name disagree on {name}: {values}.",
+        "Keep the model: tags of models that share the constant; give the others a "
+        "definition of their own.",
+    )
+
+
+def read_constant(reference: str, name: str) -> Any:
+    """Return the value a reference's source gives a constant, None where unreadable."""
+    found = _READERS[name](ast.parse(reference)) if name in _READERS else None
+    return None if found is None else found[0]
+
+
+def _line_of(reference: str, name: str) -> int | None:
+    found = _READERS[name](ast.parse(reference)) if name in _READERS else None
+    return None if found is None else found[1]
+
+
+def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:
+    """Find `EPS = 1e-6` (or eps, epsilon, …), else a literal in a square root."""
+    for node in ast.walk(tree):
+        for target, value in _bindings(node):
+            literal = _number(value)
+            if re.fullmatch(r"(?i)_*(.*_)?eps(ilon)?", target) and literal is not None:
+                return literal, value.lineno
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or "sqrt" not in ast.unparse(node.func):
+            continue
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add):
+                for side in (inner.left, inner.right):
+                    literal = _number(side)
+                    if literal is not None and 0.0 < literal < 1e-2:
+                        return literal, side.lineno
+    return None
+
+
+def _bindings(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Return the names that an assignment or a parameter default binds."""
+    if isinstance(node, ast.Assign):
+        return [(t.id, node.value) for t in node.targets if isinstance(t, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [(node.target.id, node.value)] if node.value is not None else []
+    if isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        with_default = positional[len(positional) - len(node.defaults) :]
+        return [
+            (arg.arg, value)
+            for arg, value in zip(with_default, node.defaults, strict=True)
+        ]
+    return []
+
+
+def _number(node: ast.expr) -> float | None:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value  # type: ignore[return-value]
+    return None
+
+
+_READERS: Mapping[str, Callable[[ast.Module], tuple[Any, int] | None]] = {
+    "eps": _read_eps,
+}

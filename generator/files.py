@@ -1,0 +1,124 @@
+"""Write rendered files: whole or not at all, and never over a person's work."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+SUMS = "SHA256SUMS"
+
+
+class Status(str, Enum):
+    """What became of one file, or under --check what would."""
+
+    UNCHANGED = "unchanged"
+    WRITTEN = "written"
+    REMOVED = "removed"
+    EDITED = "edited"
+    DRIFTED = "drifted"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Name a file, relative to the output folder, and what became of it."""
+
+    path: str
+    status: Status
+
+
+def write_files(
+    output: Path,
+    files: Mapping[str, str],
+    *,
+    force: bool = False,
+    check: bool = False,
+    complete: bool = False,
+) -> list[Outcome]:
+    """Bring a folder to the rendered state; return what became of each file.
+
+    SHA256SUMS (`sha256sum -c` reads it) says what was written last: a file that is
+    something else was edited by a person and is left alone without `force`. With
+    `complete`, files that were rendered once and are not any more are removed. `check`
+    writes nothing. Raises OSError, with the file's name, where writing fails.
+    """
+    recorded = _read_sums(output)
+    sums = dict(recorded)
+    outcomes = []
+    for path, text in sorted(files.items()):
+        content = text.encode("utf-8")
+        status = _status(output / path, content, recorded.get(path), force, check)
+        if status is Status.WRITTEN:
+            write_atomically(output / path, content)
+        if status in (Status.WRITTEN, Status.UNCHANGED):
+            sums[path] = hashlib.sha256(content).hexdigest()
+        outcomes.append(Outcome(path, status))
+    if complete:
+        for path in sorted(set(recorded) - set(files)):
+            outcomes += _remove(output / path, path, recorded[path], force, check)
+            del sums[path]
+    if not check and sums != recorded:
+        write_atomically(output / SUMS, _format_sums(sums).encode("utf-8"))
+    return outcomes
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a kill, sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _status(
+    path: Path, content: bytes, recorded: str | None, force: bool, check: bool
+) -> Status:
+    try:
+        present = path.read_bytes()
+    except FileNotFoundError:
+        return Status.DRIFTED if check else Status.WRITTEN
+    if present == content:
+        return Status.UNCHANGED
+    if hashlib.sha256(present).hexdigest() != recorded and not force:
+        return Status.EDITED
+    return Status.DRIFTED if check else Status.WRITTEN
+
+
+def _remove(
+    path: Path, name: str, recorded: str, force: bool, check: bool
+) -> list[Outcome]:
+    try:
+        present = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    if hashlib.sha256(present).hexdigest() != recorded and not force:
+        return [Outcome(name, Status.EDITED)]
+    if check:
+        return [Outcome(name, Status.DRIFTED)]
+    path.unlink()
+    return [Outcome(name, Status.REMOVED)]
+
+
+def _read_sums(output: Path) -> dict[str, str]:
+    try:
+        lines = (output / SUMS).read_text("utf-8").splitlines()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return {}
+    pairs = (line.split("  ", 1) for line in lines if "  " in line)
+    return {path: digest for digest, path in pairs if _is_inside(path)}
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a recorded path stays in the folder; a record is not trusted."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
+def _format_sums(sums: Mapping[str, str]) -> str:
+    return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))

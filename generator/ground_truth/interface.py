@@ -1,0 +1,90 @@
+"""What a provider of ground truth is, and what the resolver says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from generator.definition import Definition
+from generator.ground_truth.machine import Machine
+from generator.sources import OpSource
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Say whether a provider can give a definition's ground truth on a machine.
+
+    `symbol` is what would be called. `reason` is empty where `usable`, else exactly
+    what stands in the way.
+    """
+
+    provider: str
+    usable: bool
+    symbol: str = ""
+    version: str = ""
+    reason: str = ""
+
+
+class Provider(Protocol):
+    """Judge, for one library, what a machine can call for a definition."""
+
+    @property
+    def name(self) -> str:
+        """Return the provider's name, as the tests have it."""
+        ...
+
+    def judge(self, definition: Definition, op: OpSource, machine: Machine) -> Verdict:
+        """Return the verdict; nothing is imported into this process."""
+        ...
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: (0, 6, 18) of `0.6.18.post1`."""
+    numbers = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+@dataclass(frozen=True)
+class Library:
+    """Judge a library that has to be installed, imported, and given a CUDA device.
+
+    `oldest` is the first version that the adapters are written for.
+    """
+
+    name: str
+    title: str
+    distribution: str
+    module: str
+    oldest: tuple[int, ...]
+
+    def judge(self, definition: Definition, op: OpSource, machine: Machine) -> Verdict:
+        """Return the verdict; the import is tried in a process of its own."""
+        if self.name not in op.providers:
+            reason = f"no {self.title} adapter for {definition.op_type}"
+            return Verdict(self.name, False, reason=reason)
+        symbol = ", ".join(self.symbols(definition))
+        version = machine.version(self.distribution)
+        reason = self.obstacle(machine)
+        return Verdict(self.name, not reason, symbol, version or "", reason)
+
+    def symbols(self, definition: Definition) -> Sequence[str]:
+        """Return what the definition's tags say is called."""
+        found = definition.tag_values("fi_api") if self.name == "flashinfer" else ()
+        return [symbol for symbol in found if symbol.split(".")[0] == self.module]
+
+    def obstacle(self, machine: Machine) -> str:
+        """Return what keeps the library from being used on a machine, or nothing."""
+        version = machine.version(self.distribution)
+        if version is None:
+            return "not installed"
+        if version_numbers(version) < self.oldest:
+            oldest = ".".join(str(n) for n in self.oldest)
+            return f"version {version} is older than {oldest}"
+        if machine.capability is None:
+            return "needs CUDA, no CUDA device here"
+        return machine.import_failure(self.module)

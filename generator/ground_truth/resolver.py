@@ -1,0 +1,68 @@
+"""Which provider is a definition's ground truth here, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generator.definition import Definition
+from generator.ground_truth.flashinfer import FLASHINFER
+from generator.ground_truth.interface import Provider, Verdict
+from generator.ground_truth.machine import Machine
+from generator.ground_truth.pytorch import PYTORCH
+from generator.ground_truth.sglang import SGLANG
+from generator.ops import OPS, OpSpec
+from generator.sources import op_source
+
+# in order of preference
+PROVIDERS: Sequence[Provider] = (FLASHINFER, SGLANG, PYTORCH)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Hold every provider's verdict on one definition, in order of preference.
+
+    `unresolved` says why there is none to ask at all, as for an op_type without a
+    module; it is empty otherwise.
+    """
+
+    definition: Definition
+    verdicts: tuple[Verdict, ...]
+    unresolved: str = ""
+
+    @property
+    def chosen(self) -> Verdict | None:
+        """Return the first usable provider, None where there is none."""
+        return next((v for v in self.verdicts if v.usable), None)
+
+    @property
+    def rejected(self) -> tuple[Verdict, ...]:
+        """Return the providers that can't be used, with their reasons."""
+        return tuple(v for v in self.verdicts if not v.usable)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the resolution as plain JSON values."""
+        chosen = self.chosen
+        return {
+            "definition": self.definition.name,
+            "op_type": self.definition.op_type,
+            "provider": chosen.provider if chosen else None,
+            "symbol": chosen.symbol if chosen else None,
+            "version": chosen.version if chosen else None,
+            "status": "UNRESOLVED" if self.unresolved else "RESOLVED",
+            "reason": self.unresolved,
+            "rejected": {v.provider: v.reason for v in self.rejected},
+        }
+
+
+def resolve(
+    definition: Definition, machine: Machine, ops: Mapping[str, OpSpec] = OPS
+) -> Resolution:
+    """Return every provider's verdict on a definition for a machine."""
+    if definition.op_type not in ops:
+        reason = f"no op module for {definition.op_type}"
+        return Resolution(definition, (), reason)
+    source = op_source(definition.op_type)
+    verdicts = tuple(p.judge(definition, source, machine) for p in PROVIDERS)
+    return Resolution(definition, verdicts)

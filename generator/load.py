@@ -1,0 +1,124 @@
+"""Load a dataset's definitions: each becomes a Definition, or Problems say why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.build import build_definition
+from generator.definition import Definition
+from generator.discover import DatasetFile, Discovered, discover_definitions
+from generator.jsonfile import read_json
+from generator.problems import Problem
+from generator.rules import axes, constraints, names, reference, returns
+from generator.rules.limit import limited
+from generator.rules.table import is_blocked
+from generator.schema import check
+from generator.select import select
+
+RULES_OF_A_DEFINITION: tuple[Callable[[Definition], list[Problem]], ...] = (
+    names.check_path,
+    names.check_keywords,
+    names.check_tokens,
+    axes.check_declared,
+    axes.check_case,
+    axes.check_used,
+    axes.check_overlap,
+    constraints.check,
+    reference.check,
+    returns.check,
+)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Hold what was loaded and everything that is wrong with it.
+
+    `definitions` are fit to be rendered, sorted by op_type and name; `unfit` ones fit
+    the schema but break a rule that forbids rendering. `files` are those selected,
+    loaded or not; `names` and `op_types` are all that the dataset has.
+    """
+
+    definitions: tuple[Definition, ...]
+    unfit: tuple[Definition, ...]
+    problems: tuple[Problem, ...]
+    files: tuple[DatasetFile, ...]
+    names: tuple[str, ...]
+    op_types: tuple[str, ...]
+
+
+def load_definitions(
+    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
+) -> Loaded:
+    """Load the definitions under `root`, all or those with an op_type or a name.
+
+    Only selected files are read. Raises UnknownName for an op_type or a name that the
+    dataset does not have; everything else that can be wrong is in `problems`, sorted
+    by file. No code of a definition is executed.
+    """
+    found = discover_definitions(root)
+    if not found.op_types:
+        return Loaded((), (), found.problems, (), (), ())
+    files = select(found, op_types, names)
+    loaded = [_load_file(root, file) for file in files]
+    problems = _problems_of_paths(found, files, op_types, names)
+    for _, of_file in loaded:
+        problems += of_file
+    built = [definition for definition, _ in loaded if definition is not None]
+    repeated = _repeated(found, built, files)
+    problems += repeated
+    blocked = {p.file for p in problems if is_blocked([p])}
+    built.sort(key=lambda d: (d.op_type, d.name))
+    return Loaded(
+        definitions=tuple(d for d in built if d.path not in blocked),
+        unfit=tuple(d for d in built if d.path in blocked),
+        problems=tuple(sorted(problems, key=lambda p: p.file)),
+        files=files,
+        names=tuple(sorted({file.name for file in found.files})),
+        op_types=found.op_types,
+    )
+
+
+def _load_file(
+    root: Path, file: DatasetFile
+) -> tuple[Definition | None, list[Problem]]:
+    read = read_json(root, file.path)
+    problems = list(read.problems)
+    if not read.ok:
+        return None, problems
+    # What the JSON itself got wrong needs no second Problem at the same place.
+    known = {problem.pointer for problem in problems if problem.pointer}
+    broken = check(read.value, "definition", file.path)
+    problems += [problem for problem in broken if problem.pointer not in known]
+    if broken:
+        return None, problems
+    definition = build_definition(read.value, file.path, read.sha256)
+    of_rules = (p for rule in RULES_OF_A_DEFINITION for p in rule(definition))
+    return definition, problems + list(limited(of_rules, file.path))
+
+
+def _repeated(
+    found: Discovered, built: Iterable[Definition], files: Sequence[DatasetFile]
+) -> list[Problem]:
+    """Return Problems for selected files whose name another file has as well.
+
+    A file that was not read has the name that its path says.
+    """
+    by_path = {file.path: file.name for file in found.files}
+    by_path.update({definition.path: definition.name for definition in built})
+    selected = {file.path for file in files}
+    return [p for p in names.check_unique(by_path) if p.file in selected]
+
+
+def _problems_of_paths(
+    found: Discovered,
+    files: Sequence[DatasetFile],
+    op_types: Sequence[str],
+    asked: Sequence[str],
+) -> list[Problem]:
+    """Return the Problems of discovery that concern what was asked for."""
+    if not op_types and not asked:
+        return list(found.problems)
+    folders = {f"definitions/{op_type}" for op_type in op_types}
+    return [p for p in found.problems if "/".join(p.file.split("/")[:2]) in folders]

@@ -1,0 +1,55 @@
+"""The registry of op_types: what the generator must know without importing torch.
+
+An op's functions (`make_inputs`, `oracle`, the ground-truth adapters) live in the
+module named after it, which imports torch; the generator reads that module as text.
+To add an op_type, write its module and add its OpSpec to OPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """Describe one op_type to the loader, the resolver and the renderer.
+
+    `name_tokens` maps a token of a definition's name (`kv8`) to the constant axis it
+    stands for. `constants` maps a constant that the interface does not carry to the
+    op's convention for it, None where there is none.
+    """
+
+    op_type: str
+    name_tokens: Mapping[str, str]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ATTENTION_TOKENS = {
+    "h": "num_qo_heads",
+    "kv": "num_kv_heads",
+    "d": "head_dim",
+    "ps": "page_size",
+}
+
+RMSNORM = OpSpec(
+    "rmsnorm",
+    name_tokens={"h": "hidden_size"},
+    constants={"eps": None, "unit_offset": False},
+)
+GEMM = OpSpec("gemm", name_tokens={"n": "N", "k": "K"})
+GQA_PAGED = OpSpec("gqa_paged", name_tokens=_ATTENTION_TOKENS)
+MLA_PAGED = OpSpec(
+    "mla_paged",
+    name_tokens={
+        "h": "num_qo_heads",
+        "ckv": "head_dim_ckv",
+        "kpe": "head_dim_kpe",
+        "ps": "page_size",
+    },
+)
+
+OPS: Mapping[str, OpSpec] = {
+    spec.op_type: spec for spec in (RMSNORM, GEMM, GQA_PAGED, MLA_PAGED)
+}

@@ -1,0 +1,90 @@
+"""rmsnorm: x / sqrt(mean(x²) + eps) · weight over the last axis, plain or fused add.
+
+Gemma's norms have a unit offset: they multiply by 1 + weight. With `residual` among the
+inputs, the norm is taken of hidden_states + residual.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.support.definition import Backend, Case, Definition
+from generator.support.stream import Stream
+from generator.support.tolerance import Override, Tolerance
+
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=5e-6),
+        "float32 arithmetic and one rounding to bfloat16: half an ulp is 2^-8 at most",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1e-6, nmse=5e-6),
+        "both sides round a float32 value once, to neighbours at most: 2^-7",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of ordinary rows, and rows whose variance is about eps."""
+    return [
+        Case("one-row", "small", {"batch_size": 1}),
+        Case("tiny-variance", "small", {"batch_size": 8}, {"std": 1e-3}),
+        Case("large-values", "small", {"batch_size": 3}, {"std": 1e4}),
+        Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
+        Case("batch", "medium", {"batch_size": 67}),
+        Case("long-batch", "large", {"batch_size": 16_384}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 rows of the case's deviation and weights around one half."""
+    rows, columns = case.axes["batch_size"], definition.axes["hidden_size"]
+    std = case.params.get("std", 1.0)
+    inputs = {}
+    for name in ("hidden_states", "residual"):
+        if name in definition.interface.inputs:
+            values = stream.child(name).values((rows, columns), std)
+            values[: case.params.get("zero_rows", 0)] = 0.0
+            inputs[name] = values.to(torch.bfloat16)
+    weight = 0.5 + stream.child("weight").values((columns,), 0.4)
+    inputs["weight"] = weight.to(torch.bfloat16)
+    return inputs
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the norm in float64, by the length of each row."""
+    x: torch.Tensor = inputs["hidden_states"].double()
+    if "residual" in inputs:
+        x = x + inputs["residual"].double()
+    columns, eps = x.shape[1], definition.constants["eps"]
+    length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    offset = 1.0 if definition.constants["unit_offset"] else 0.0
+    root_mean_square = torch.sqrt(length * length / columns + eps)
+    weight: torch.Tensor = offset + inputs["weight"].double()
+    return x / root_mean_square * weight
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the one CUDA kernel there is."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call flashinfer.norm's kernel; the fused ones write to both inputs in place."""
+    from flashinfer import norm
+
+    eps, unit_offset = definition.constants["eps"], definition.constants["unit_offset"]
+    x, weight = inputs["hidden_states"], inputs["weight"]
+    if "residual" not in inputs:
+        kernel = norm.gemma_rmsnorm if unit_offset else norm.rmsnorm
+        return kernel(x, weight, eps)
+    fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
+    fused(x, inputs["residual"], weight, eps)
+    return x

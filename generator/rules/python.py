@@ -1,0 +1,68 @@
+"""Read Python source as a syntax tree; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from generator.wording import one_line
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class Unparsable(Exception):
+    """Say why source is not Python: one sentence, and the line where known."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@lru_cache(maxsize=1024)
+def parse_module(source: str) -> ast.Module:
+    """Return the tree of a module that would compile; raises Unparsable."""
+    with _as_unparsable():
+        tree = ast.parse(source, "<definition>")
+        # The parser takes a `return` outside a function; the compiler does not.
+        compile(tree, "<definition>", "exec", dont_inherit=True)
+        return tree
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(source: str) -> ast.expr:
+    """Return the tree of one expression; raises Unparsable."""
+    with _as_unparsable():
+        tree = ast.parse(source.strip(), "<definition>", "eval")
+        compile(tree, "<definition>", "eval", dont_inherit=True)
+        return tree.body
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's body in order, without those of nested scopes."""
+    stack = list(ast.iter_child_nodes(function))[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            stack.extend(list(ast.iter_child_nodes(node))[::-1])
+
+
+@contextmanager
+def _as_unparsable() -> Iterator[None]:
+    """Turn everything that reading source can raise into Unparsable."""
+    try:
+        with warnings.catch_warnings():
+            # Odd escapes and `is 1` are the author's business, not our stderr's.
+            warnings.simplefilter("ignore")
+            yield
+    except SyntaxError as error:
+        reason = one_line(error.msg or "invalid syntax")
+        raise Unparsable(reason, error.lineno) from None
+    except (RecursionError, MemoryError):
+        raise Unparsable("it is nested too deep", None) from None
+    except (ValueError, OverflowError) as error:
+        raise Unparsable(one_line(str(error)), None) from None

@@ -1,0 +1,151 @@
+"""The reference: a plain function `run` whose parameters are the inputs in order."""
+
+from __future__ import annotations
+
+import ast
+
+from generator.definition import Definition
+from generator.problems import Problem
+from generator.rules.python import Unparsable, own_nodes, parse_module
+from generator.rules.table import finding
+from generator.wording import listing, nearest, quote
+
+ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
+"""The modules that a reference may import."""
+
+
+def check(definition: Definition) -> list[Problem]:
+    """Return Problems of the reference up to the parameters of `run`, and imports.
+
+    What `run` returns is in `returns`. The source is read, never executed.
+    """
+    try:
+        tree = parse_module(definition.reference)
+    except Unparsable as error:
+        message = f"The reference is not valid Python: {error.reason}."
+        return [_problem("reference-syntax", definition, message, error.line)]
+    problems = _imports(definition, tree)
+    run = find_run(tree)
+    if isinstance(run, ast.FunctionDef):
+        return problems + _parameters(definition, run)
+    return [*problems, _no_plain_run(definition, tree, run)]
+
+
+def run_function(definition: Definition) -> ast.FunctionDef | None:
+    """Return the reference's `run`, or None where there is no plain one."""
+    try:
+        run = find_run(parse_module(definition.reference))
+    except Unparsable:
+        return None
+    return run if isinstance(run, ast.FunctionDef) else None
+
+
+def find_run(tree: ast.Module) -> ast.stmt | None:
+    """Return the last top-level statement that binds the name `run`, or None."""
+    return next((s for s in reversed(tree.body) if "run" in _bound_names(s)), None)
+
+
+def _bound_names(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Assign):
+        nodes = [node for target in statement.targets for node in ast.walk(target)]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        # `run.x = 1` reads `run`; only a stored name is bound.
+        return {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        return {statement.target.id}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name for alias in statement.names}
+    return set()
+
+
+def _no_plain_run(
+    definition: Definition, tree: ast.Module, found: ast.stmt | None
+) -> Problem:
+    if found is not None:
+        kind = {
+            ast.AsyncFunctionDef: "an async function",
+            ast.ClassDef: "a class",
+            ast.Import: "imported",
+            ast.ImportFrom: "imported",
+        }.get(type(found), "assigned")
+        message = f"`run` is {kind}, but it must be a plain function."
+        return _problem("reference-run-kind", definition, message, found.lineno)
+    message = "The reference has no top-level function `run`."
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    inner = next((f for f in functions if f.name == "run"), None)
+    if inner is not None:
+        message += f" The one on line {inner.lineno} is inside another statement."
+        return _problem("reference-no-run", definition, message, inner.lineno)
+    names = [f.name for f in functions]
+    dumped = next((n for n in reversed(names) if n.endswith("_reference")), None)
+    guess = dumped or nearest("run", names)
+    if guess is not None:
+        message += f" Was {quote(guess)} meant?"
+    return _problem("reference-no-run", definition, message, None)
+
+
+def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
+    """Judge the signature: callers pass the inputs positionally and nothing else."""
+    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(run)):
+        message = "`run` is a generator, but it must return its outputs."
+        return [_problem("reference-run-kind", definition, message, run.lineno)]
+    arguments = run.args
+    positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    inputs = list(definition.inputs)
+    required = len(positional) - len(arguments.defaults)
+    keyword_only = [
+        a.arg
+        for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    if positional[: len(inputs)] != inputs:
+        what = f"`run` takes {listing(_shown(arguments))}, but the inputs are "
+        what += f"{listing(inputs)}: callers pass them positionally."
+    elif required > len(inputs):
+        extra = listing(positional[len(inputs) : required])
+        what = f"`run` requires {extra} besides the inputs, which nobody passes."
+    elif keyword_only:
+        what = (
+            f"`run` requires {listing(keyword_only)} by keyword, which nobody passes."
+        )
+    else:
+        return []
+    return [_problem("reference-parameters", definition, what, run.lineno)]
+
+
+def _shown(arguments: ast.arguments) -> list[str]:
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    if arguments.vararg is not None:
+        names.append(f"*{arguments.vararg.arg}")
+    elif arguments.kwonlyargs:
+        names.append("*")
+    names += [a.arg for a in arguments.kwonlyargs]
+    if arguments.kwarg is not None:
+        names.append(f"**{arguments.kwarg.arg}")
+    return names
+
+
+def _imports(definition: Definition, tree: ast.Module) -> list[Problem]:
+    problems = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = ["." * node.level + (node.module or "")]
+        else:
+            continue
+        for module in modules:
+            if module.split(".")[0] not in ALLOWED_IMPORTS:
+                message = f"The reference imports {quote(module)}."
+                problems.append(
+                    _problem("reference-import", definition, message, node.lineno)
+                )
+    return problems
+
+
+def _problem(
+    rule: str, definition: Definition, message: str, line: int | None
+) -> Problem:
+    return finding(rule, definition.path, message, pointer="/reference", line=line)

@@ -1,0 +1,121 @@
+"""Workloads: each gives its definition's variable axes and inputs, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.definition import Definition, Tensor
+from generator.pointer import pointer
+from generator.problems import Problem
+from generator.rules.table import finding
+from generator.wording import did_you_mean, quote, show
+
+Line = Mapping[str, Any]
+
+
+def check_name(line: Line, name: str, file: str, number: int) -> Iterator[Problem]:
+    """Yield a Problem where a line names another definition than the file `name`."""
+    if line["definition"] != name:
+        message = (
+            f"The definition is {quote(line['definition'])}, but the file is named "
+            f"{quote(name)}."
+        )
+        yield finding(
+            "workload-definition", file, message, pointer="/definition", line=number
+        )
+
+
+def check_uuid(
+    line: Line, seen: dict[str, int], file: str, number: int
+) -> Iterator[Problem]:
+    """Yield a Problem where a line's uuid is in `seen`, which maps uuid to line."""
+    uuid = line["workload"]["uuid"]
+    first = seen.setdefault(uuid, number)
+    if first != number:
+        yield finding(
+            "workload-duplicate-uuid",
+            file,
+            f"The uuid {quote(uuid)} is also that of line {first}.",
+            pointer="/workload/uuid",
+            line=number,
+        )
+
+
+def check_axes(
+    line: Line, definition: Definition, file: str, number: int
+) -> Iterator[Problem]:
+    """Yield Problems for variable axes without a value and values without one."""
+    given = line["workload"]["axes"]
+    wanted = definition.var_axes
+    for axis in wanted:
+        if axis not in given:
+            message = f"The variable axis {quote(axis)} has no value."
+            yield finding(
+                "workload-axis", file, message, pointer="/workload/axes", line=number
+            )
+    for axis in given:
+        if axis not in wanted:
+            constant = axis in definition.axes
+            what = "is a constant" if constant else "is not in the definition"
+            guess = "" if constant else did_you_mean(axis, wanted)
+            yield finding(
+                "workload-axis",
+                file,
+                f"The axis {quote(axis)} {what}.{guess}",
+                pointer=pointer(("workload", "axes", axis)),
+                line=number,
+            )
+
+
+def check_inputs(
+    line: Line, definition: Definition, file: str, number: int
+) -> Iterator[Problem]:
+    """Yield Problems for inputs that are missing, unknown or of the wrong kind."""
+    given = line["workload"]["inputs"]
+    for name, tensor in definition.inputs.items():
+        if name in given:
+            yield from _check_kind(tensor, given[name], file, number)
+        elif not tensor.optional:
+            message = f"The input {quote(name)} is missing."
+            yield finding(
+                "workload-input", file, message, pointer="/workload/inputs", line=number
+            )
+    for name in given:
+        if name not in definition.inputs:
+            guess = did_you_mean(name, definition.inputs)
+            yield finding(
+                "workload-input",
+                file,
+                f"The input {quote(name)} is not in the definition.{guess}",
+                pointer=pointer(("workload", "inputs", name)),
+                line=number,
+            )
+
+
+def _check_kind(
+    tensor: Tensor, source: Mapping[str, Any], file: str, number: int
+) -> Iterator[Problem]:
+    where = pointer(("workload", "inputs", tensor.name))
+    is_scalar = tensor.shape is None
+    if is_scalar != (source["type"] == "scalar"):
+        noun = "a scalar" if is_scalar else "a tensor"
+        message = f"The input {quote(tensor.name)} is {noun}, not {source['type']}."
+        yield finding("workload-input-kind", file, message, pointer=where, line=number)
+    elif is_scalar and not _fits(source["value"], tensor.dtype):
+        yield finding(
+            "workload-scalar",
+            file,
+            f"The value of {quote(tensor.name)} is {show(source['value'])}, which is "
+            f"no {tensor.dtype}.",
+            pointer=f"{where}/value",
+            line=number,
+        )
+
+
+def _fits(value: Any, dtype: str) -> bool:
+    if dtype == "bool":
+        return isinstance(value, bool)
+    if dtype.startswith(("int", "uint")):
+        return type(value) is int
+    return type(value) in (int, float)

@@ -1,0 +1,163 @@
+"""What the attention ops share: cases, the float64 oracle, rows with a visible key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+
+from .definition import Backend, Case
+from .paging import (
+    SPARE_PAGES,
+    input_table,
+    kv_lengths,
+    page_counts,
+    query_starts,
+    token_slots,
+)
+from .stream import Stream
+from .tolerance import Override, Tolerance
+
+WORKSPACE_BYTES = 256 * 2**20
+LSE_FROM_BF16_SUM = Override(
+    "lse",
+    Tolerance(rtol=0.0, atol=math.log2(1.0 + 2.0**-8), nmse=1e-6),
+    "fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff "
+    "is 2^-8: the base-2 logarithm of the sum is off by log2(1 + 2^-8) = 5.6e-3 at most",
+    source="flashinfer/fa2",
+)
+FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
+
+# lengths around a page and around the 64-key block of the kernels
+_BOUNDARIES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129)
+_RAGGED = tuple(Stream("ragged lengths").integers(1, 512, 16))
+_LONG = tuple(Stream("long lengths").integers(1, 4096, 64))
+
+_DECODE = {
+    "single-token": ("small", (1,)),
+    "boundaries": ("small", _BOUNDARIES),
+    "empty-sequence": ("small", (17, 0, 5, 0)),
+    "extreme-logits": ("small", (70, 3, 200)),
+    "one-long": ("medium", (700, 1, 2, 3)),
+    "ragged": ("medium", _RAGGED),
+    "long": ("large", _LONG),
+}
+# pairs of query length and key length
+_PREFILL = {
+    "single-token": ("small", ((1, 1),)),
+    "whole-prompt": ("small", tuple((n, n) for n in (1, 5, 31, 32, 33, 64, 65))),
+    "chunked": ("small", ((16, 80), (1, 129), (33, 64), (64, 65))),
+    "more-queries-than-keys": ("small", ((7, 3), (4, 0), (5, 5), (70, 1))),
+    "empty-sequence": ("small", ((0, 0), (3, 17), (0, 9), (2, 2))),
+    "extreme-logits": ("small", ((9, 70), (40, 40))),
+    "one-long": ("medium", ((300, 300), (1, 1), (2, 3))),
+    "ragged": ("medium", tuple((n % 97 + 1, n + 97) for n in _RAGGED[:8])),
+    "long": ("large", tuple((n % 509 + 1, n + 509) for n in _LONG[:16])),
+}
+
+
+def decode_cases(page_size: int) -> list[Case]:
+    """Return the cases of one query a sequence; params kv_lens and q_std."""
+    return [
+        _case(name, size, [1] * len(kv_lens), kv_lens, page_size)
+        for name, (size, kv_lens) in _DECODE.items()
+    ]
+
+
+def prefill_cases(page_size: int) -> list[Case]:
+    """Return the cases of several queries a sequence; params q_lens, kv_lens, q_std."""
+    return [
+        _case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size)
+        for name, (size, pairs) in _PREFILL.items()
+    ]
+
+
+def _case(
+    name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int], page_size: int
+) -> Case:
+    pages = sum(page_counts(kv_lens, page_size))
+    axes = {
+        "batch_size": len(kv_lens),
+        "len_indptr": len(kv_lens) + 1,
+        "total_q": sum(q_lens),
+        "num_kv_indices": pages,
+        "num_pages": pages + SPARE_PAGES,
+    }
+    # a deviation of 2 spreads the weights over few keys, so that each one matters
+    q_std = 40.0 if name == "extreme-logits" else 2.0
+    params = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
+    return Case(name, size, axes, params)
+
+
+def oracle_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sm_scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return one sequence's causal attention and its base-2 LSE, all in float64.
+
+    q [q_len, heads, d], k [kv_len, kv_heads, d], v [kv_len, kv_heads, d_v]; query i is
+    at position kv_len - q_len + i and sees the keys up to its own position. A query
+    that sees none gets 0 and -inf.
+    """
+    q_len, heads = q.shape[:2]
+    kv_len, kv_heads = k.shape[:2]
+    output = torch.zeros(q_len, heads, v.shape[2], dtype=torch.float64, device=q.device)
+    lse = torch.full((q_len, heads), -math.inf, dtype=torch.float64, device=q.device)
+    last_visible = torch.arange(q_len, device=q.device) + (kv_len - q_len)
+    hidden = torch.arange(kv_len, device=q.device) > last_visible[:, None]
+    some = last_visible >= 0
+    ratio = heads // kv_heads
+    for head in range(heads if kv_len else 0):
+        kv_head = head // ratio
+        logits = q[:, head].double() @ k[:, kv_head].double().T
+        bits = (logits * sm_scale / math.log(2.0)).masked_fill(hidden, -math.inf)[some]
+        peak = bits.amax(dim=1, keepdim=True)
+        weights = torch.exp2(bits - peak)
+        total = weights.sum(dim=1, keepdim=True)
+        output[some, head] = weights @ v[:, kv_head].double() / total
+        lse[some, head] = (torch.log2(total) + peak)[:, 0]
+    return output, lse
+
+
+def oracle_paged(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    inputs: Mapping[str, Any],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a batch's attention and LSE in float64, one sequence at a time.
+
+    q [total_q, heads, d], k and v [num_pages, page_size, kv_heads, d]; the page table,
+    the queries' starts and the scale are read from `inputs`.
+    """
+    slots = token_slots(input_table(inputs), k.shape[1])
+    k, v = k.flatten(0, 1), v.flatten(0, 1)
+    queries = torch.tensor_split(q, query_starts(inputs)[1:-1].to("cpu", torch.int64))
+    parts = [
+        oracle_attention(rows, k[s], v[s], inputs["sm_scale"])
+        for rows, s in zip(queries, slots, strict=True)
+    ]
+    return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
+
+
+def rows_with_a_key(inputs: Mapping[str, Any], page_size: int) -> torch.Tensor:
+    """Return which of all queries see at least one key: bool [total_q].
+
+    Production kernels write sentinels elsewhere (an LSE of -5e4 or so), so such rows
+    are compared with the oracle alone.
+    """
+    q_lens = query_starts(inputs).diff().tolist()
+    kv_lens = kv_lengths(input_table(inputs), page_size)
+    rows = [
+        torch.arange(q_len) + (kv_len - q_len) >= 0
+        for q_len, kv_len in zip(q_lens, kv_lens, strict=True)
+    ]
+    return torch.cat(rows)
+
+
+@cache
+def workspace(device: torch.device) -> torch.Tensor:
+    """Return the scratch buffer of FlashInfer's wrappers, zeroed as they ask."""
+    return torch.zeros(WORKSPACE_BYTES, dtype=torch.uint8, device=device)

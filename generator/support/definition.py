@@ -1,0 +1,90 @@
+"""What a rendered test knows of its definition, and the cases it is tried on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+_SPEC = re.compile(r"(\w+)(?:\[([\w, ]*)\])?")
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Declare a tensor's axes and dtype; `shape` None is a Python scalar."""
+
+    shape: tuple[str, ...] | None
+    dtype: str
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSpec:
+        """Read `bfloat16[batch_size, hidden_size]`, or `float32` for a scalar."""
+        match = _SPEC.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a tensor declaration: {text!r}")
+        dtype, axes = match.groups()
+        if axes is None:
+            return cls(None, dtype)
+        return cls(tuple(axis for axis in axes.split(", ") if axis), dtype)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Hold the part of a definition that several definitions of an op_type share."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    constraints: tuple[str, ...] = ()
+
+    @cached_property
+    def input_specs(self) -> dict[str, TensorSpec]:
+        """Return the inputs in the order in which `run()` takes them."""
+        return {name: TensorSpec.parse(text) for name, text in self.inputs.items()}
+
+    @cached_property
+    def output_specs(self) -> dict[str, TensorSpec]:
+        """Return the outputs in the order in which `run()` returns them."""
+        return {name: TensorSpec.parse(text) for name, text in self.outputs.items()}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Hold what the op's functions need of one definition.
+
+    `axes` are the constant axes; `constants` are those the interface does not carry
+    (eps, for one), from the source that the rendered file names.
+    """
+
+    name: str
+    op_type: str
+    interface: Interface
+    axes: Mapping[str, int]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold one set of inputs to try: a size class, variable axes, free parameters.
+
+    `size` is small, medium or large. `axes` gives every variable axis, so that the
+    bytes of a case are known before anything is allocated.
+    """
+
+    name: str
+    size: str
+    axes: Mapping[str, int]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Name one way in which a provider computes an op, and the GPUs that have it.
+
+    `min_sm` and `max_sm` are compute capabilities as 90 for 9.0, both included.
+    """
+
+    name: str
+    min_sm: int = 0
+    max_sm: int = 10_000

@@ -1,0 +1,286 @@
+"""The tests that every definition gets: the base of the rendered test classes.
+
+A test asserts or skips with a reason; none returns early. pytest_generate_tests (in
+`plugin`) spreads `trial` over the cases and `backend` over a provider's backends.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from . import generic
+from .compare import compare
+from .constraints import holds
+from .definition import Backend, Case, Definition, Interface
+from .memory import dtype_of, shape_of
+from .providers import PROVIDERS, backend_reason
+from .tolerance import Override, Tolerance, choose_tolerance, looser
+from .trial import Inputs, Trial, as_tuple, same_bits
+
+RecordProperty = Callable[[str, object], None]
+
+
+class ReferenceTests:
+    """Test one definition; a subclass says which and holds its `run()`."""
+
+    # of the definition
+    name: ClassVar[str]
+    op_type: ClassVar[str]
+    interface: ClassVar[Interface]
+    run: ClassVar[Callable[..., Any]]
+    constants: ClassVar[Sequence[str]] = ()
+    dependent_constants: ClassVar[Sequence[str]] = ()
+    unresolved: ClassVar[str | None] = None
+    # of the op_type: the functions of its module, copied into the rendered file, and
+    # <provider>_ground_truth with <provider>_backends for each provider that it has
+    cases: ClassVar[Callable[[Definition], Sequence[Case]]] = generic.cases
+    make_inputs: ClassVar[Callable[..., Inputs]] = generic.make_inputs
+    oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
+    defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
+    tolerances: ClassVar[tuple[Override, ...]] = ()
+    # of the rendering: gen-tests --sizes and --tolerance
+    sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
+    run_tolerance: ClassVar[float | None] = None
+
+    @classmethod
+    def definition(cls) -> Definition:
+        """Return the definition as a value, read from the class's constants."""
+        specs = (
+            *cls.interface.input_specs.values(),
+            *cls.interface.output_specs.values(),
+        )
+        names = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
+        axes = {
+            axis: getattr(cls, axis.upper())
+            for axis in names
+            if hasattr(cls, axis.upper())
+        }
+        constants = {name: getattr(cls, name.upper()) for name in cls.constants}
+        return Definition(cls.name, cls.op_type, cls.interface, axes, constants)
+
+    def test_contract(self, trial: Trial) -> None:
+        """`run()` takes the inputs in order, and the definition's constraints hold."""
+        parameters = inspect.signature(type(self).run).parameters.values()
+        positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        inputs = list(self.interface.input_specs)
+        assert positional == inputs, "run() is called with the inputs positionally"
+        assert list(trial.inputs) == inputs, "make_inputs() serves another interface"
+        axes = {**trial.definition.axes, **trial.case.axes}
+        broken = [c for c in self.interface.constraints if not holds(c, axes, trial)]
+        if broken and trial.guessed:
+            pytest.skip(f"UNRESOLVED: guessed inputs break constraints: {broken}")
+        assert not broken, f"constraints that do not hold: {broken}"
+
+    def test_output_shape(self, trial: Trial) -> None:
+        """The outputs have the declared number and shapes."""
+        axes = {**trial.definition.axes, **trial.case.axes}
+        specs = self.interface.output_specs
+        assert len(trial.outputs) == len(specs), (
+            f"run() returned {len(trial.outputs)} values, "
+            f"the definition declares {len(specs)}"
+        )
+        for (name, spec), output in zip(specs.items(), trial.outputs, strict=True):
+            expected = shape_of(spec, axes)
+            assert tuple(getattr(output, "shape", ())) == expected, name
+
+    def test_output_dtype(self, trial: Trial) -> None:
+        """The outputs have the declared dtypes."""
+        specs = self.interface.output_specs
+        for (name, spec), output in zip(specs.items(), trial.outputs, strict=True):
+            if spec.shape is None:
+                assert isinstance(output, (bool, int, float)), name
+            else:
+                assert output.dtype == dtype_of(spec.dtype), name
+
+    def test_matches_oracle(
+        self, trial: Trial, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with an independent float64 implementation."""
+        oracle = type(self).oracle
+        if self.unresolved is not None or oracle is None:
+            pytest.skip(f"oracle: UNRESOLVED: {self.unresolved}")
+        expected = as_tuple(oracle(trial.definition, trial.fresh_inputs()))
+        self._check(trial, trial.outputs, expected, "oracle", record_property)
+
+    def test_determinism(self, trial: Trial) -> None:
+        """A second call on the same inputs returns the same bits."""
+        repeated = trial.repeat()
+        assert len(repeated) == len(trial.outputs)
+        for name, first, second in zip(
+            self.interface.output_specs, trial.outputs, repeated, strict=True
+        ):
+            assert same_bits(first, second), f"{name} differs between two calls"
+
+    def test_inputs_unmodified(self, trial: Trial) -> None:
+        """`run()` does not write to its inputs."""
+        assert trial.modified_inputs == ()
+
+    @classmethod
+    def tolerance(cls, output: str, source: str) -> Tolerance:
+        """Return the tolerance of an output against a source (`flashinfer/fa2`)."""
+        dtype = cls.interface.output_specs[output].dtype
+        return choose_tolerance(
+            cls.tolerances, output, dtype, source, cls.run_tolerance
+        )
+
+    def _expect(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
+        """Call a provider's kernel on inputs of its own, or skip with the reason."""
+        if self.unresolved is not None:
+            pytest.skip(f"{provider}: UNRESOLVED: {self.unresolved}")
+        reason = backend_reason(provider, backend, trial.device)
+        if reason is not None:
+            pytest.skip(f"{provider}: {reason}")
+        adapter = getattr(type(self), f"{provider}_ground_truth")
+        given = trial.fresh_inputs()
+        return as_tuple(adapter(trial.definition, given, backend.name))
+
+    def _match(
+        self,
+        trial: Trial,
+        provider: str,
+        backend: Backend,
+        record_property: RecordProperty,
+    ) -> None:
+        expected = self._expect(trial, provider, backend)
+        source = source_name(provider, backend)
+        self._check(trial, trial.outputs, expected, source, record_property)
+
+    def _check(
+        self,
+        trial: Trial,
+        actual: tuple[Any, ...],
+        expected: tuple[Any, ...],
+        source: str,
+        record_property: RecordProperty,
+        widest: str | None = None,
+    ) -> None:
+        """Compare all outputs with those of a source; record, then assert."""
+        names = list(self.interface.output_specs)
+        assert len(actual) == len(names), f"run() returned {len(actual)} values"
+        assert len(expected) == len(names), f"{source} gave {len(expected)} values"
+        rows = None
+        defined_rows = type(self).defined_rows
+        if source != "oracle" and defined_rows is not None:
+            rows = defined_rows(trial.definition, trial.inputs)
+            if not bool(rows.any()):
+                pytest.skip(f"{source}: defines no row of this case: no visible key")
+        failures = []
+        for name, a, e in zip(names, actual, expected, strict=True):
+            tolerance = self.tolerance(name, source)
+            if widest is not None:
+                tolerance = looser(tolerance, self.tolerance(name, widest))
+            if rows is not None and isinstance(a, torch.Tensor):
+                keep = rows.to(trial.device)
+                a, e = (x[keep] if len(x) == len(keep) else x for x in (a, e))
+            result = compare(a, e, tolerance, same_dtype=source != "oracle")
+            record = {
+                "definition": self.name,
+                "case": trial.case.name,
+                "source": source if widest is None else f"{source} ~ {widest}",
+                "output": name,
+                "rows_left_out": 0 if rows is None else int((~rows).sum()),
+                "not_independent": list(self.dependent_constants),
+                **result.as_dict(),
+            }
+            record_property("comparison", json.dumps(record))
+            if not result.passed:
+                subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
+                failures.append(result.message(subject))
+        assert not failures, "\n" + "\n".join(failures)
+
+
+class MatchesFlashInfer(ReferenceTests):
+    """Test against FlashInfer's kernels, called live."""
+
+    def test_matches_flashinfer(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with FlashInfer's on rows that it defines."""
+        self._match(trial, "flashinfer", backend, record_property)
+
+
+class MatchesSGLang(ReferenceTests):
+    """Test against SGLang's kernels, called live."""
+
+    def test_matches_sglang(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with SGLang's on rows that it defines."""
+        self._match(trial, "sglang", backend, record_property)
+
+
+class MatchesPyTorch(ReferenceTests):
+    """Test against PyTorch's CUDA kernels (cuBLAS), called live."""
+
+    def test_matches_pytorch(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with PyTorch's own CUDA kernel."""
+        self._match(trial, "pytorch", backend, record_property)
+
+
+class GroundTruthsAgree(ReferenceTests):
+    """Test the ground truths of a definition against each other."""
+
+    def test_ground_truths_agree(
+        self, trial: Trial, record_property: RecordProperty
+    ) -> None:
+        """Every usable source agrees with the first one."""
+        usable = usable_sources(type(self), trial.device)
+        if len(usable) < 2:
+            pytest.skip(too_few(usable))
+        first, *others = usable
+        expected = self._expect(trial, *first)
+        for other in others:
+            actual = self._expect(trial, *other)
+            self._check(
+                trial,
+                actual,
+                expected,
+                source_name(*first),
+                record_property,
+                widest=source_name(*other),
+            )
+
+
+def source_name(provider: str, backend: Backend) -> str:
+    """Return `flashinfer/fa2`, or the provider alone where it has but one way."""
+    return f"{provider}/{backend.name}" if backend.name else provider
+
+
+def usable_sources(
+    cls: type[ReferenceTests], device: torch.device
+) -> list[tuple[str, Backend]]:
+    """Return the providers and backends of a test class that a device can call."""
+    definition = cls.definition()
+    return [
+        (provider, backend)
+        for provider in PROVIDERS
+        for backend in backends_of(cls, provider, definition)
+        if backend_reason(provider, backend, device) is None
+    ]
+
+
+def backends_of(
+    cls: type[ReferenceTests], provider: str, definition: Definition
+) -> Sequence[Backend]:
+    """Return a provider's backends for a definition, none without an adapter."""
+    backends = getattr(cls, f"{provider}_backends", None)
+    return () if backends is None else backends(definition)
+
+
+def too_few(usable: Sequence[tuple[str, Backend]]) -> str:
+    """Return why ground truths can't be held against each other."""
+    names = ", ".join(source_name(*source) for source in usable) or "none"
+    return f"fewer than two ground truths are usable here: {names}"
+
+
+def main(file: str, arguments: Sequence[str]) -> int:
+    """Run one rendered file's tests; the result is pytest's exit status."""
+    return int(pytest.main([file, *arguments]))

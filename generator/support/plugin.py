@@ -1,0 +1,256 @@
+"""The pytest options, fixtures and reports of the rendered tests.
+
+`conftest.py` imports the hooks from here by name. torch is imported inside the hooks,
+so that a machine without it gets one line instead of a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+SIZES = ("small", "medium", "large")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --device, --sizes and --definition; --strict is pytest's own, see below."""
+    group = parser.getgroup("reference tests")
+    group.addoption(
+        "--device",
+        help="cpu, cuda or cuda:N (default: cuda where usable, else cpu)",
+    )
+    group.addoption(
+        "--sizes",
+        help="comma-separated case sizes out of small, medium, large (default: as "
+        "rendered); large cases are marked slow",
+    )
+    group.addoption(
+        "--definition",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run the tests of this definition only; may be repeated",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options before anything is collected."""
+    config.addinivalue_line("markers", "slow: a large case, or one over ten seconds")
+    for module in ("torch", "numpy"):
+        if importlib.util.find_spec(module) is None:
+            raise pytest.UsageError(
+                f"the reference tests need {module}: pip install {module}"
+            )
+    sizes = config.getoption("--sizes")
+    unknown = sorted(set((sizes or "").split(",")) - {*SIZES, ""})
+    if unknown or sizes == "":
+        raise pytest.UsageError(
+            f"--sizes {sizes!r}: choose out of {', '.join(SIZES)}, comma-separated"
+        )
+    _device(config)
+    config.pluginmanager.register(Compared(config), "reference-comparisons")
+
+
+def _is_strict(config: pytest.Config) -> bool:
+    """Return whether pytest got --strict, an ini value since pytest 9.
+
+    pytest owns the option, so it can't be added; beside what pytest makes strict, here
+    it demands that something was compared.
+    """
+    try:
+        return bool(config.getini("strict"))
+    except (KeyError, ValueError):
+        return bool(config.getoption("strict", default=False))
+
+
+def _device(config: pytest.Config) -> Any:
+    """Return the torch.device of the run; UsageError where it can't be used."""
+    import torch
+
+    name = config.getoption("--device")
+    usable = torch.cuda.is_available()
+    if name is None:
+        return torch.device("cuda:0" if usable else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise pytest.UsageError(f"--device {name!r}: choose cpu, cuda or cuda:N")
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if not usable:
+        raise pytest.UsageError(f"--device {name}: no usable CUDA device here")
+    index, count = device.index or 0, torch.cuda.device_count()
+    if index >= count:
+        raise pytest.UsageError(f"--device {name}: there are {count} CUDA devices")
+    return torch.device("cuda", index)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which device and versions the run has, and why a provider is not used."""
+    import torch
+
+    from .providers import PROVIDERS, describe
+
+    device = _device(config)
+    hardware = ""
+    if device.type == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        name = torch.cuda.get_device_name(device)
+        hardware = f" ({name}, SM{major}{minor}, CUDA {torch.version.cuda})"
+    sizes = config.getoption("--sizes") or "as rendered"
+    return [
+        f"reference tests: device {device}{hardware}",
+        f"  torch {torch.__version__}, sizes {sizes}",
+        *(f"  {describe(provider, device)}" for provider in PROVIDERS),
+    ]
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Keep the tests of the definitions named by --definition."""
+    wanted = set(config.getoption("--definition"))
+    if not wanted:
+        return
+    names = {id(item): getattr(_class_of(item), "name", None) for item in items}
+    known = {name for name in names.values() if name}
+    missing = sorted(wanted - known)
+    if missing:
+        import difflib
+
+        near = difflib.get_close_matches(missing[0], sorted(known), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise pytest.UsageError(f"--definition {missing[0]}: not among the tests{hint}")
+    config.hook.pytest_deselected(
+        items=[item for item in items if names[id(item)] not in wanted]
+    )
+    items[:] = [item for item in items if names[id(item)] in wanted]
+
+
+def _class_of(item: pytest.Item) -> Any:
+    return getattr(item, "cls", None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Spread a test over its cases, and over the backends of its provider."""
+    from .harness import ReferenceTests, too_few, usable_sources
+
+    cls = metafunc.cls
+    if cls is None or not issubclass(cls, ReferenceTests):
+        return
+    if "trial" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.getoption("--sizes")
+    sizes = tuple(chosen.split(",")) if chosen else cls.sizes
+    definition = cls.definition()
+    cases = [case for case in cls.cases(definition) if case.size in sizes]
+    if metafunc.function.__name__ == "test_ground_truths_agree":
+        usable = usable_sources(cls, _device(metafunc.config))
+        if len(usable) < 2:
+            skip = pytest.mark.skip(reason=too_few(usable))
+            unavailable = pytest.param(cases[0], id="unavailable", marks=skip)
+            metafunc.parametrize("trial", [unavailable], indirect=True, scope="class")
+            return
+    if "backend" not in metafunc.fixturenames:
+        metafunc.parametrize("trial", _params(cases), indirect=True, scope="class")
+        return
+    provider = metafunc.function.__name__.removeprefix("test_matches_")
+    _spread_backends(metafunc, definition, provider, cases)
+
+
+def _params(cases: list[Any]) -> list[Any]:
+    """Return the cases as pytest parameters; large ones are marked slow."""
+    return [
+        pytest.param(
+            case, id=case.name, marks=[pytest.mark.slow] if case.size == "large" else []
+        )
+        for case in cases
+    ]
+
+
+def _spread_backends(
+    metafunc: pytest.Metafunc, definition: Any, provider: str, cases: list[Any]
+) -> None:
+    """Give a backend every case, or one skipped test that says why it can't run."""
+    from .harness import backends_of
+    from .providers import backend_reason
+
+    device = _device(metafunc.config)
+    params = []
+    for backend in backends_of(metafunc.cls, provider, definition):
+        reason = backend_reason(provider, backend, device)
+        suffix = f"-{backend.name}" if backend.name else ""
+        if reason is not None:
+            skip = pytest.mark.skip(reason=f"{provider}: {reason}")
+            name = f"unavailable{suffix}"
+            params.append(pytest.param(cases[0], backend, id=name, marks=skip))
+            continue
+        for case in cases:
+            marks = [pytest.mark.slow] if case.size == "large" else []
+            params.append(
+                pytest.param(case, backend, id=f"{case.name}{suffix}", marks=marks)
+            )
+    metafunc.parametrize("trial, backend", params, indirect=["trial"], scope="class")
+
+
+@pytest.fixture(scope="class")
+def trial(request: pytest.FixtureRequest) -> Any:
+    """Make one case's inputs for one definition; skip what does not fit."""
+    from .memory import shortage
+    from .trial import Trial
+
+    cls, case, device = request.cls, request.param, _device(request.config)
+    definition = cls.definition()
+    reason = shortage(definition, case, device)
+    if reason is not None:
+        pytest.skip(reason)
+    return Trial(
+        definition,
+        case,
+        device,
+        cls.make_inputs,
+        cls.run,
+        guessed=cls.oracle is None,
+    )
+
+
+class Compared:
+    """Remember which definitions were compared with what; under xdist, in the parent."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._strict = _is_strict(config)
+        self._worker = hasattr(config, "workerinput")
+        self._seen: dict[str, set[str]] = defaultdict(set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take a finished test's comparisons from its properties."""
+        if report.when != "call":
+            return
+        for name, value in report.user_properties:
+            if name == "comparison":
+                record = json.loads(str(value))
+                self._seen[record["source"]].add(record["definition"])
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print how many definitions were compared with what."""
+        counts = [
+            f"{len(names)} with {src}" for src, names in sorted(self._seen.items())
+        ]
+        text = ", ".join(counts) or "none with anything"
+        terminalreporter.line(f"definitions compared: {text}")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Turn a run without a single comparison red under --strict."""
+        if self._worker or not self._strict or self._seen:
+            return
+        if session.exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,86 @@
+"""Which production kernels can be called here, and the exact reason where not."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from functools import cache
+
+import torch
+
+from .definition import Backend
+
+PROVIDERS = ("flashinfer", "sglang", "pytorch")
+
+_DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
+
+
+@cache
+def import_failure(module: str) -> str | None:
+    """Return why a module can't be imported, None where it can.
+
+    Any exception is caught, for an import can fail with any: FlashInfer asserts without a GPU, a wheel for
+    another CUDA raises OSError.
+    """
+    if importlib.util.find_spec(module) is None:
+        return "not installed"
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        text = " ".join(str(error).split())[:200]
+        return f"import failed: {type(error).__name__}: {text}"
+    return None
+
+
+def provider_reason(provider: str, device: torch.device) -> str | None:
+    """Return why no backend of a provider can be called on a device, None if one may.
+
+    PyTorch's own CUDA kernels (cuBLAS) count as production kernels, its CPU ones don't.
+    """
+    if provider != "pytorch":
+        failure = import_failure(provider)
+        if failure is not None:
+            return failure
+    if device.type != "cuda":
+        return f"needs CUDA, device is {device}"
+    return None
+
+
+def backend_reason(provider: str, backend: Backend, device: torch.device) -> str | None:
+    """Return why a provider's backend can't be called on a device, None if it can."""
+    reason = provider_reason(provider, device)
+    if reason is not None:
+        return reason
+    sm = compute_capability(device)
+    if sm < backend.min_sm:
+        return f"{backend.name} needs SM{backend.min_sm}, device is SM{sm}"
+    if sm > backend.max_sm:
+        return f"{backend.name} exists up to SM{backend.max_sm}, device is SM{sm}"
+    return None
+
+
+@cache
+def compute_capability(device: torch.device) -> int:
+    """Return a CUDA device's compute capability as 90 for 9.0."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return 10 * major + minor
+
+
+@cache
+def version(provider: str) -> str:
+    """Return the installed version of a provider, empty where none is recorded."""
+    if provider == "pytorch":
+        return str(torch.__version__)
+    try:
+        return importlib.metadata.version(_DISTRIBUTIONS[provider])
+    except importlib.metadata.PackageNotFoundError:
+        return str(getattr(importlib.import_module(provider), "__version__", ""))
+
+
+def describe(provider: str, device: torch.device) -> str:
+    """Return one line on a provider: its version, or why it is not used."""
+    reason = provider_reason(provider, device)
+    if reason is not None:
+        return f"{provider}: {reason}"
+    return f"{provider} {version(provider)}"

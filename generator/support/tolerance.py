@@ -1,0 +1,81 @@
+"""How far a reference may be from what it is compared with, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Bound a comparison: |actual - expected| <= atol + rtol·|expected|, and the rest.
+
+    `nmse` bounds Σ(a-e)²/Σe². `hit_ratio` below 1 is the share of elements that must be
+    within atol and rtol; then `cosine` and `norm_ratio` bound the direction and the
+    length of the whole, so that no output of zeros or of another sign passes.
+    """
+
+    rtol: float
+    atol: float
+    nmse: float | None = None
+    hit_ratio: float = 1.0
+    cosine: float | None = None
+    norm_ratio: tuple[float, float] | None = None
+
+
+_QUANTISED = Tolerance(2e-1, 1e-1, hit_ratio=0.85, cosine=0.98, norm_ratio=(0.9, 1.1))
+
+# one rounding to the dtype and accumulation in float32 stay well inside these
+DEFAULTS = {
+    "float64": Tolerance(1e-7, 1e-7, 1e-12),
+    "float32": Tolerance(1e-5, 1e-5, 1e-7),
+    "float16": Tolerance(1e-3, 1e-3, 1e-6),
+    "bfloat16": Tolerance(1e-2, 8e-3, 2e-5),
+    "float8_e4m3fn": _QUANTISED,
+    "float8_e5m2": _QUANTISED,
+    "float4_e2m1": _QUANTISED,
+}
+EXACT = Tolerance(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Override:
+    """Replace the default tolerance of one output against one source, with the reason.
+
+    `source` is a provider ("flashinfer"), a provider's backend ("flashinfer/fa2") or
+    "oracle"; None is every source.
+    """
+
+    output: str
+    tolerance: Tolerance
+    reason: str
+    source: str | None = None
+
+    def applies(self, output: str, source: str) -> bool:
+        """Return whether the override is about this output and source."""
+        named = (None, source, source.split("/")[0])
+        return self.output == output and self.source in named
+
+
+def choose_tolerance(
+    overrides: tuple[Override, ...],
+    output: str,
+    dtype: str,
+    source: str,
+    run_tolerance: float | None = None,
+) -> Tolerance:
+    """Return the tolerance of an output of a dtype against a source.
+
+    The first override that applies wins over the dtype's default. `run_tolerance`, the
+    user's `--tolerance`, then replaces rtol and atol. Integers and booleans are exact.
+    """
+    default = DEFAULTS.get(dtype, EXACT)
+    found = (o.tolerance for o in overrides if o.applies(output, source))
+    chosen = next(found, default)
+    if run_tolerance is not None and chosen != EXACT:
+        chosen = replace(chosen, rtol=run_tolerance, atol=run_tolerance)
+    return chosen
+
+
+def looser(first: Tolerance, second: Tolerance) -> Tolerance:
+    """Return the wider of two tolerances, for two sources held against each other."""
+    return max(first, second, key=lambda t: (t.atol + t.rtol, t.nmse or 0.0))

@@ -1,0 +1,107 @@
+"""One definition on one case: inputs made once, `run()` called as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import pytest
+import torch
+
+from .definition import Case, Definition
+from .stream import Stream
+
+Inputs = dict[str, Any]
+MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+
+
+class Trial:
+    """Keep the inputs and outputs of one definition on one case while it is tested.
+
+    `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
+    a copy of its own on `device`, since some kernels write in place. `guessed` inputs
+    were made without knowing the op: where `run()` rejects those, the tests skip.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        case: Case,
+        device: torch.device,
+        make_inputs: MakeInputs,
+        run: Callable[..., Any],
+        *,
+        guessed: bool = False,
+    ) -> None:
+        self.definition = definition
+        self.case = case
+        self.device = device
+        self._make_inputs = make_inputs
+        self._run = run
+        self.guessed = guessed
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """Return the inputs as made, on the CPU; nobody writes to these."""
+        stream = Stream(self.definition.name, self.case.name)
+        return self._make_inputs(self.definition, self.case, stream)
+
+    def fresh_inputs(self) -> Inputs:
+        """Return a copy of the inputs on the device."""
+        return {
+            name: value.to(self.device, copy=True)
+            if isinstance(value, torch.Tensor)
+            else value
+            for name, value in self.inputs.items()
+        }
+
+    @cached_property
+    def outputs(self) -> tuple[Any, ...]:
+        """Return what `run()` returns for the inputs, as a tuple."""
+        return self._first_call[0]
+
+    @cached_property
+    def modified_inputs(self) -> tuple[str, ...]:
+        """Return the names of the inputs that `run()` wrote to."""
+        return self._first_call[1]
+
+    def repeat(self) -> tuple[Any, ...]:
+        """Call `run()` once more on a fresh copy of the inputs."""
+        return as_tuple(self._run(*self.fresh_inputs().values()))
+
+    @cached_property
+    def _first_call(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        given = self.fresh_inputs()
+        try:
+            outputs = as_tuple(self._run(*given.values()))
+        except Exception as error:
+            if not self.guessed:
+                raise
+            kind = type(error).__name__
+            pytest.skip(f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}")
+        modified = tuple(
+            name
+            for name, value in self.inputs.items()
+            if isinstance(value, torch.Tensor)
+            and not same_bits(given[name], value.to(self.device))
+        )
+        return outputs, modified
+
+
+def as_tuple(returned: Any) -> tuple[Any, ...]:
+    """Return a reference's outputs as a tuple, whether it returned one or several."""
+    return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    """Return whether two values have the same type, shape and bits; NaN equals NaN."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return type(first) is type(second) and first == second
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    return torch.equal(_bytes(first), _bytes(second))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)

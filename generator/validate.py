@@ -1,0 +1,42 @@
+"""Validate a dataset: its definitions and their workloads, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.load import load_definitions
+from generator.problems import Problem, Severity
+from generator.workloads import check_workloads
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Hold what a validation found, and how many things it looked at.
+
+    `definitions` counts files and `workloads` lines, whether they were right or not.
+    """
+
+    problems: tuple[Problem, ...]
+    definitions: int
+    workloads: int
+
+    def count(self, severity: Severity) -> int:
+        """Return the number of problems of one severity."""
+        return sum(problem.severity is severity for problem in self.problems)
+
+
+def validate(
+    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
+) -> Validation:
+    """Validate the dataset at `root`, all of it or what is selected.
+
+    Raises UnknownName for an op_type or a name that the dataset does not have.
+    """
+    loaded = load_definitions(root, op_types=op_types, names=names)
+    if not loaded.files:
+        return Validation(loaded.problems, 0, 0)
+    workloads = check_workloads(root, loaded)
+    problems = sorted(loaded.problems + workloads.problems, key=lambda p: p.file)
+    return Validation(tuple(problems), len(loaded.files), workloads.count)

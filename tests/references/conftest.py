@@ -1,0 +1,22 @@
+"""Options, fixtures and reports of the reference tests, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests` renders this file anew.
+"""
+
+from reference_support.plugin import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_generate_tests,
+    pytest_report_header,
+    trial,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_report_header",
+    "trial",
+]

@@ -1,0 +1,63 @@
+"""Whether a case fits, judged from its axes before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from .definition import Case, Definition, TensorSpec
+
+# the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
+COPIES = 8
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Return torch's dtype of the dataset's name for it.
+
+    Raises ValueError where this torch has no such dtype.
+    """
+    dtype = getattr(torch, {"float4_e2m1": "float4_e2m1fn_x2"}.get(name, name), None)
+    if dtype is None:
+        raise ValueError(f"torch {torch.__version__} has no dtype {name}")
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def shape_of(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return a tensor's lengths with every axis replaced by its value."""
+    return tuple(axes[axis] for axis in spec.shape or ())
+
+
+def tensor_bytes(definition: Definition, case: Case) -> int:
+    """Return the bytes of all inputs and outputs of a case."""
+    axes = {**definition.axes, **case.axes}
+    interface = definition.interface
+    specs = [*interface.input_specs.values(), *interface.output_specs.values()]
+    return sum(
+        math.prod(shape_of(spec, axes)) * dtype_of(spec.dtype).itemsize
+        for spec in specs
+        if spec.shape is not None
+    )
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Return the free bytes of a device, None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return 1024 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def shortage(definition: Definition, case: Case, device: torch.device) -> str | None:
+    """Return `needs 64.4 GiB, device has 24.0` where a case does not fit, else None."""
+    needed = COPIES * tensor_bytes(definition, case)
+    free = available_bytes(device)
+    if free is None or needed <= free:
+        return None
+    return f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"

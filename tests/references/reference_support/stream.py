@@ -1,0 +1,69 @@
+"""Random inputs that have the same bits on every machine.
+
+numpy's and torch's samplers may change between versions. Philox is a counter-based
+generator whose raw output NumPy guarantees (NEP 19); everything here is made of that
+output by integer arithmetic and single IEEE operations, which no version, thread count
+or instruction set changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+
+class Stream:
+    """Draw values from a stream that the words of its key select."""
+
+    def __init__(self, *key: str) -> None:
+        self._key = key
+        digest = hashlib.sha256("\0".join(key).encode()).digest()
+        self._bits = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
+
+    def child(self, name: str) -> Stream:
+        """Return the stream named below this one, whatever was drawn from this one."""
+        return Stream(*self._key, name)
+
+    def integers(self, low: int, high: int, count: int) -> list[int]:
+        """Return `count` integers in low … high - 1."""
+        raw = self._bits.random_raw(count)
+        return [low + int(value) % (high - low) for value in np.atleast_1d(raw)]
+
+    def permutation(self, count: int) -> torch.Tensor:
+        """Return 0 … count - 1 in random order: int64 [count]."""
+        keys = self._bits.random_raw(count)
+        return torch.from_numpy(np.argsort(keys, kind="stable").astype(np.int64))
+
+    def values(
+        self,
+        shape: Sequence[int],
+        std: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> torch.Tensor:
+        """Return bell-shaped values of mean 0: the sum of two uniform 16-bit integers.
+
+        `std` is in the units of the values; the bound is sqrt(6)·std. The scaling is
+        one float32 product, the conversion to `dtype` one rounding.
+        """
+        count = math.prod(shape)
+        raw = self._bits.random_raw((count + 1) // 2)
+        halves = raw.view(np.int16).reshape(-1, 2)[:count].astype(np.int32)
+        total = (halves[:, 0] + halves[:, 1]).astype(np.float32)
+        # the variance of one 16-bit half is 2**32 / 12, that of two is 2**32 / 6
+        total *= np.float32(std * math.sqrt(6.0) / 65536.0)
+        return torch.from_numpy(total).reshape(tuple(shape)).to(dtype)
+
+    def matrix(
+        self, rows: int, columns: int, std: float, dtype: torch.dtype
+    ) -> torch.Tensor:
+        """Return a large [rows, columns] matrix, cheaply: every row differs.
+
+        Row r is a window of one stream that begins at 7·r, so a matrix of 470 million
+        elements costs 400,000 draws and a copy.
+        """
+        base = self.values((7 * (rows - 1) + columns,), std, dtype)
+        return base.as_strided((rows, columns), (7, 1)).contiguous()

@@ -1,0 +1,576 @@
+"""Reference tests of op_type gemm, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type gemm` renders this file anew from the
+definitions and from gen-tests' own sources (e5d998b21de11110).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- PyTorch's CUDA kernel, live, on a CUDA device
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144  gemm_n10240_k8192
+73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7  gemm_n128_k2048
+3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee  gemm_n16384_k3072
+48bb8eec6f437367e9d9a0c2f89ecf7079684677cdb51dc14e5aa1ed0a3ed7f4  gemm_n2048_k4096
+31f8bf53a90eddd8a86fe09dc95e8f58f3f77cb0eafdbcefac87c90e5f37659f  gemm_n2048_k5376
+a5badecea0c377951ff027c2e82165927daed94b6cc3e66e95f06d07de68e01d  gemm_n21504_k5376
+620bb0d98073c8ae59b8b0712c3689954651c41552d6ba02a4d75a42b2353170  gemm_n256_k3072
+ecaf9f73c4636be0c9115687bdee6c5735d03985f7c2d0f106de3ba02f836784  gemm_n256_k7168
+854741f2b85a125f1e665516b781463ba472a6d791c1f57cceb3827662ef9790  gemm_n28672_k4096
+ed3c1e03ece219c90c30100b8c70cafc391b086e8420566e81c5f44ab589a5b1  gemm_n3072_k3072
+017800e141032929fbc813efc15a4b9ae96808c3af4a7dadf2d462cb1a6bb134  gemm_n3072_k6144
+4daeaca8a0a5d32350fff483cdcb2865107f66139b71b4593762cd2f1f1b8fa9  gemm_n3072_k8192
+e4b1989d81071c676ac259bcb5a1ed14e32dec68d62e49b21eb82754f69d9eae  gemm_n34816_k5120
+36ad1d79508a247c3544edbab74805c76a614f67ca12e5d4536b67da8a1ba533  gemm_n3584_k18944
+b58f2130ddb3905849e4419f43e67e037a5526909b03aa355a9e227f454492eb  gemm_n3584_k3584
+8a82b49db26992d7e61eeba99ae5bdce59bce7b32aa3fc5e172df7313e280dae  gemm_n37888_k3584
+090fedda2645ec723aa7aff3a4ab9bccff3127e2359e19aec7c6918c29ee8672  gemm_n4096_k14336
+434e3ec4c902b78856499125cb000f55ec06c7bda2a0f62b4bc4265b81b209a2  gemm_n4096_k4096
+433132389fbdcdb440fa80d359fac15e64368c29be5bc63a5a23c7cf160a0b17  gemm_n4096_k5376
+ce751b77023e4b48ff71ef9bb3477a6913fd27160f6f71e92ef9697f2526e6a7  gemm_n4608_k3584
+31305e7b93fa708225d15cee42202b11890fa6037d065841b06ec350ca424839  gemm_n5120_k17408
+3e9da2eaac1b91bae01e25d2c0310200612ef12b67334d89898f350e05fe49ff  gemm_n5120_k2048
+b946fca4c95f497a45c3b51e6a8dbba001a8daa2065c69c44f711d265df5ec9a  gemm_n5120_k3072
+7342deecc155834c000f80e1920cbc157be112a445ed4ce3f11b2c22432ea022  gemm_n5120_k5120
+2109b477b411fc7e1f1ef6d6fa121ce142ab0ae689f8ec04620997e8cc46b90c  gemm_n5376_k21504
+7310cccf36a6be83906d56ff2ccc26fb6e64aa28e11d30608d4ed59a8aaf9185  gemm_n5376_k4096
+fbc9cd46e66cff1d25fe1b3f16e8b02c0458f6852b6d76b9825d86f009dd603a  gemm_n57344_k8192
+2d53ca74ab107dd7b2e90f2ac7dd8988e5967858512c0b781ad058b3a99edb7a  gemm_n6144_k4096
+9a0174d96c00bab21211754af45b1e9211ae5edc9de3b36c1144362ecfde2170  gemm_n7168_k5120
+20d475a376c79c02a4e494b62d4c29843a8763968f94fbd43ee3714821a79bfd  gemm_n8192_k28672
+fbfd734e3e2ed63a2c4d14755fcf0602bbfe0aaa44d7ad1882d0238d467a1d0c  gemm_n8192_k3072
+c8d330309e66ef58aa0e5c3b21cffeef4bba7d2353e344d182cbb6befb54ce27  gemm_n8192_k8192
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.harness import GroundTruthsAgree, MatchesPyTorch, main
+from reference_support.stream import Stream
+from reference_support.tolerance import Override
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES: tuple[Override, ...] = ()
+# rows of B that the oracle holds in float64 at a time
+_BLOCK = 4096
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one row, an odd number, and more rows than a tile has."""
+    return [
+        Case("one-row", "small", {"M": 1}),
+        Case("odd-rows", "small", {"M": 7}),
+        Case("rows", "medium", {"M": 65}),
+        Case("many-rows", "large", {"M": 2048}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return float16 A and B that make the elements of C about 1."""
+    n, k = definition.axes["N"], definition.axes["K"]
+    return {
+        "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the product in float64, a block of B's rows at a time."""
+    a = inputs["A"].double()
+    return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the library that PyTorch calls on CUDA."""
+    return (Backend("cublas"),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call cuBLAS as serving code does, through torch.nn.functional.linear."""
+    return torch.nn.functional.linear(inputs["A"], inputs["B"])
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "A": "float16[M, K]",
+        "B": "float16[N, K]",
+    },
+    outputs={
+        "C": "float16[M, N]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of gemm_n10240_k8192, gemm_n128_k2048, gemm_n16384_k3072, gemm_n2048_k4096,
+# gemm_n2048_k5376, gemm_n21504_k5376, gemm_n256_k3072, gemm_n256_k7168,
+# gemm_n28672_k4096, gemm_n3072_k3072, gemm_n3072_k6144, gemm_n3072_k8192,
+# gemm_n34816_k5120, gemm_n3584_k18944, gemm_n3584_k3584, gemm_n37888_k3584,
+# gemm_n4096_k14336, gemm_n4096_k4096, gemm_n4096_k5376, gemm_n4608_k3584,
+# gemm_n5120_k17408, gemm_n5120_k2048, gemm_n5120_k3072, gemm_n5120_k5120,
+# gemm_n5376_k21504, gemm_n5376_k4096, gemm_n57344_k8192, gemm_n6144_k4096,
+# gemm_n7168_k5120, gemm_n8192_k28672, gemm_n8192_k3072, gemm_n8192_k8192
+def reference_1():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        a = A.float()
+        # Rows of B a block at a time: a float32 copy of all of B may take gigabytes.
+        columns = [(a @ rows.float().T).to(torch.float16) for rows in torch.split(B, 4096)]
+        return torch.cat(columns, dim=1)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class GemmTests(GroundTruthsAgree, MatchesPyTorch):
+    """What the tests of gemm share."""
+
+    op_type = "gemm"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    pytorch_backends = staticmethod(pytorch_backends)
+    pytorch_ground_truth = staticmethod(pytorch_ground_truth)
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 8192 to 10240 features.
+# model:llama-3.1-70b
+class TestGemmN10240K8192(GemmTests):
+    """Test the definition gemm_n10240_k8192."""
+
+    name = "gemm_n10240_k8192"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 10240
+    K = 8192
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 2048
+# to 128 features.
+# model:qwen3-30b-a3b
+class TestGemmN128K2048(GemmTests):
+    """Test the definition gemm_n128_k2048."""
+
+    name = "gemm_n128_k2048"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 128
+    K = 2048
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
+# projection, 3072 to 16384 features.
+# model:llama-3.2-3b
+class TestGemmN16384K3072(GemmTests):
+    """Test the definition gemm_n16384_k3072."""
+
+    name = "gemm_n16384_k3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 16384
+    K = 3072
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 4096 to 2048 features.
+# model:qwen3-30b-a3b
+class TestGemmN2048K4096(GemmTests):
+    """Test the definition gemm_n2048_k4096."""
+
+    name = "gemm_n2048_k4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 2048
+    K = 4096
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: key or value
+# projection, 5376 to 2048 features.
+# model:gemma-3-27b
+class TestGemmN2048K5376(GemmTests):
+    """Test the definition gemm_n2048_k5376."""
+
+    name = "gemm_n2048_k5376"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 2048
+    K = 5376
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: gate or up
+# projection, 5376 to 21504 features.
+# model:gemma-3-27b
+class TestGemmN21504K5376(GemmTests):
+    """Test the definition gemm_n21504_k5376."""
+
+    name = "gemm_n21504_k5376"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 21504
+    K = 5376
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 3072
+# to 256 features.
+# model:minimax-m2
+class TestGemmN256K3072(GemmTests):
+    """Test the definition gemm_n256_k3072."""
+
+    name = "gemm_n256_k3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 256
+    K = 3072
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 7168
+# to 256 features.
+# model:deepseek-v3, model:deepseek-r1
+class TestGemmN256K7168(GemmTests):
+    """Test the definition gemm_n256_k7168."""
+
+    name = "gemm_n256_k7168"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 256
+    K = 7168
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
+# projection, 4096 to 28672 features.
+# model:llama-3.1-8b
+class TestGemmN28672K4096(GemmTests):
+    """Test the definition gemm_n28672_k4096."""
+
+    name = "gemm_n28672_k4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 28672
+    K = 4096
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 3072 to 3072 features.
+# model:llama-3.2-3b
+class TestGemmN3072K3072(GemmTests):
+    """Test the definition gemm_n3072_k3072."""
+
+    name = "gemm_n3072_k3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 3072
+    K = 3072
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 6144 to 3072 features.
+# model:minimax-m2
+class TestGemmN3072K6144(GemmTests):
+    """Test the definition gemm_n3072_k6144."""
+
+    name = "gemm_n3072_k6144"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 3072
+    K = 6144
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection, 8192
+# to 3072 features.
+# model:llama-3.2-3b
+class TestGemmN3072K8192(GemmTests):
+    """Test the definition gemm_n3072_k8192."""
+
+    name = "gemm_n3072_k8192"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 3072
+    K = 8192
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
+# projection, 5120 to 34816 features.
+# model:qwen3-14b
+class TestGemmN34816K5120(GemmTests):
+    """Test the definition gemm_n34816_k5120."""
+
+    name = "gemm_n34816_k5120"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 34816
+    K = 5120
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
+# 18944 to 3584 features.
+# model:qwen2.5-7b
+class TestGemmN3584K18944(GemmTests):
+    """Test the definition gemm_n3584_k18944."""
+
+    name = "gemm_n3584_k18944"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 3584
+    K = 18944
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 3584 to 3584 features.
+# model:qwen2.5-7b
+class TestGemmN3584K3584(GemmTests):
+    """Test the definition gemm_n3584_k3584."""
+
+    name = "gemm_n3584_k3584"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 3584
+    K = 3584
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
+# projection, 3584 to 37888 features.
+# model:qwen2.5-7b
+class TestGemmN37888K3584(GemmTests):
+    """Test the definition gemm_n37888_k3584."""
+
+    name = "gemm_n37888_k3584"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 37888
+    K = 3584
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
+# 14336 to 4096 features.
+# model:llama-3.1-8b
+class TestGemmN4096K14336(GemmTests):
+    """Test the definition gemm_n4096_k14336."""
+
+    name = "gemm_n4096_k14336"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 4096
+    K = 14336
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 4096 to 4096 features.
+# model:llama-3.1-8b
+class TestGemmN4096K4096(GemmTests):
+    """Test the definition gemm_n4096_k4096."""
+
+    name = "gemm_n4096_k4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 4096
+    K = 4096
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: query projection,
+# 5376 to 4096 features.
+# model:gemma-3-27b
+class TestGemmN4096K5376(GemmTests):
+    """Test the definition gemm_n4096_k5376."""
+
+    name = "gemm_n4096_k5376"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 4096
+    K = 5376
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 3584 to 4608 features.
+# model:qwen2.5-7b
+class TestGemmN4608K3584(GemmTests):
+    """Test the definition gemm_n4608_k3584."""
+
+    name = "gemm_n4608_k3584"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 4608
+    K = 3584
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
+# 17408 to 5120 features.
+# model:qwen3-14b
+class TestGemmN5120K17408(GemmTests):
+    """Test the definition gemm_n5120_k17408."""
+
+    name = "gemm_n5120_k17408"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5120
+    K = 17408
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 2048 to 5120 features.
+# model:qwen3-30b-a3b
+class TestGemmN5120K2048(GemmTests):
+    """Test the definition gemm_n5120_k2048."""
+
+    name = "gemm_n5120_k2048"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5120
+    K = 2048
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 3072 to 5120 features.
+# model:llama-3.2-3b
+class TestGemmN5120K3072(GemmTests):
+    """Test the definition gemm_n5120_k3072."""
+
+    name = "gemm_n5120_k3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5120
+    K = 3072
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 5120 to 5120 features.
+# model:qwen3-14b
+class TestGemmN5120K5120(GemmTests):
+    """Test the definition gemm_n5120_k5120."""
+
+    name = "gemm_n5120_k5120"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5120
+    K = 5120
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
+# 21504 to 5376 features.
+# model:gemma-3-27b
+class TestGemmN5376K21504(GemmTests):
+    """Test the definition gemm_n5376_k21504."""
+
+    name = "gemm_n5376_k21504"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5376
+    K = 21504
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 4096 to 5376 features.
+# model:gemma-3-27b
+class TestGemmN5376K4096(GemmTests):
+    """Test the definition gemm_n5376_k4096."""
+
+    name = "gemm_n5376_k4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 5376
+    K = 4096
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
+# projection, 8192 to 57344 features.
+# model:llama-3.1-70b
+class TestGemmN57344K8192(GemmTests):
+    """Test the definition gemm_n57344_k8192."""
+
+    name = "gemm_n57344_k8192"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 57344
+    K = 8192
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 4096 to 6144 features.
+# model:llama-3.1-8b
+class TestGemmN6144K4096(GemmTests):
+    """Test the definition gemm_n6144_k4096."""
+
+    name = "gemm_n6144_k4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 6144
+    K = 4096
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 5120 to 7168 features.
+# model:qwen3-14b
+class TestGemmN7168K5120(GemmTests):
+    """Test the definition gemm_n7168_k5120."""
+
+    name = "gemm_n7168_k5120"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 7168
+    K = 5120
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
+# 28672 to 8192 features.
+# model:llama-3.1-70b
+class TestGemmN8192K28672(GemmTests):
+    """Test the definition gemm_n8192_k28672."""
+
+    name = "gemm_n8192_k28672"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 8192
+    K = 28672
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
+# value projection, 3072 to 8192 features.
+# model:minimax-m2
+class TestGemmN8192K3072(GemmTests):
+    """Test the definition gemm_n8192_k3072."""
+
+    name = "gemm_n8192_k3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 8192
+    K = 3072
+
+
+# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
+# projection, 8192 to 8192 features.
+# model:llama-3.1-70b
+class TestGemmN8192K8192(GemmTests):
+    """Test the definition gemm_n8192_k8192."""
+
+    name = "gemm_n8192_k8192"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    N = 8192
+    K = 8192
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

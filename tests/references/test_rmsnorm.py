@@ -1,0 +1,505 @@
+"""Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
+definitions and from gen-tests' own sources (e5d998b21de11110).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- FlashInfer's kernels, live, on a CUDA device
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4  fused_add_rmsnorm_h2048
+1c83d4fc172466a636b6fe037fba5277221e64ffe372947f7d8f1f5a6b638dae  fused_add_rmsnorm_h3072
+081c12b2eb1bc7aa1e888f6e6f2725fdd84f96bda5073762295eeffba5ad50ad  fused_add_rmsnorm_h4096
+ae79515631e9dd2b4a146f88eaaeb7ffe36557853323f72aec3018bdc31f2c46  fused_add_rmsnorm_h5120
+f58153c1f31394884c1c5602824569c8277ed289621439a441c963ae45790bc3  fused_add_rmsnorm_h5376
+b19991b5aa18e457e294697444a1d8b2f9745c4663c2984c635f481f2b8baa76  fused_add_rmsnorm_h7168
+1381cbfd984909d8348dcb181b9c8b516158609d1c925a9b4940d3b9cf7b1868  rmsnorm_h128
+dd79cc299eaeeb06a475e81e14a15f927aa629625ac5c59f92c35fb68fd33370  rmsnorm_h1536
+2997b36be81ffd1a5019255efec8da60b903f00b1b5f4b4b9ac25f2b5254db6a  rmsnorm_h2048
+fd3d8ad8a71ab915c2a31a2f9095b41f19387c69f11fa682753e4b5d7178a525  rmsnorm_h3072
+901f94d1460d8bae85692f7489c0a04f0434d376a40eaaa9c0588045e497741c  rmsnorm_h4096
+9b826fa9d4b948296a4b27213f186d5ee559b0455683337a00714614f9568ab8  rmsnorm_h512
+7cb8e1b21a0bfebca9062132607bc91af21d7f2bab3a6d2bfeb0d5d1df14734e  rmsnorm_h5120
+9dd6cce2922c92d945dc8ad69353cd2caf31eb612bcde4aa394699c3a16f0bfa  rmsnorm_h5376
+38934e3e005a97700a961e6c9a16887cddcda6da6516868faa777db942ea02b2  rmsnorm_h7168
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.stream import Stream
+from reference_support.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=5e-6),
+        "float32 arithmetic and one rounding to bfloat16: half an ulp is 2^-8 at most",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1e-6, nmse=5e-6),
+        "both sides round a float32 value once, to neighbours at most: 2^-7",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of ordinary rows, and rows whose variance is about eps."""
+    return [
+        Case("one-row", "small", {"batch_size": 1}),
+        Case("tiny-variance", "small", {"batch_size": 8}, {"std": 1e-3}),
+        Case("large-values", "small", {"batch_size": 3}, {"std": 1e4}),
+        Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
+        Case("batch", "medium", {"batch_size": 67}),
+        Case("long-batch", "large", {"batch_size": 16_384}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 rows of the case's deviation and weights around one half."""
+    rows, columns = case.axes["batch_size"], definition.axes["hidden_size"]
+    std = case.params.get("std", 1.0)
+    inputs = {}
+    for name in ("hidden_states", "residual"):
+        if name in definition.interface.inputs:
+            values = stream.child(name).values((rows, columns), std)
+            values[: case.params.get("zero_rows", 0)] = 0.0
+            inputs[name] = values.to(torch.bfloat16)
+    weight = 0.5 + stream.child("weight").values((columns,), 0.4)
+    inputs["weight"] = weight.to(torch.bfloat16)
+    return inputs
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the norm in float64, by the length of each row."""
+    x: torch.Tensor = inputs["hidden_states"].double()
+    if "residual" in inputs:
+        x = x + inputs["residual"].double()
+    columns, eps = x.shape[1], definition.constants["eps"]
+    length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    offset = 1.0 if definition.constants["unit_offset"] else 0.0
+    root_mean_square = torch.sqrt(length * length / columns + eps)
+    weight: torch.Tensor = offset + inputs["weight"].double()
+    return x / root_mean_square * weight
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the one CUDA kernel there is."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call flashinfer.norm's kernel; the fused ones write to both inputs in place."""
+    from flashinfer import norm
+
+    eps, unit_offset = definition.constants["eps"], definition.constants["unit_offset"]
+    x, weight = inputs["hidden_states"], inputs["weight"]
+    if "residual" not in inputs:
+        kernel = norm.gemma_rmsnorm if unit_offset else norm.rmsnorm
+        return kernel(x, weight, eps)
+    fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
+    fused(x, inputs["residual"], weight, eps)
+    return x
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "residual": "bfloat16[batch_size, hidden_size]",
+        "weight": "bfloat16[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+    },
+)
+INTERFACE_2 = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "weight": "bfloat16[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of fused_add_rmsnorm_h2048, fused_add_rmsnorm_h3072, fused_add_rmsnorm_h5120,
+# fused_add_rmsnorm_h7168
+def reference_1():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        # The sum stays in float32: it is not rounded before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+
+    return run
+
+
+# of fused_add_rmsnorm_h4096
+def reference_2():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        # The sum stays in float32: it is not rounded before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+
+    return run
+
+
+# of fused_add_rmsnorm_h5376
+def reference_3():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        # The sum stays in float32: it is not rounded before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        # Gemma stores its weights around zero: the scale is one plus the weight.
+        return (x * inverse_rms * (1.0 + weight.float())).to(hidden_states.dtype)
+
+    return run
+
+
+# of rmsnorm_h128, rmsnorm_h1536, rmsnorm_h2048, rmsnorm_h3072, rmsnorm_h512,
+# rmsnorm_h5120, rmsnorm_h7168
+def reference_4():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = hidden_states.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+
+    return run
+
+
+# of rmsnorm_h4096
+def reference_5():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = hidden_states.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+
+    return run
+
+
+# of rmsnorm_h5376
+def reference_6():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = hidden_states.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        # Gemma stores its weights around zero: the scale is one plus the weight.
+        return (x * inverse_rms * (1.0 + weight.float())).to(hidden_states.dtype)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class RmsnormTests(GroundTruthsAgree, MatchesFlashInfer):
+    """What the tests of rmsnorm share."""
+
+    op_type = "rmsnorm"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormH2048(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h2048."""
+
+    name = "fused_add_rmsnorm_h2048"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    HIDDEN_SIZE = 2048
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormH3072(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h3072."""
+
+    name = "fused_add_rmsnorm_h3072"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    HIDDEN_SIZE = 3072
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of minimax-m2
+    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormH4096(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h4096."""
+
+    name = "fused_add_rmsnorm_h4096"
+    interface = INTERFACE_1
+    run = staticmethod(reference_2())
+    HIDDEN_SIZE = 4096
+    constants = ("eps", "unit_offset")
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormH5120(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h5120."""
+
+    name = "fused_add_rmsnorm_h5120"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    HIDDEN_SIZE = 5120
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-14b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum itself is not an output.
+# model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
+class TestFusedAddRmsnormH5376(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h5376."""
+
+    name = "fused_add_rmsnorm_h5376"
+    interface = INTERFACE_1
+    run = staticmethod(reference_3())
+    HIDDEN_SIZE = 5376
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
+    UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormH7168(RmsnormTests):
+    """Test the definition fused_add_rmsnorm_h7168."""
+
+    name = "fused_add_rmsnorm_h7168"
+    interface = INTERFACE_1
+    run = staticmethod(reference_1())
+    HIDDEN_SIZE = 7168
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH128(RmsnormTests):
+    """Test the definition rmsnorm_h128."""
+
+    name = "rmsnorm_h128"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 128
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+
+
+# RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH1536(RmsnormTests):
+    """Test the definition rmsnorm_h1536."""
+
+    name = "rmsnorm_h1536"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 1536
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH2048(RmsnormTests):
+    """Test the definition rmsnorm_h2048."""
+
+    name = "rmsnorm_h2048"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 2048
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:minimax-m2, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH3072(RmsnormTests):
+    """Test the definition rmsnorm_h3072."""
+
+    name = "rmsnorm_h3072"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 3072
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of minimax-m2
+    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:llama-3.1-8b, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH4096(RmsnormTests):
+    """Test the definition rmsnorm_h4096."""
+
+    name = "rmsnorm_h4096"
+    interface = INTERFACE_2
+    run = staticmethod(reference_5())
+    HIDDEN_SIZE = 4096
+    constants = ("eps", "unit_offset")
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+
+
+# RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH512(RmsnormTests):
+    """Test the definition rmsnorm_h512."""
+
+    name = "rmsnorm_h512"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 512
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:qwen3-14b, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH5120(RmsnormTests):
+    """Test the definition rmsnorm_h5120."""
+
+    name = "rmsnorm_h5120"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 5120
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-14b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+# model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
+class TestRmsnormH5376(RmsnormTests):
+    """Test the definition rmsnorm_h5376."""
+
+    name = "rmsnorm_h5376"
+    interface = INTERFACE_2
+    run = staticmethod(reference_6())
+    HIDDEN_SIZE = 5376
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
+    UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormH7168(RmsnormTests):
+    """Test the definition rmsnorm_h7168."""
+
+    name = "rmsnorm_h7168"
+    interface = INTERFACE_2
+    run = staticmethod(reference_4())
+    HIDDEN_SIZE = 7168
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
