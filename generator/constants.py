@@ -16,7 +16,8 @@ from typing import Any
 from generator.definition import Definition
 from generator.models import model_figures
 from generator.ops import OpSpec
-from generator.problems import Problem, Severity
+from generator.problems import Problem
+from generator.rules.table import finding
 
 # what a config.json calls a constant, and the value where it does not mention it
 _FIGURES: Mapping[str, tuple[str, Any]] = {
@@ -79,36 +80,32 @@ def _from_reference(definition: Definition, name: str) -> Constant:
     if value is None:
         return Constant(name, None, "no source knows it", independent=False)
     return Constant(
-        name, value, "taken from the reference: not independent", independent=False
+        name, value, "taken from the reference, not independent", independent=False
     )
 
 
 def _check(definition: Definition, constant: Constant) -> list[Problem]:
-    name, where = constant.name, (definition.path, "/reference")
     if not constant.independent:
+        value = "" if constant.value is None else f" ({constant.value!r})"
         return [
-            Problem(
+            finding(
                 "constant-not-independent",
-                Severity.WARNING,
-                *where,
-                f"{name} is {constant.source}"
-                + (f" ({constant.value!r})." if constant.value is not None else "."),
-                "Tag the definition with a model whose figures are known "
-                "(model:NAME), so that the tests prove the constant.",
+                definition.path,
+                f"The constant {constant.name} is not proven: {constant.source}{value}.",
+                pointer="/reference",
             )
         ]
-    written = read_constant(definition.reference, name)
+    written = read_constant(definition.reference, constant.name)
     if written is None or written == constant.value:
         return []
     return [
-        Problem(
+        finding(
             "constant-disagrees",
-            Severity.ERROR,
-            *where,
-            f"{name} is {written!r} in the reference and {constant.value!r} by "
-            f"{constant.source}.",
-            "Find out which one is right: correct the reference, or the model: tag.",
-            line=_line_of(definition.reference, name),
+            definition.path,
+            f"The constant {constant.name} is {written!r} in the reference and "
+            f"{constant.value!r} by {constant.source}.",
+            pointer="/reference",
+            line=_line_of(definition.reference, constant.name),
         )
     ]
 
@@ -117,14 +114,11 @@ def _models_disagree(
     definition: Definition, name: str, found: list[tuple[Any, str]]
 ) -> Problem:
     values = ", ".join(f"{value!r} ({source})" for value, source in found)
-    return Problem(
+    return finding(
         "constant-models-disagree",
-        Severity.ERROR,
         definition.path,
-        "/tags",
         f"The models that the tags name disagree on {name}: {values}.",
-        "Keep the model: tags of models that share the constant; give the others a "
-        "definition of their own.",
+        pointer="/tags",
     )
 
 

@@ -12,8 +12,9 @@ from generator.definition import Definition
 from generator.files import Outcome, Status, write_files
 from generator.load import Loaded, load_definitions
 from generator.plan import Options, plan_tests
-from generator.problems import Problem, Severity
+from generator.problems import Problem
 from generator.render import render_shared_files, render_test_file
+from generator.rules.table import finding
 
 _HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
 
@@ -121,12 +122,5 @@ def _already_there(
 
 
 def _edited(outcome: Outcome) -> Problem:
-    return Problem(
-        "rendered-file-edited",
-        Severity.ERROR,
-        outcome.path,
-        "",
-        "The file is not what gen-tests wrote last: somebody edited it.",
-        "Move the change to the definition or the op's module and render with --force, "
-        "or keep the file under another name.",
-    )
+    message = "The file is not what gen-tests wrote last: somebody edited it."
+    return finding("rendered-file-edited", outcome.path, message)

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from generator.constants import resolve_constants
+from generator.definition import Definition
 from generator.load import load_definitions
+from generator.ops import OPS
 from generator.problems import Problem, Severity
 from generator.workloads import check_workloads
 
@@ -38,5 +41,12 @@ def validate(
     if not loaded.files:
         return Validation(loaded.problems, 0, 0)
     workloads = check_workloads(root, loaded)
-    problems = sorted(loaded.problems + workloads.problems, key=lambda p: p.file)
-    return Validation(tuple(problems), len(loaded.files), workloads.count)
+    constants = [p for d in loaded.definitions for p in _constants(d)]
+    found = [*loaded.problems, *constants, *workloads.problems]
+    problems = tuple(sorted(found, key=lambda p: p.file))
+    return Validation(problems, len(loaded.files), workloads.count)
+
+
+def _constants(definition: Definition) -> list[Problem]:
+    spec = OPS.get(definition.op_type)
+    return [] if spec is None else resolve_constants(definition, spec)[1]

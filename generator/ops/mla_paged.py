@@ -33,8 +33,20 @@ from generator.support.paging import (
     query_starts,
 )
 from generator.support.stream import Stream
+from generator.support.tolerance import Override, Tolerance
 
-TOLERANCES = (LSE_FROM_BF16_SUM,)
+TOLERANCES = (
+    LSE_FROM_BF16_SUM,
+    Override(
+        "lse",
+        Tolerance(rtol=1e-5, atol=2.6e-4, nmse=1e-7),
+        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1090, and "
+        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.6e-4; an "
+        "H200 was 1.7e-4 off the reference, which is within 6e-5 of float64",
+        source="flashinfer/fa3",
+        case="extreme-logits",
+    ),
+)
 # DeepSeek's and Kimi's heads have 128 dimensions before absorption into the latent
 _QK_NOPE_HEAD_DIM = 128
 

@@ -122,11 +122,11 @@ class ReferenceTests:
         assert trial.modified_inputs == ()
 
     @classmethod
-    def tolerance(cls, output: str, source: str) -> Tolerance:
-        """Return the tolerance of an output against a source (`flashinfer/fa2`)."""
+    def tolerance(cls, output: str, source: str, case: str) -> Tolerance:
+        """Return an output's tolerance against a source (`flashinfer/fa2`)."""
         dtype = cls.interface.output_specs[output].dtype
         return choose_tolerance(
-            cls.tolerances, output, dtype, source, cls.run_tolerance
+            cls.tolerances, output, dtype, source, cls.run_tolerance, case
         )
 
     def _expect(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
@@ -172,9 +172,11 @@ class ReferenceTests:
                 pytest.skip(f"{source}: defines no row of this case: no visible key")
         failures = []
         for name, a, e in zip(names, actual, expected, strict=True):
-            tolerance = self.tolerance(name, source)
+            tolerance = self.tolerance(name, source, trial.case.name)
             if widest is not None:
-                tolerance = looser(tolerance, self.tolerance(name, widest))
+                tolerance = looser(
+                    tolerance, self.tolerance(name, widest, trial.case.name)
+                )
             if rows is not None and isinstance(a, torch.Tensor):
                 keep = rows.to(trial.device)
                 a, e = (x[keep] if len(x) == len(keep) else x for x in (a, e))

@@ -42,18 +42,21 @@ class Override:
     """Replace the default tolerance of one output against one source, with the reason.
 
     `source` is a provider ("flashinfer"), a provider's backend ("flashinfer/fa2") or
-    "oracle"; None is every source.
+    "oracle"; None is every source. `case` is the name of the one case it is about.
     """
 
     output: str
     tolerance: Tolerance
     reason: str
     source: str | None = None
+    case: str | None = None
 
-    def applies(self, output: str, source: str) -> bool:
-        """Return whether the override is about this output and source."""
+    def applies(self, output: str, source: str, case: str) -> bool:
+        """Return whether the override is about this output, source and case."""
         named = (None, source, source.split("/")[0])
-        return self.output == output and self.source in named
+        return (
+            self.output == output and self.source in named and self.case in (None, case)
+        )
 
 
 def choose_tolerance(
@@ -62,14 +65,15 @@ def choose_tolerance(
     dtype: str,
     source: str,
     run_tolerance: float | None = None,
+    case: str = "",
 ) -> Tolerance:
-    """Return the tolerance of an output of a dtype against a source.
+    """Return the tolerance of an output of a dtype against a source, in a case.
 
     The first override that applies wins over the dtype's default. `run_tolerance`, the
     user's `--tolerance`, then replaces rtol and atol. Integers and booleans are exact.
     """
     default = DEFAULTS.get(dtype, EXACT)
-    found = (o.tolerance for o in overrides if o.applies(output, source))
+    found = (o.tolerance for o in overrides if o.applies(output, source, case))
     chosen = next(found, default)
     if run_tolerance is not None and chosen != EXACT:
         chosen = replace(chosen, rtol=run_tolerance, atol=run_tolerance)

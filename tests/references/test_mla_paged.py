@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (e5d998b21de11110).
+definitions and from gen-tests' own sources (3e48c13a75746f74).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -47,10 +47,22 @@ from reference_support.paging import (
     query_starts,
 )
 from reference_support.stream import Stream
+from reference_support.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (LSE_FROM_BF16_SUM,)
+TOLERANCES = (
+    LSE_FROM_BF16_SUM,
+    Override(
+        "lse",
+        Tolerance(rtol=1e-5, atol=2.6e-4, nmse=1e-7),
+        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1090, and "
+        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.6e-4; an "
+        "H200 was 1.7e-4 off the reference, which is within 6e-5 of float64",
+        source="flashinfer/fa3",
+        case="extreme-logits",
+    ),
+)
 # DeepSeek's and Kimi's heads have 128 dimensions before absorption into the latent
 _QK_NOPE_HEAD_DIM = 128
 

@@ -20,6 +20,7 @@ from generator.validate import validate
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 BLOB = "blob/workloads/gemm/gemm_n8_k4/a.safetensors"
 D = "definitions/gemm/gemm_n8_k4.json"
+N = "definitions/rmsnorm/rmsnorm_h4.json"
 W = "workloads/gemm/gemm_n8_k4.jsonl"
 RUN = "def run(A, B, alpha=1.0):\n"
 
@@ -55,6 +56,22 @@ def _axes(**more: Any) -> Callable[[Any, Any], Any]:
         "K": {"type": "const", "value": 4},
     }
     return _changed("axes", {**axes, **more})
+
+
+def _norm(eps: str, *tags: str) -> Callable[[Any, Any], Any]:
+    """Return what writes an rmsnorm with this eps and these tags."""
+    row = {"shape": ["M", "K"], "dtype": "bfloat16"}
+    source = f"import torch\n\n\ndef run(x):\n    return norm(x, eps={eps})\n"
+    source = source.replace("norm(x, eps=", "x * torch.rsqrt((x * x).mean(-1) + ")
+    return lambda d, w: d.definition(
+        op_type="rmsnorm",
+        name="rmsnorm_h4",
+        tags=list(tags),
+        axes={"M": {"type": "var"}, "K": {"type": "const", "value": 4}},
+        inputs={"x": row},
+        outputs={"y": row},
+        reference=source,
+    )
 
 
 def _blob(path: str) -> dict[str, Any]:
@@ -288,6 +305,14 @@ CASES: dict[str, Case] = {
         1,
     ),
     "workload-blob-lfs": (_with_lfs_blob, W, "/workload/inputs/A/path", 1),
+    "constant-disagrees": (_norm("1e-5", "model:qwen3-14b"), N, "/reference", 5),
+    "constant-models-disagree": (
+        _norm("1e-6", "model:qwen3-14b", "model:llama-3.1-8b"),
+        N,
+        "/tags",
+        None,
+    ),
+    "constant-not-independent": (_norm("1e-6"), N, "/reference", None),
 }
 
 
@@ -296,7 +321,8 @@ def test_valid_dataset_has_no_problems(dataset: Any) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert set(CASES) == set(RULES)
+    # gen-tests finds this one: tests/functional/test_gen_tests.py
+    assert set(CASES) == set(RULES) - {"rendered-file-edited"}
 
 
 @pytest.mark.parametrize("rule", CASES)
