@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 SUMS = "SHA256SUMS"
+_RENDERED_PATH = re.compile(r"(\w+/)?\w+\.(py|ini)")
 
 
 class Status(str, Enum):
@@ -47,34 +49,46 @@ def write_files(
     """
     recorded = _read_sums(output)
     sums = dict(recorded)
-    outcomes = []
-    for path, text in sorted(files.items()):
-        content = text.encode("utf-8")
-        status = _status(output / path, content, recorded.get(path), force, check)
+    contents = {path: text.encode("utf-8") for path, text in sorted(files.items())}
+    # all are looked at before one is written: what is in the way stops everything
+    outcomes = [
+        Outcome(path, _status(output / path, content, recorded.get(path), force, check))
+        for path, content in contents.items()
+    ]
+    for path, status in ((o.path, o.status) for o in outcomes):
         if status is Status.WRITTEN:
-            write_atomically(output / path, content)
+            write_atomically(output / path, contents[path])
         if status in (Status.WRITTEN, Status.UNCHANGED):
-            sums[path] = hashlib.sha256(content).hexdigest()
-        outcomes.append(Outcome(path, status))
+            sums[path] = hashlib.sha256(contents[path]).hexdigest()
     if complete:
         for path in sorted(set(recorded) - set(files)):
-            outcomes += _remove(output / path, path, recorded[path], force, check)
-            del sums[path]
+            gone = _remove(output / path, path, recorded[path], force, check)
+            outcomes += gone
+            # one that was edited stays on record, to be reported until it is gone
+            if not any(outcome.status is Status.EDITED for outcome in gone):
+                del sums[path]
     if not check and sums != recorded:
         write_atomically(output / SUMS, _format_sums(sums).encode("utf-8"))
     return outcomes
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a kill, sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file so that a reader, or a kill, sees the old one or the new one.
+
+    Raises OSError with the file's own name, whichever step failed.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        # a full disk names no file, and nobody knows the temporary one
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _status(
@@ -116,8 +130,11 @@ def _read_sums(output: Path) -> dict[str, str]:
 
 
 def _is_inside(path: str) -> bool:
-    """Return whether a recorded path stays in the folder; a record is not trusted."""
-    return not path.startswith("/") and ".." not in path.split("/")
+    """Return whether a recorded path is one of a file that was rendered.
+
+    A record is not trusted: what else it names is neither looked at nor removed.
+    """
+    return _RENDERED_PATH.fullmatch(path) is not None
 
 
 def _format_sums(sums: Mapping[str, str]) -> str:

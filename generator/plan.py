@@ -112,7 +112,7 @@ def plan_tests(
         )
     return TestPlan(
         op_type,
-        _pascal(op_type) + "Tests",
+        _base_class(op_type),
         op_source(op_type) if spec is not None else None,
         interfaces,
         references,
@@ -196,6 +196,12 @@ def _class_names(names: Iterable[str]) -> list[str]:
         taken.add(candidate)
         result.append(candidate)
     return result
+
+
+def _base_class(op_type: str) -> str:
+    """Return the name of the base class; pytest must not take it for a test class."""
+    name = f"{_pascal(op_type)}Tests"
+    return f"Op{name}" if name.startswith("Test") else name
 
 
 def _pascal(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from unicodedata import ucd_3_2_0
 
 WIDTH = 88
+INDENT = "    "
 
 
 def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
@@ -22,7 +24,7 @@ def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
 def _visible(char: str) -> str:
     if char == "\t":
         return " "
-    return char if char.isprintable() else char.encode("unicode_escape").decode()
+    return _printed(char)
 
 
 def literal(text: str) -> str:
@@ -33,6 +35,30 @@ def literal(text: str) -> str:
 
 
 def _escape(char: str, quote: str) -> str:
-    if char in (quote, "\\"):
-        return f"\\{char}"
-    return char if char.isprintable() else char.encode("unicode_escape").decode()
+    return f"\\{char}" if char in (quote, "\\") else _printed(char)
+
+
+def assignment(name: str, value: str) -> str:
+    """Return `name = value` in a class body, wrapped where a formatter would."""
+    line = f"{INDENT}{name} = {value}"
+    wrapped = f"{INDENT * 2}{value}"
+    if len(line) <= WIDTH or len(wrapped) > WIDTH:
+        return line
+    return f"{INDENT}{name} = (\n{wrapped}\n{INDENT})"
+
+
+def class_line(name: str, bases: str) -> str:
+    """Return the line `class name(bases):`, wrapped where a formatter would."""
+    line = f"class {name}({bases}):"
+    return line if len(line) <= WIDTH else f"class {name}(\n{INDENT}{bases}\n):"
+
+
+def _printed(char: str) -> str:
+    """Return a character that prints, or its escape.
+
+    By the one Unicode database that all versions of Python have: with its own, each
+    would render other bytes for characters that are newer than it.
+    """
+    if char == " " or ucd_3_2_0.category(char)[0] not in "CZ":
+        return char
+    return char.encode("unicode_escape").decode()

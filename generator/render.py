@@ -12,8 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from generator import __version__
 from generator.imports import import_block
 from generator.plan import TestPlan
-from generator.pytext import comment, literal
-from generator.sources import nest
+from generator.pytext import assignment, class_line, comment, literal
+from generator.sources import nest, source_lines
 
 SUPPORT_FOLDER = "reference_support"
 # provider → the base class that tests against it, and what a reader should know of it
@@ -93,7 +93,10 @@ def _environment() -> Environment:
         autoescape=False,
     )
     environment.filters |= {
+        "assignment": assignment,
+        "class_line": class_line,
         "comment": comment,
+        "lines": source_lines,
         "literal": literal,
         "nest": nest,
         "tuple": _tuple,

@@ -6,6 +6,7 @@ import ast
 import builtins
 import io
 import tokenize
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,9 +66,11 @@ def op_source(op_type: str) -> OpSource:
 
 def can_be_nested(reference: str) -> bool:
     """Return whether a reference means the same inside a function as in a module."""
-    tree = ast.parse(reference)
+    tree = _quietly_parsed(reference)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
+        # the body of a class reads names of a module, but not those of a function,
+        # that it assigns as well
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.ClassDef)):
             return False
         if isinstance(node, ast.ImportFrom):
             if node.module == "__future__" or node.names[0].name == "*":
@@ -81,22 +84,35 @@ def can_be_nested(reference: str) -> bool:
 
 def _same_tree(tree: ast.Module, nested: str) -> bool:
     try:
-        wrapper = ast.parse(f"def reference():\n{nested}\n").body[0]
-    except (SyntaxError, ValueError):
+        wrapper = _quietly_parsed(f"def reference():\n{nested}\n").body[0]
+        assert isinstance(wrapper, ast.FunctionDef)
+        return [ast.dump(n) for n in wrapper.body] == [ast.dump(n) for n in tree.body]
+    except (SyntaxError, ValueError, RecursionError):
+        # too deep to compare is too deep to promise
         return False
-    assert isinstance(wrapper, ast.FunctionDef)
-    return [ast.dump(n) for n in wrapper.body] == [ast.dump(n) for n in tree.body]
+
+
+def _quietly_parsed(source: str) -> ast.Module:
+    """Return the tree; odd escapes are the author's business, not our stderr's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def nest(source: str, indent: str = "    ") -> str:
     """Return source text one level deeper, string literals untouched."""
-    inside = _lines_inside_strings(source)
-    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = source_lines(source)
+    inside = _lines_inside_strings("\n".join(lines))
     nested = [
         line if number in inside else f"{indent}{line}" if line.strip() else ""
         for number, line in enumerate(lines, 1)
     ]
     return "\n".join(nested).strip("\n")
+
+
+def source_lines(source: str) -> list[str]:
+    """Return lines as Python ends them: a form feed or U+2028 is part of its line."""
+    return source.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
 
 
 def _lines_inside_strings(source: str) -> set[int]:

@@ -134,6 +134,10 @@ def cli(
         raise click.UsageError(
             "--all leaves nothing to choose: drop the other options."
         )
+    if check and force:
+        raise click.UsageError("--check writes nothing, so there is nothing to --force.")
+    if listing and (check or force):
+        raise click.UsageError("--list renders nothing: drop --check and --force.")
     try:
         loaded = load_definitions(dataset, op_types=op_types, names=names)
     except UnknownName as error:
@@ -191,7 +195,8 @@ def _list(definitions: Any, problems: tuple[Problem, ...], as_json: bool) -> int
     resolutions = [resolve(definition, machine) for definition in definitions]
     if as_json:
         rows = [r.as_dict() for r in resolutions]
-        write(json.dumps({"definitions": rows}, indent=2) + "\n")
+        value = {"definitions": rows, "problems": [p.as_dict() for p in problems]}
+        write(json.dumps(value, indent=2) + "\n")
     else:
         write("".join(_lines(r) for r in resolutions))
     for problem in problems:

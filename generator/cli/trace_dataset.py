@@ -117,6 +117,30 @@ def _as_text(result: Validation) -> Iterator[str]:
     )
 
 
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(as_json: bool) -> int:
+    """Say what this machine can test, and what to install for the rest.
+
+    Exit status 1 where no reference test can run.
+    """
+    import json
+
+    from generator.doctor import can_test, diagnose
+    from generator.ground_truth.machine import this_machine
+
+    checks = diagnose(this_machine())
+    if as_json:
+        rows = [check.as_dict() for check in checks]
+        write(json.dumps({"checks": rows}, indent=2) + "\n")
+    else:
+        for check in checks:
+            write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
+            if check.advice:
+                write(f"        {check.advice}\n")
+    return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
+
+
 def main() -> None:
     """Run the command and exit with its status."""
     sys.exit(run(cli, "trace-dataset"))

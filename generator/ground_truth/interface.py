@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from generator.definition import Definition
 from generator.ground_truth.machine import Machine
@@ -24,19 +23,6 @@ class Verdict:
     symbol: str = ""
     version: str = ""
     reason: str = ""
-
-
-class Provider(Protocol):
-    """Judge, for one library, what a machine can call for a definition."""
-
-    @property
-    def name(self) -> str:
-        """Return the provider's name, as the tests have it."""
-        ...
-
-    def judge(self, definition: Definition, op: OpSource, machine: Machine) -> Verdict:
-        """Return the verdict; nothing is imported into this process."""
-        ...
 
 
 def version_numbers(version: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.definition import Definition
 from generator.ground_truth.flashinfer import FLASHINFER
-from generator.ground_truth.interface import Provider, Verdict
+from generator.ground_truth.interface import Library, Verdict
 from generator.ground_truth.machine import Machine
 from generator.ground_truth.pytorch import PYTORCH
 from generator.ground_truth.sglang import SGLANG
@@ -16,7 +16,7 @@ from generator.ops import OPS, OpSpec
 from generator.sources import op_source
 
 # in order of preference
-PROVIDERS: Sequence[Provider] = (FLASHINFER, SGLANG, PYTORCH)
+PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
 
 
 @dataclass(frozen=True)

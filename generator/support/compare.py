@@ -7,6 +7,7 @@ NaN fails.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from .metrics import Metrics, measure
 from .tolerance import Tolerance
 
 PASSED, FAILED, ERROR = "PASSED", "FAILED", "ERROR"
+# two outputs count as proportional where 1 - |cosine| is below this
+PROPORTIONAL = 1e-5
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,16 @@ def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
 
 
 def _exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
+    findings = _bounds_exceeded(metrics, tolerance)
+    # one factor throughout is a missing scale, or a logarithm of another base
+    if findings and abs(metrics.cosine) > 1.0 - PROPORTIONAL:
+        factor = math.copysign(metrics.norm_ratio, metrics.cosine)
+        hint = ", which is ln 2" if abs(factor - math.log(2.0)) < 1e-3 else ""
+        findings.append(f"actual is {factor:.5g} times expected throughout{hint}")
+    return findings
+
+
+def _bounds_exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
     findings = []
     if not metrics.hit_ratio >= tolerance.hit_ratio:
         share = 100.0 * metrics.mismatched / max(metrics.elements, 1)

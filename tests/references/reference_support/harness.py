@@ -147,6 +147,7 @@ class ReferenceTests:
         backend: Backend,
         record_property: RecordProperty,
     ) -> None:
+        __tracebackhide__ = True
         expected = self._expect(trial, provider, backend)
         source = source_name(provider, backend)
         self._check(trial, trial.outputs, expected, source, record_property)
@@ -161,6 +162,7 @@ class ReferenceTests:
         widest: str | None = None,
     ) -> None:
         """Compare all outputs with those of a source; record, then assert."""
+        __tracebackhide__ = True  # the message says it all
         names = list(self.interface.output_specs)
         assert len(actual) == len(names), f"run() returned {len(actual)} values"
         assert len(expected) == len(names), f"{source} gave {len(expected)} values"

@@ -1,0 +1,78 @@
+"""README and CONTRIBUTING say what is true: help texts, commands, rendered lines."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from generator.cli.gen_tests import cli as gen_tests
+from generator.cli.trace_dataset import cli as trace_dataset
+from generator.ops import OPS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+COMMANDS = {"gen-tests": gen_tests, "trace-dataset": trace_dataset}
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Return the contents of the fenced blocks of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def shown_commands() -> list[str]:
+    """Return every line of the README's shell blocks, comments cut off."""
+    lines = [line for block in fenced(README, "sh") for line in block.splitlines()]
+    return [re.sub(r"\s+#.*", "", line) for line in lines if line]
+
+
+def test_help_is_the_real_one() -> None:
+    options = {"prog_name": "gen-tests", "terminal_width": 78}
+    text = CliRunner().invoke(gen_tests, ["--help"], **options).output
+    assert text.strip() in [block.strip() for block in fenced(README, "text")]
+
+
+@pytest.mark.parametrize(
+    "line", [c for c in shown_commands() if c.split()[0] in COMMANDS]
+)
+def test_shown_commands_have_real_options(line: str) -> None:
+    program, *arguments = shlex.split(line)
+    command: click.Command = COMMANDS[program]
+    if isinstance(command, click.Group):
+        command = command.commands[arguments.pop(0)]
+    known = {option for p in command.params for option in p.opts}
+    assert {a for a in arguments if a.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING])
+def test_shown_files_exist(text: str) -> None:
+    named = re.findall(r"(?:tools|generator|docs|tests)/[\w/]+(?:\.\w+)+", text)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_shown_python_is_in_the_rendered_file() -> None:
+    rendered = (ROOT / "tests/references/test_rmsnorm.py").read_text("utf-8")
+    blocks = fenced(README, "python")
+    assert len(blocks) == 2
+    assert all(block in rendered for block in blocks)
+
+
+def test_table_counts_the_definitions() -> None:
+    rows = re.findall(r"^\| (\w+)[^|]*\| (\d+) \|", README, re.MULTILINE)
+    there = {name: len(list((ROOT / "definitions" / name).iterdir())) for name in OPS}
+    assert {name: int(count) for name, count in rows} == there
+    assert f"the {sum(there.values())} definitions" in README
+
+
+def test_test_names_are_the_harness_s() -> None:
+    source = (ROOT / "generator/support/harness.py").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", README))
+    defined = set(re.findall(r"def (test_\w+)", source))
+    assert named <= defined
+    assert defined - named == {"test_matches_sglang"}

@@ -1,0 +1,103 @@
+"""Set up a virtual environment and use it: one command from a clone to a result.
+
+    python3 tools/dev.py run     render the reference tests and run them
+    python3 tools/dev.py test    everything that a change must pass
+
+The environment is .venv in the checkout; pip installs into it once, and again where
+pyproject.toml or constraints.txt changed. Arguments after `run` go to pytest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+OLDEST = (3, 10)
+
+# what `test` runs, in this order: a title and a command, whose first word lies in BIN
+STEPS = (
+    ("definitions are up to date", "python tools/build_definitions.py --check"),
+    ("rendering is up to date", "gen-tests --all --check"),
+    ("dataset is valid", "trace-dataset validate --strict"),
+    ("lint", "ruff check ."),
+    ("format", "ruff format --check ."),
+    ("types", "mypy"),
+    (
+        "project tests",
+        "python -m pytest -q --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
+    ),
+    ("reference tests", "python -m pytest -q --strict tests/references"),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Set up, then run or test; return the exit status."""
+    if sys.version_info < OLDEST:
+        found = ".".join(str(n) for n in sys.version_info[:3])
+        print(f"Error: Python 3.10 or later is needed, this is {found}.")
+        return 2
+    if arguments[:1] not in (["run"], ["test"]) or (
+        arguments[0] == "test" and len(arguments) > 1
+    ):
+        print(__doc__)
+        return 2
+    if not set_up():
+        return 2
+    if arguments[0] == "test":
+        return test()
+    rendered = call(["gen-tests", "--all"])
+    # what was rendered is run even where some definition has a problem
+    ran = call(["python", "-m", "pytest", "-q", "tests/references", *arguments[1:]])
+    return ran or rendered
+
+
+def set_up() -> bool:
+    """Create the environment and install into it, unless that was done already."""
+    digest = hashlib.sha256(sys.version.encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        digest.update((ROOT / name).read_bytes())
+    stamp = VENV / "gen-tests.stamp"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return True
+    print(
+        f"Setting up {VENV.relative_to(ROOT)}; pip may take some minutes.", flush=True
+    )
+    # without --clear: whatever else somebody installed there stays
+    made = subprocess.call([sys.executable, "-m", "venv", str(VENV)])
+    pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if made or call([*pip, "-c", "constraints.txt", "-e", ".[test]"]):
+        print("Error: the environment could not be set up; see pip's message above.")
+        return False
+    stamp.write_text(digest.hexdigest())
+    return True
+
+
+def test() -> int:
+    """Run every step, also after a failure, and print a line on each."""
+    results = []
+    for title, command in STEPS:
+        print(f"\n== {title}: {command}", flush=True)
+        start = time.monotonic()
+        status = call(command.split())
+        results.append((title, status, time.monotonic() - start))
+    print()
+    for title, status, seconds in results:
+        print(f"{'ok    ' if status == 0 else 'FAILED'} {title} ({seconds:.0f} s)")
+    return int(any(status for _, status, _ in results))
+
+
+def call(command: list[str]) -> int:
+    """Run a program of the environment in the checkout; return its exit status."""
+    program = str(BIN / command[0])
+    return subprocess.call([program, *command[1:]], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
