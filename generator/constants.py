@@ -8,6 +8,7 @@ that eps. The sources, in order: tokens of the definition's name, the model of i
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -170,7 +171,9 @@ def _bindings(node: ast.AST) -> list[tuple[str, ast.expr]]:
 
 def _number(node: ast.expr) -> float | None:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value  # type: ignore[return-value]
+        value: float = node.value  # type: ignore[assignment]
+        # 1e999 is infinite: no constant, and nothing that a source text could say
+        return value if math.isfinite(value) else None
     return None
 
 

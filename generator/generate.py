@@ -88,7 +88,9 @@ def generate(
     for op_type, definitions in sorted(by_op_type.items()):
         name = f"test_{op_type}.py"
         if by_name:
-            definitions += _already_there(dataset, output / name, definitions)
+            others, of_others = _already_there(dataset, output / name, definitions)
+            definitions += others
+            problems += of_others
         plan = plan_tests(op_type, definitions, options)
         problems += plan.problems
         count += len(plan.classes)
@@ -108,17 +110,24 @@ def _unread(loaded: Loaded) -> bool:
 
 def _already_there(
     dataset: Path, file: Path, definitions: list[Definition]
-) -> list[Definition]:
-    """Return the dataset's definitions that a rendered file holds beside those given."""
+) -> tuple[list[Definition], list[Problem]]:
+    """Return the definitions that a rendered file holds beside those given.
+
+    One that is broken by now leaves the file; its Problems, returned too, say why.
+    """
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        return []
+        return [], []
     held = set(_HEADER_LINE.findall(text)) - {d.name for d in definitions}
     if not held:
-        return []
-    others = load_definitions(dataset, op_types=[definitions[0].op_type])
-    return [definition for definition in others.definitions if definition.name in held]
+        return [], []
+    loaded = load_definitions(dataset, op_types=[definitions[0].op_type])
+    files = {file.path for file in loaded.files if file.name in held}
+    return (
+        [d for d in loaded.definitions if d.name in held],
+        [problem for problem in loaded.problems if problem.file in files],
+    )
 
 
 def _edited(outcome: Outcome) -> Problem:

@@ -14,6 +14,7 @@ from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
     Failure,
+    progress,
     run,
     say,
     write,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from generator.generate import Generated
     from generator.ground_truth.resolver import Resolution
     from generator.problems import Problem
+
+_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 
 
 def _sizes(
@@ -135,15 +138,18 @@ def cli(
             "--all leaves nothing to choose: drop the other options."
         )
     if check and force:
-        raise click.UsageError("--check writes nothing, so there is nothing to --force.")
+        raise click.UsageError(
+            "--check writes nothing, so there is nothing to --force."
+        )
     if listing and (check or force):
         raise click.UsageError("--list renders nothing: drop --check and --force.")
     try:
         loaded = load_definitions(dataset, op_types=op_types, names=names)
     except UnknownName as error:
         raise Failure(str(error)) from None
-    if not loaded.files and not loaded.op_types:
-        raise Failure(" ".join(_sentences(loaded.problems[0])))
+    for problem in loaded.problems:
+        if problem.rule in _FATAL or not loaded.op_types:
+            raise Failure(f"{problem.message} {problem.fix}")
     if listing:
         return _list(loaded.definitions, loaded.problems, as_json)
 
@@ -164,10 +170,6 @@ def cli(
         reason = error.strerror or str(error)
         raise Failure(f"Can't write {error.filename}: {reason}.") from None
     return _report(generated, as_json)
-
-
-def _sentences(problem: Problem) -> tuple[str, str]:
-    return problem.message, problem.fix
 
 
 def _report(generated: Generated, as_json: bool) -> int:
@@ -192,7 +194,8 @@ def _list(definitions: Any, problems: tuple[Problem, ...], as_json: bool) -> int
     from generator.problems import has_errors
 
     machine = this_machine()
-    resolutions = [resolve(definition, machine) for definition in definitions]
+    with progress("Resolving ground truths"):
+        resolutions = [resolve(definition, machine) for definition in definitions]
     if as_json:
         rows = [r.as_dict() for r in resolutions]
         value = {"definitions": rows, "problems": [p.as_dict() for p in problems]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 import click
@@ -44,6 +46,18 @@ def say(text: str) -> None:
     """Write one line of talk to stderr."""
     # Nobody is left to be told where stderr is gone too.
     _write_quietly(sys.stderr, one_line(text, 1000) + "\n")
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show on a terminal's stderr that something long is under way; else nothing."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
 
 
 def run(command: click.Command, program: str) -> int:

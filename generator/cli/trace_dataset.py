@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, run, write
+from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, progress, run, write
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def doctor(as_json: bool) -> int:
     from generator.doctor import can_test, diagnose
     from generator.ground_truth.machine import this_machine
 
-    checks = diagnose(this_machine())
+    with progress("Trying imports"):
+        checks = diagnose(this_machine())
     if as_json:
         rows = [check.as_dict() for check in checks]
         write(json.dumps({"checks": rows}, indent=2) + "\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from generator.definition import Definition
 from generator.ground_truth.machine import Machine
+from generator.ops import OpSpec
 from generator.sources import OpSource
 
 
@@ -48,10 +49,13 @@ class Library:
     module: str
     oldest: tuple[int, ...]
 
-    def judge(self, definition: Definition, op: OpSource, machine: Machine) -> Verdict:
+    def judge(
+        self, definition: Definition, spec: OpSpec, op: OpSource, machine: Machine
+    ) -> Verdict:
         """Return the verdict; the import is tried in a process of its own."""
         if self.name not in op.providers:
             reason = f"no {self.title} adapter for {definition.op_type}"
+            reason = spec.absent.get(self.name, reason)
             return Verdict(self.name, False, reason=reason)
         symbol = ", ".join(self.symbols(definition))
         version = machine.version(self.distribution)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from generator.constants import resolve_constants
 from generator.definition import Definition
 from generator.ground_truth.flashinfer import FLASHINFER
 from generator.ground_truth.interface import Library, Verdict
@@ -63,6 +64,10 @@ def resolve(
     if definition.op_type not in ops:
         reason = f"no op module for {definition.op_type}"
         return Resolution(definition, (), reason)
+    constants, _ = resolve_constants(definition, ops[definition.op_type])
+    unknown = [constant.name for constant in constants if constant.value is None]
+    if unknown:
+        return Resolution(definition, (), f"no source knows {', '.join(unknown)}")
     source = op_source(definition.op_type)
     verdicts = tuple(p.judge(definition, source, machine) for p in PROVIDERS)
     return Resolution(definition, verdicts)

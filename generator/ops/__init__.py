@@ -18,12 +18,14 @@ class OpSpec:
 
     `name_tokens` maps a token of a definition's name (`kv8`) to the constant axis it
     stands for. `constants` maps a constant that the interface does not carry to the
-    op's convention for it, None where there is none.
+    op's convention for it, None where there is none. `absent` says why the op's module
+    has no adapter for a provider.
     """
 
     op_type: str
     name_tokens: Mapping[str, str]
     constants: Mapping[str, Any] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 _ATTENTION_TOKENS = {
@@ -38,7 +40,11 @@ RMSNORM = OpSpec(
     name_tokens={"h": "hidden_size"},
     constants={"eps": None, "unit_offset": False},
 )
-GEMM = OpSpec("gemm", name_tokens={"n": "N", "k": "K"})
+GEMM = OpSpec(
+    "gemm",
+    name_tokens={"n": "N", "k": "K"},
+    absent={"flashinfer": "has no float16 GEMM"},
+)
 GQA_PAGED = OpSpec("gqa_paged", name_tokens=_ATTENTION_TOKENS)
 MLA_PAGED = OpSpec(
     "mla_paged",
