@@ -61,13 +61,14 @@ def resolve(
     definition: Definition, machine: Machine, ops: Mapping[str, OpSpec] = OPS
 ) -> Resolution:
     """Return every provider's verdict on a definition for a machine."""
-    if definition.op_type not in ops:
+    spec = ops.get(definition.op_type)
+    if spec is None:
         reason = f"no op module for {definition.op_type}"
         return Resolution(definition, (), reason)
-    constants, _ = resolve_constants(definition, ops[definition.op_type])
+    constants, _ = resolve_constants(definition, spec)
     unknown = [constant.name for constant in constants if constant.value is None]
     if unknown:
         return Resolution(definition, (), f"no source knows {', '.join(unknown)}")
     source = op_source(definition.op_type)
-    verdicts = tuple(p.judge(definition, source, machine) for p in PROVIDERS)
+    verdicts = tuple(p.judge(definition, spec, source, machine) for p in PROVIDERS)
     return Resolution(definition, verdicts)
