@@ -56,10 +56,12 @@ def write_files(
         for path, content in contents.items()
     ]
     for path, status in ((o.path, o.status) for o in outcomes):
-        if status is Status.WRITTEN:
-            write_atomically(output / path, contents[path])
         if status in (Status.WRITTEN, Status.UNCHANGED):
             sums[path] = hashlib.sha256(contents[path]).hexdigest()
+        if status is Status.WRITTEN:
+            write_atomically(output / path, contents[path])
+            # at once: after a kill, what was written must not pass for edited
+            write_atomically(output / SUMS, _format_sums(sums))
     if complete:
         for path in sorted(set(recorded) - set(files)):
             gone = _remove(output / path, path, recorded[path], force, check)
@@ -68,7 +70,7 @@ def write_files(
             if not any(outcome.status is Status.EDITED for outcome in gone):
                 del sums[path]
     if not check and sums != recorded:
-        write_atomically(output / SUMS, _format_sums(sums).encode("utf-8"))
+        write_atomically(output / SUMS, _format_sums(sums))
     return outcomes
 
 
@@ -137,5 +139,6 @@ def _is_inside(path: str) -> bool:
     return _RENDERED_PATH.fullmatch(path) is not None
 
 
-def _format_sums(sums: Mapping[str, str]) -> str:
-    return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
+def _format_sums(sums: Mapping[str, str]) -> bytes:
+    lines = (f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
+    return "".join(lines).encode("utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.jsonparse import Parsed, parse
+from generator.lfs import LFS_MAGIC
 from generator.problems import Problem
 from generator.rules.limit import MAX_PROBLEMS, limited
 from generator.rules.table import finding
@@ -18,7 +19,6 @@ from generator.wording import one_line
 MAX_BYTES = 16 * 1024 * 1024
 """Largest file that is read; real ones have a few hundred KiB at most."""
 
-LFS_MAGIC = b"version https://git-lfs"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -87,12 +87,6 @@ def read_json_lines(root: Path, file: str, max_bytes: int = MAX_BYTES) -> JsonLi
         if parsed.ok:
             lines.append((number, parsed.value))
     return JsonLines(tuple(lines), limited(problems, file), count)
-
-
-def is_lfs_pointer(path: Path) -> bool:
-    """Return whether the file is a Git LFS pointer; raises OSError if unreadable."""
-    with path.open("rb") as stream:
-        return stream.read(len(LFS_MAGIC)) == LFS_MAGIC
 
 
 def _read_bytes(path: Path, file: str, max_bytes: int) -> bytes | Problem:

@@ -41,10 +41,10 @@ def _escape(char: str, quote: str) -> str:
 def assignment(name: str, value: str) -> str:
     """Return `name = value` in a class body, wrapped where a formatter would."""
     line = f"{INDENT}{name} = {value}"
-    wrapped = f"{INDENT * 2}{value}"
-    if len(line) <= WIDTH or len(wrapped) > WIDTH:
+    first, second = f"{INDENT}{name} = (", f"{INDENT * 2}{value}"
+    if len(line) <= WIDTH or max(len(first), len(second)) > WIDTH:
         return line
-    return f"{INDENT}{name} = (\n{wrapped}\n{INDENT})"
+    return f"{first}\n{second}\n{INDENT})"
 
 
 def class_line(name: str, bases: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.jsonfile import is_lfs_pointer
+from generator.lfs import is_lfs_pointer
 from generator.pointer import pointer
 from generator.problems import Problem
 from generator.rules.table import finding

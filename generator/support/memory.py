@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
@@ -11,6 +12,8 @@ from .definition import Case, Definition, TensorSpec
 
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
 COPIES = 8
+_MEMINFO = Path("/proc/meminfo")
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -46,11 +49,24 @@ def available_bytes(device: torch.device) -> int | None:
     """Return the free bytes of a device, None where the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
+    known = [free for free in (_system_bytes(), _container_bytes()) if free is not None]
+    return min(known, default=None)
+
+
+def _system_bytes() -> int | None:
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            lines = dict(line.split(":", 1) for line in file)
+        lines = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines())
         return 1024 * int(lines["MemAvailable"].split()[0])
     except (OSError, KeyError, ValueError):
+        return None
+
+
+def _container_bytes() -> int | None:
+    """Return what a container's limit leaves; without one the file says `max`."""
+    try:
+        limit = int((_CGROUP / "memory.max").read_text())
+        return limit - int((_CGROUP / "memory.current").read_text())
+    except (OSError, ValueError):
         return None
 
 

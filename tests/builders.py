@@ -1,0 +1,175 @@
+"""Definitions, test classes and small datasets that several test modules build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from generator.definition import Axis, Tensor
+from generator.definition import Definition as Loaded
+from generator.load import load_definitions
+from generator.plan import Options, plan_tests
+from generator.support.definition import Case, Definition, Interface
+from generator.support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesPyTorch,
+)
+from generator.support.trial import Trial
+
+ROOT = Path(__file__).parents[1]
+CPU = torch.device("cpu")
+
+
+@cache
+def loaded(name: str) -> Loaded:
+    """Return one of the repository's definitions."""
+    (definition,) = load_definitions(ROOT, names=[name]).definitions
+    return definition
+
+
+@cache
+def known(name: str) -> Definition:
+    """Return one of the repository's definitions as a rendered test knows it."""
+    definition = loaded(name)
+    plan = plan_tests(definition.op_type, [definition], Options())
+    (interface,), (planned,) = plan.interfaces, plan.classes
+    return Definition(
+        definition.name,
+        definition.op_type,
+        Interface(interface.inputs, interface.outputs, interface.constraints),
+        definition.const_axes,
+        {constant.name: constant.value for constant in planned.constants},
+    )
+
+
+def sized(name: str, **axes: int) -> Definition:
+    """Return a known definition with other constant axes: references take any."""
+    definition = known(name)
+    unknown = set(axes) - set(definition.axes)
+    assert not unknown, f"{name} has no axes {unknown}"
+    return replace(definition, axes={**definition.axes, **axes})
+
+
+def run_of(reference: str) -> Callable[..., Any]:
+    """Execute a reference's text and return its `run`."""
+    namespace: dict[str, Any] = {"__name__": "reference"}
+    exec(compile(reference, "<reference>", "exec"), namespace)  # noqa: S102
+    run: Callable[..., Any] = namespace["run"]
+    return run
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """Return a text with a part replaced, which must be there exactly once."""
+    assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in:\n{text}"
+    return text.replace(old, new)
+
+
+def class_of(
+    op: ModuleType, definition: Definition, run: Callable[..., Any], **changes: Any
+) -> Any:
+    """Return the test class that a rendered file would have for a definition."""
+    functions = {
+        name: staticmethod(value)
+        for name, value in vars(op).items()
+        if callable(value) and value.__module__ == op.__name__
+    }
+    constants = {
+        name.upper(): value
+        for name, value in {**definition.axes, **definition.constants}.items()
+    }
+    bases = (GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch)
+    attributes: dict[str, Any] = {
+        **functions,
+        **constants,
+        "name": definition.name,
+        "op_type": definition.op_type,
+        "interface": definition.interface,
+        "constants": tuple(definition.constants),
+        "tolerances": op.TOLERANCES,
+        "run": staticmethod(run),
+    }
+    return type("Rendered", bases, {**attributes, **changes})
+
+
+def trial_of(cls: Any, case: Case) -> Trial:
+    """Return one case of a test class on the CPU, as the fixture would."""
+    return Trial(cls.definition(), case, CPU, cls.make_inputs, cls.run)
+
+
+def cases_of(cls: Any, sizes: Sequence[str] = ("small",)) -> list[Case]:
+    """Return a test class's cases of some sizes."""
+    return [case for case in cls.cases(cls.definition()) if case.size in sizes]
+
+
+def oracle_failures(cls: Any, sizes: Sequence[str] = ("small", "medium")) -> list[str]:
+    """Return the names of the cases in which test_matches_oracle is red."""
+    failed = []
+    for case in cases_of(cls, sizes):
+        try:
+            cls().test_matches_oracle(trial_of(cls, case), lambda name, value: None)
+        except AssertionError:
+            failed.append(case.name)
+    return failed
+
+
+def ignore_property(name: str, value: object) -> None:
+    """Stand in for record_property where nobody looks at the record."""
+
+
+def definition_value(
+    reference: str,
+    *,
+    name: str = "twice_n4",
+    op_type: str = "twice",
+    tags: Sequence[str] = (),
+    **changes: Any,
+) -> Loaded:
+    """Return a loaded definition with one input and one output, by hand."""
+    tensor = Tensor("x", ("M", "N"), "float32")
+    base = Loaded(
+        name=name,
+        op_type=op_type,
+        path=f"definitions/{op_type}/{name}.json",
+        sha256="0" * 64,
+        axes={"M": Axis("M", None), "N": Axis("N", 4)},
+        inputs={"x": tensor},
+        outputs={"y": replace(tensor, name="y")},
+        reference=reference,
+        tags=tuple(tags),
+    )
+    return replace(base, **changes)
+
+
+def resized_json(name: str, new_name: str, **axes: int) -> dict[str, Any]:
+    """Return the JSON of a repository's definition with other constant axes."""
+    path = ROOT / loaded(name).path
+    value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    value["name"] = new_name
+    for axis, length in axes.items():
+        value["axes"][axis]["value"] = length
+    return value
+
+
+def write_dataset(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
+    """Write definitions, as JSON values, where a dataset has them."""
+    for value in definitions:
+        path = root / "definitions" / value["op_type"] / f"{value['name']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value), "utf-8")
+    return root
+
+
+def skip_reason(call: Callable[[], object]) -> str:
+    """Return the reason with which a call skips; it must skip."""
+    with pytest.raises(pytest.skip.Exception) as caught:
+        call()
+    return str(caught.value)

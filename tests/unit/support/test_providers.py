@@ -1,0 +1,146 @@
+"""Why a provider can't be called: not installed, a broken import, no CUDA, the GPU."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from generator.support import providers
+from generator.support.definition import Backend
+from tests.builders import CPU
+
+CUDA = torch.device("cuda:0")
+CACHED = (
+    providers.import_failure,
+    providers.compute_capability,
+    providers.version,
+)
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    for function in CACHED:
+        function.cache_clear()
+    yield
+    for function in CACHED:
+        function.cache_clear()
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Return a function that installs a module of a given text; it is removed after."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+        # what the test imports must not outlive it
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    return install
+
+
+def test_what_is_not_installed_says_so():
+    assert providers.import_failure("no_such_module_here") == "not installed"
+
+
+def test_what_can_be_imported_has_no_failure(module):
+    module("fine_provider", "X = 1\n")
+    assert providers.import_failure("fine_provider") is None
+    sys.modules.pop("fine_provider")
+
+
+@pytest.mark.parametrize(
+    ("raised", "reason"),
+    [
+        ("AssertionError('no\\n  GPU')", "AssertionError: no GPU"),
+        ("OSError('libcudart.so.13: cannot open')", "OSError: libcudart.so.13: canno"),
+        ("SystemExit('bye')", "SystemExit: bye"),
+        ("ImportError('partial')", "ImportError: partial"),
+        ("RuntimeError('x' * 999)", f"RuntimeError: {'x' * 200}"),
+        ("ValueError", "ValueError: "),
+    ],
+)
+def test_an_import_may_fail_with_any_exception(module, raised, reason):
+    module("broken_provider", f"raise {raised}\n")
+    found = providers.import_failure("broken_provider")
+    assert found is not None
+    assert found.startswith(f"import failed: {reason}")
+    assert "\n" not in found
+    assert len(found) < 240
+
+
+def test_an_interrupt_by_the_user_is_no_reason(module):
+    module("slow_provider", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        providers.import_failure("slow_provider")
+
+
+def test_an_import_is_tried_once(module):
+    module("counted_provider", "import sys\nsys.tries += 1\nraise OSError('no')\n")
+    sys.tries = 0
+    try:
+        first = providers.import_failure("counted_provider")
+        assert providers.import_failure("counted_provider") == first
+        assert sys.tries == 1
+    finally:
+        del sys.tries
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    monkeypatch.setattr(providers, "import_failure", lambda module: None)
+
+
+@pytest.mark.parametrize("provider", providers.PROVIDERS)
+def test_every_provider_needs_cuda(importable, provider):
+    reason = "needs CUDA, device is cpu"
+    assert providers.provider_reason(provider, CPU) == reason
+    assert providers.backend_reason(provider, Backend("fa2"), CPU) == reason
+    assert providers.provider_reason(provider, CUDA) is None
+
+
+def test_a_broken_import_is_the_reason_before_the_device(monkeypatch):
+    monkeypatch.setattr(providers, "import_failure", lambda module: f"no {module}")
+    assert providers.provider_reason("flashinfer", CPU) == "no flashinfer"
+    assert providers.provider_reason("pytorch", CUDA) is None
+
+
+@pytest.mark.parametrize(
+    ("sm", "reason"),
+    [
+        (80, "fa3 needs SM90, device is SM80"),
+        (90, None),
+        (100, "fa3 exists up to SM90, device is SM100"),
+    ],
+)
+def test_a_backend_has_its_range_of_gpus(importable, monkeypatch, sm, reason):
+    capability = divmod(sm, 10)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    backend = Backend("fa3", min_sm=90, max_sm=90)
+    assert providers.backend_reason("flashinfer", backend, CUDA) == reason
+
+
+def test_the_version_is_that_of_the_distribution(monkeypatch):
+    versions = {"flashinfer-python": "0.6.9"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError
+        return versions[name]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    sglang = ModuleType("sglang")
+    sglang.__version__ = "0.5.dev"
+    monkeypatch.setitem(sys.modules, "sglang", sglang)
+    assert providers.version("flashinfer") == "0.6.9"
+    assert providers.version("sglang") == "0.5.dev"
+    assert providers.version("pytorch") == torch.__version__
+
+
+def test_describe_is_the_version_or_the_reason(importable, monkeypatch):
+    assert providers.describe("pytorch", CUDA) == f"pytorch {torch.__version__}"
+    assert providers.describe("pytorch", CPU) == "pytorch: needs CUDA, device is cpu"
