@@ -15,6 +15,7 @@ from generator.plan import Options, plan_tests
 from generator.problems import Problem
 from generator.render import render_shared_files, render_test_file
 from generator.rules.table import finding
+from generator.wording import plural
 
 _HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
 
@@ -47,7 +48,8 @@ class Generated:
             if any(o.status is status for o in self.outcomes)
         ]
         return (
-            f"{self.definitions} definitions in {len(files)} test files; "
+            f"{plural(self.definitions, 'definition')} in "
+            f"{plural(len(files), 'test file')}; "
             f"files: {', '.join(counts) or 'none'}"
         )
 
