@@ -18,6 +18,7 @@ from generator.definition import Definition
 from generator.models import model_figures
 from generator.ops import OpSpec
 from generator.problems import Problem
+from generator.rules.python import parse_module
 from generator.rules.table import finding
 
 # what a config.json calls a constant, and the value where it does not mention it
@@ -125,12 +126,12 @@ def _models_disagree(
 
 def read_constant(reference: str, name: str) -> Any:
     """Return the value a reference's source gives a constant, None where unreadable."""
-    found = _READERS[name](ast.parse(reference)) if name in _READERS else None
+    found = _READERS[name](parse_module(reference)) if name in _READERS else None
     return None if found is None else found[0]
 
 
 def _line_of(reference: str, name: str) -> int | None:
-    found = _READERS[name](ast.parse(reference)) if name in _READERS else None
+    found = _READERS[name](parse_module(reference)) if name in _READERS else None
     return None if found is None else found[1]
 
 
@@ -154,7 +155,7 @@ def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:
 
 
 def _bindings(node: ast.AST) -> list[tuple[str, ast.expr]]:
-    """Return the names that an assignment or a parameter default binds."""
+    """Return the names that an assignment, a default or an argument binds."""
     if isinstance(node, ast.Assign):
         return [(t.id, node.value) for t in node.targets if isinstance(t, ast.Name)]
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -162,10 +163,13 @@ def _bindings(node: ast.AST) -> list[tuple[str, ast.expr]]:
     if isinstance(node, ast.arguments):
         positional = [*node.posonlyargs, *node.args]
         with_default = positional[len(positional) - len(node.defaults) :]
-        return [
-            (arg.arg, value)
-            for arg, value in zip(with_default, node.defaults, strict=True)
+        pairs = [
+            *zip(with_default, node.defaults, strict=True),
+            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
         ]
+        return [(arg.arg, value) for arg, value in pairs if value is not None]
+    if isinstance(node, ast.keyword) and node.arg is not None:
+        return [(node.arg, node.value)]
     return []
 
 

@@ -59,6 +59,7 @@ def _printed(char: str) -> str:
     By the one Unicode database that all versions of Python have: with its own, each
     would render other bytes for characters that are newer than it.
     """
-    if char == " " or ucd_3_2_0.category(char)[0] not in "CZ":
+    # the soft hyphen, a dash to that database, has become invisible since
+    if char == " " or (char != "\xad" and ucd_3_2_0.category(char)[0] not in "CZ"):
         return char
     return char.encode("unicode_escape").decode()

@@ -41,14 +41,30 @@ def parse_expression(source: str) -> ast.expr:
         return tree.body
 
 
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body in order, without those of nested scopes."""
+# Many definitions have the same reference, and so the same tree.
+@lru_cache(maxsize=1024)
+def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes of a function's body in order, without those of inner scopes."""
+    found = []
     stack = list(ast.iter_child_nodes(function))[::-1]
     while stack:
         node = stack.pop()
-        yield node
+        found.append(node)
         if not isinstance(node, _SCOPES):
             stack.extend(list(ast.iter_child_nodes(node))[::-1])
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
+    """Return the modules that a tree imports, anywhere in it, each with its line."""
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(("." * node.level + (node.module or ""), node.lineno))
+    return tuple(found)
 
 
 @contextmanager

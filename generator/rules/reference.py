@@ -6,7 +6,12 @@ import ast
 
 from generator.definition import Definition
 from generator.problems import Problem
-from generator.rules.python import Unparsable, own_nodes, parse_module
+from generator.rules.python import (
+    Unparsable,
+    imported_modules,
+    own_nodes,
+    parse_module,
+)
 from generator.rules.table import finding
 from generator.wording import listing, nearest, quote
 
@@ -128,21 +133,16 @@ def _shown(arguments: ast.arguments) -> list[str]:
 
 
 def _imports(definition: Definition, tree: ast.Module) -> list[Problem]:
-    problems = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = ["." * node.level + (node.module or "")]
-        else:
-            continue
-        for module in modules:
-            if module.split(".")[0] not in ALLOWED_IMPORTS:
-                message = f"The reference imports {quote(module)}."
-                problems.append(
-                    _problem("reference-import", definition, message, node.lineno)
-                )
-    return problems
+    return [
+        _problem(
+            "reference-import",
+            definition,
+            f"The reference imports {quote(module)}.",
+            line,
+        )
+        for module, line in imported_modules(tree)
+        if module.split(".")[0] not in ALLOWED_IMPORTS
+    ]
 
 
 def _problem(

@@ -1,7 +1,7 @@
 """Reference tests of op_type gemm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gemm` renders this file anew from the
-definitions and from gen-tests' own sources (ce950957bb857d86).
+definitions and from gen-tests' own sources (10b5acc079d50dbb).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - PyTorch's CUDA kernel, live, on a CUDA device
@@ -164,7 +164,7 @@ class TestGemmN10240K8192(GemmTests):
 
     name = "gemm_n10240_k8192"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 10240
     K = 8192
 
@@ -177,7 +177,7 @@ class TestGemmN128K2048(GemmTests):
 
     name = "gemm_n128_k2048"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 128
     K = 2048
 
@@ -190,7 +190,7 @@ class TestGemmN16384K3072(GemmTests):
 
     name = "gemm_n16384_k3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 16384
     K = 3072
 
@@ -203,7 +203,7 @@ class TestGemmN2048K4096(GemmTests):
 
     name = "gemm_n2048_k4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 2048
     K = 4096
 
@@ -216,7 +216,7 @@ class TestGemmN2048K5376(GemmTests):
 
     name = "gemm_n2048_k5376"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 2048
     K = 5376
 
@@ -229,7 +229,7 @@ class TestGemmN21504K5376(GemmTests):
 
     name = "gemm_n21504_k5376"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 21504
     K = 5376
 
@@ -242,7 +242,7 @@ class TestGemmN256K3072(GemmTests):
 
     name = "gemm_n256_k3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 256
     K = 3072
 
@@ -255,7 +255,7 @@ class TestGemmN256K7168(GemmTests):
 
     name = "gemm_n256_k7168"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 256
     K = 7168
 
@@ -268,7 +268,7 @@ class TestGemmN28672K4096(GemmTests):
 
     name = "gemm_n28672_k4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 28672
     K = 4096
 
@@ -281,7 +281,7 @@ class TestGemmN3072K3072(GemmTests):
 
     name = "gemm_n3072_k3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 3072
     K = 3072
 
@@ -294,7 +294,7 @@ class TestGemmN3072K6144(GemmTests):
 
     name = "gemm_n3072_k6144"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 3072
     K = 6144
 
@@ -307,7 +307,7 @@ class TestGemmN3072K8192(GemmTests):
 
     name = "gemm_n3072_k8192"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 3072
     K = 8192
 
@@ -320,7 +320,7 @@ class TestGemmN34816K5120(GemmTests):
 
     name = "gemm_n34816_k5120"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 34816
     K = 5120
 
@@ -333,7 +333,7 @@ class TestGemmN3584K18944(GemmTests):
 
     name = "gemm_n3584_k18944"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 3584
     K = 18944
 
@@ -346,7 +346,7 @@ class TestGemmN3584K3584(GemmTests):
 
     name = "gemm_n3584_k3584"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 3584
     K = 3584
 
@@ -359,7 +359,7 @@ class TestGemmN37888K3584(GemmTests):
 
     name = "gemm_n37888_k3584"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 37888
     K = 3584
 
@@ -372,7 +372,7 @@ class TestGemmN4096K14336(GemmTests):
 
     name = "gemm_n4096_k14336"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 4096
     K = 14336
 
@@ -385,7 +385,7 @@ class TestGemmN4096K4096(GemmTests):
 
     name = "gemm_n4096_k4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 4096
     K = 4096
 
@@ -398,7 +398,7 @@ class TestGemmN4096K5376(GemmTests):
 
     name = "gemm_n4096_k5376"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 4096
     K = 5376
 
@@ -411,7 +411,7 @@ class TestGemmN4608K3584(GemmTests):
 
     name = "gemm_n4608_k3584"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 4608
     K = 3584
 
@@ -424,7 +424,7 @@ class TestGemmN5120K17408(GemmTests):
 
     name = "gemm_n5120_k17408"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5120
     K = 17408
 
@@ -437,7 +437,7 @@ class TestGemmN5120K2048(GemmTests):
 
     name = "gemm_n5120_k2048"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5120
     K = 2048
 
@@ -450,7 +450,7 @@ class TestGemmN5120K3072(GemmTests):
 
     name = "gemm_n5120_k3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5120
     K = 3072
 
@@ -463,7 +463,7 @@ class TestGemmN5120K5120(GemmTests):
 
     name = "gemm_n5120_k5120"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5120
     K = 5120
 
@@ -476,7 +476,7 @@ class TestGemmN5376K21504(GemmTests):
 
     name = "gemm_n5376_k21504"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5376
     K = 21504
 
@@ -489,7 +489,7 @@ class TestGemmN5376K4096(GemmTests):
 
     name = "gemm_n5376_k4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 5376
     K = 4096
 
@@ -502,7 +502,7 @@ class TestGemmN57344K8192(GemmTests):
 
     name = "gemm_n57344_k8192"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 57344
     K = 8192
 
@@ -515,7 +515,7 @@ class TestGemmN6144K4096(GemmTests):
 
     name = "gemm_n6144_k4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 6144
     K = 4096
 
@@ -528,7 +528,7 @@ class TestGemmN7168K5120(GemmTests):
 
     name = "gemm_n7168_k5120"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 7168
     K = 5120
 
@@ -541,7 +541,7 @@ class TestGemmN8192K28672(GemmTests):
 
     name = "gemm_n8192_k28672"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 8192
     K = 28672
 
@@ -554,7 +554,7 @@ class TestGemmN8192K3072(GemmTests):
 
     name = "gemm_n8192_k3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 8192
     K = 3072
 
@@ -567,7 +567,7 @@ class TestGemmN8192K8192(GemmTests):
 
     name = "gemm_n8192_k8192"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     N = 8192
     K = 8192
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type gqa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gqa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (ce950957bb857d86).
+definitions and from gen-tests' own sources (10b5acc079d50dbb).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -526,7 +526,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h16_kv2_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -543,7 +543,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h16_kv2_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -560,7 +560,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h20_kv4_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -577,7 +577,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h20_kv4_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -594,7 +594,7 @@ class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h24_kv4_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -611,7 +611,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h24_kv8_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -628,7 +628,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h24_kv8_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -645,7 +645,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv16_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -662,7 +662,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv16_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -679,7 +679,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv4_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -696,7 +696,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv4_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -713,7 +713,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv8_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -730,7 +730,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h32_kv8_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -747,7 +747,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h48_kv8_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 48
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -764,7 +764,7 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h5_kv1_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -781,7 +781,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_decode_h6_kv1_d128_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -798,7 +798,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_decode_h6_kv1_d128_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -817,7 +817,7 @@ class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -835,7 +835,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -854,7 +854,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -872,7 +872,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -891,7 +891,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -909,7 +909,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -928,7 +928,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -946,7 +946,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -965,7 +965,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -983,7 +983,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -1002,7 +1002,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -1020,7 +1020,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -1039,7 +1039,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -1057,7 +1057,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -1076,7 +1076,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -1094,7 +1094,7 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h40_kv10_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 10
     HEAD_DIM = 128
@@ -1112,7 +1112,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -1131,7 +1131,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -1149,7 +1149,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps1"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -1168,7 +1168,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
 
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128

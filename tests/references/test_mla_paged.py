@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (ce950957bb857d86).
+definitions and from gen-tests' own sources (10b5acc079d50dbb).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -479,7 +479,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
 
     name = "mla_paged_decode_h16_ckv512_kpe64_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
@@ -497,7 +497,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
 
     name = "mla_paged_decode_h16_ckv512_kpe64_ps64"
     interface = INTERFACE_2
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
@@ -514,7 +514,7 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
 
     name = "mla_paged_decode_h8_ckv512_kpe64_ps1"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 8
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
@@ -533,7 +533,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
 
     name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
@@ -553,7 +553,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
 
     name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64"
     interface = INTERFACE_4
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
@@ -572,7 +572,7 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
 
     name = "mla_paged_prefill_causal_h8_ckv512_kpe64_ps1"
     interface = INTERFACE_3
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     NUM_QO_HEADS = 8
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64

@@ -1,7 +1,7 @@
 """Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
-definitions and from gen-tests' own sources (ce950957bb857d86).
+definitions and from gen-tests' own sources (10b5acc079d50dbb).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -278,7 +278,7 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
 
     name = "fused_add_rmsnorm_h2048"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     HIDDEN_SIZE = 2048
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -294,7 +294,7 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
 
     name = "fused_add_rmsnorm_h3072"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     HIDDEN_SIZE = 3072
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of minimax-m2
@@ -310,7 +310,7 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
 
     name = "fused_add_rmsnorm_h4096"
     interface = INTERFACE_1
-    run = staticmethod(reference_2())
+    reference = staticmethod(reference_2)
     HIDDEN_SIZE = 4096
     constants = ("eps", "unit_offset")
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
@@ -326,7 +326,7 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
 
     name = "fused_add_rmsnorm_h5120"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     HIDDEN_SIZE = 5120
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
@@ -342,7 +342,7 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
 
     name = "fused_add_rmsnorm_h5376"
     interface = INTERFACE_1
-    run = staticmethod(reference_3())
+    reference = staticmethod(reference_3)
     HIDDEN_SIZE = 5376
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -358,7 +358,7 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
 
     name = "fused_add_rmsnorm_h7168"
     interface = INTERFACE_1
-    run = staticmethod(reference_1())
+    reference = staticmethod(reference_1)
     HIDDEN_SIZE = 7168
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -373,7 +373,7 @@ class TestRmsnormH128(RmsnormTests):
 
     name = "rmsnorm_h128"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 128
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -388,7 +388,7 @@ class TestRmsnormH1536(RmsnormTests):
 
     name = "rmsnorm_h1536"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 1536
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -403,7 +403,7 @@ class TestRmsnormH2048(RmsnormTests):
 
     name = "rmsnorm_h2048"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 2048
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -418,7 +418,7 @@ class TestRmsnormH3072(RmsnormTests):
 
     name = "rmsnorm_h3072"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 3072
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of minimax-m2
@@ -433,7 +433,7 @@ class TestRmsnormH4096(RmsnormTests):
 
     name = "rmsnorm_h4096"
     interface = INTERFACE_2
-    run = staticmethod(reference_5())
+    reference = staticmethod(reference_5)
     HIDDEN_SIZE = 4096
     constants = ("eps", "unit_offset")
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
@@ -448,7 +448,7 @@ class TestRmsnormH512(RmsnormTests):
 
     name = "rmsnorm_h512"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 512
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -463,7 +463,7 @@ class TestRmsnormH5120(RmsnormTests):
 
     name = "rmsnorm_h5120"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 5120
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
@@ -479,7 +479,7 @@ class TestRmsnormH5376(RmsnormTests):
 
     name = "rmsnorm_h5376"
     interface = INTERFACE_2
-    run = staticmethod(reference_6())
+    reference = staticmethod(reference_6)
     HIDDEN_SIZE = 5376
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -494,7 +494,7 @@ class TestRmsnormH7168(RmsnormTests):
 
     name = "rmsnorm_h7168"
     interface = INTERFACE_2
-    run = staticmethod(reference_4())
+    reference = staticmethod(reference_4)
     HIDDEN_SIZE = 7168
     constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3

@@ -215,7 +215,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
         case,
         device,
         cls.make_inputs,
-        cls.run,
+        lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
     )
 

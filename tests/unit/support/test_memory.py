@@ -83,14 +83,6 @@ def test_a_system_that_does_not_say_never_falls_short(monkeypatch):
 
 
 @pytest.fixture
-def system(monkeypatch, tmp_path):
-    """Return a folder that stands for /proc and the control group, empty at first."""
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def system(tmp_path, monkeypatch):
     """Return a function that says what the system and its container's limit say."""
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")

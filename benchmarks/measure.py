@@ -1,0 +1,111 @@
+"""Measure whole processes: wall time, and the largest resident set of any run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HEAD = (
+    "| what | runs | first s | median s | min s | max s | limit s | peak MiB "
+    "| limit MiB |\n|---|---|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold one process's wall time and the peak of its resident set."""
+
+    seconds: float
+    mib: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hold the runs of one command; it is within its limits by median and peak."""
+
+    what: str
+    runs: Sequence[Run]
+    limit_seconds: float
+    limit_mib: float
+
+    @property
+    def median(self) -> float:
+        """Return the median of the wall times."""
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def peak(self) -> float:
+        """Return the largest resident set of any run."""
+        return max(run.mib for run in self.runs)
+
+    @property
+    def within(self) -> bool:
+        """Return whether both limits are kept."""
+        return self.median <= self.limit_seconds and self.peak <= self.limit_mib
+
+    def row(self) -> str:
+        """Return the line of the table."""
+        seconds = [run.seconds for run in self.runs]
+        return (
+            f"| {self.what} | {len(seconds)} | {seconds[0]:.3f} | {self.median:.3f} "
+            f"| {min(seconds):.3f} | {max(seconds):.3f} | {self.limit_seconds:.1f} "
+            f"| {self.peak:.1f} | {self.limit_mib:.0f} |"
+        )
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command that runs a module of this package."""
+    return [sys.executable, "-m", *arguments]
+
+
+def shown(command: Sequence[str]) -> str:
+    """Return the command as a person would type it in the repository."""
+    return f"$ {shlex.join(['python', *command[1:]])}"
+
+
+def run_once(command: Sequence[str]) -> Run:
+    """Run a command, which must succeed, in an interpreter of its own."""
+    quiet = subprocess.DEVNULL
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=quiet, stderr=quiet)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"exit status {process.returncode}: {shlex.join(command)}")
+    # Linux counts ru_maxrss in KiB, macOS in bytes.
+    unit = 1024 if sys.platform != "darwin" else 1024 * 1024
+    return Run(seconds, usage.ru_maxrss / unit)
+
+
+def measure(
+    what: str,
+    command: Sequence[str],
+    runs: int,
+    *,
+    limit_seconds: float,
+    limit_mib: float,
+    before: Callable[[], None] = lambda: None,
+) -> Measured:
+    """Run a command several times, after `before` each time, which is not measured."""
+    done = []
+    for _ in range(runs):
+        before()
+        done.append(run_once(command))
+    return Measured(what, done, limit_seconds, limit_mib)
+
+
+def report(commands: Sequence[Sequence[str]], measured: Sequence[Measured]) -> int:
+    """Print the commands and the table; return 1 where a limit is broken."""
+    print("\n".join(dict.fromkeys(shown(command) for command in commands)))
+    print(HEAD)
+    print("\n".join(m.row() for m in measured))
+    return 0 if all(m.within for m in measured) else 1

@@ -1,0 +1,215 @@
+"""Each provider's verdict on machines that have more and more of what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from generator.definition import Axis, Definition, Tensor
+from generator.ground_truth.flashinfer import FLASHINFER
+from generator.ground_truth.interface import Library, Verdict, version_numbers
+from generator.ground_truth.machine import Machine
+from generator.ground_truth.pytorch import PYTORCH
+from generator.ground_truth.resolver import PROVIDERS, Resolution, resolve
+from generator.ground_truth.sglang import SGLANG
+from generator.ops import OPS, OpSpec
+from generator.sources import OpSource, op_source
+
+ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.10", "torch": "2.13.0"}
+
+
+@dataclass(frozen=True)
+class FakeMachine(Machine):
+    """A machine with the distributions and the import failures that it is given."""
+
+    capability: int | None = 90
+    versions: Mapping[str, str] = field(default_factory=lambda: ALL)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def version(self, distribution: str) -> str | None:
+        return self.versions.get(distribution)
+
+    def import_failure(self, module: str) -> str:
+        return self.failures.get(module, "")
+
+
+def definition(
+    op_type: str = "rmsnorm", tags: tuple[str, ...] = (), reference: str = "EPS = 1e-6"
+) -> Definition:
+    tensor = Tensor("x", ("M",), "bfloat16")
+    return Definition(
+        name="some",
+        op_type=op_type,
+        path=f"definitions/{op_type}/some.json",
+        sha256="0" * 64,
+        axes={"M": Axis("M", None)},
+        inputs={"x": tensor},
+        outputs={"y": tensor},
+        reference=reference,
+        tags=tags,
+    )
+
+
+def judge(
+    library: Library, some: Definition, source: OpSource, machine: Machine
+) -> Verdict:
+    return library.judge(some, OPS[some.op_type], source, machine)
+
+
+def op(*functions: str) -> OpSource:
+    return OpSource("", (), "", functions)
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        (FakeMachine(None, {}), "not installed"),
+        (
+            FakeMachine(None, {"flashinfer-python": "0.5.9"}),
+            "version 0.5.9 is older than 0.6",
+        ),
+        (
+            FakeMachine(None, {"flashinfer-python": "unknown"}),
+            "version unknown is older than 0.6",
+        ),
+        (FakeMachine(None), "needs CUDA, no CUDA device here"),
+        (
+            FakeMachine(failures={"flashinfer": "import failed: OSError: libcudart"}),
+            "import failed: OSError: libcudart",
+        ),
+    ],
+)
+def test_what_stands_in_the_way(machine: FakeMachine, reason: str) -> None:
+    found = judge(FLASHINFER, definition(), op("flashinfer_ground_truth"), machine)
+    assert not found.usable
+    assert found.reason == reason
+    assert found.version == (machine.version("flashinfer-python") or "")
+
+
+@pytest.mark.parametrize("version", ["0.6", "0.6.0rc1", "0.6.18.post1", "1.0"])
+def test_usable(version: str) -> None:
+    machine = FakeMachine(versions={"flashinfer-python": version})
+    tags = ("fi_api:flashinfer.norm.rmsnorm", "fi_api:other.thing", "model:x")
+    found = judge(FLASHINFER, definition(tags=tags), op_source("rmsnorm"), machine)
+    assert found == Verdict("flashinfer", True, "flashinfer.norm.rmsnorm", version)
+
+
+def test_without_an_adapter_nothing_is_tried() -> None:
+    class Untouchable(FakeMachine):
+        def version(self, distribution: str) -> str | None:
+            raise AssertionError(distribution)
+
+    found = judge(SGLANG, definition(), op("flashinfer_ground_truth"), Untouchable())
+    assert found == Verdict("sglang", False, reason="no SGLang adapter for rmsnorm")
+
+
+def test_nothing_is_imported_where_the_reason_is_known() -> None:
+    class Untouchable(FakeMachine):
+        def import_failure(self, module: str) -> str:
+            raise AssertionError(module)
+
+    machine = Untouchable(None)
+    found = judge(PYTORCH, definition("gemm"), op_source("gemm"), machine)
+    assert found.reason == "needs CUDA, no CUDA device here"
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("0.6.18.post1", (0, 6, 18)),
+        ("2.13.0+cpu", (2, 13)),
+        ("1", (1,)),
+        ("", ()),
+        ("dev", ()),
+    ],
+)
+def test_version_numbers(version: str, numbers: tuple[int, ...]) -> None:
+    assert version_numbers(version) == numbers
+
+
+def test_libraries_say_their_own_names() -> None:
+    libraries = [provider for provider in PROVIDERS if isinstance(provider, Library)]
+    assert [library.name for library in libraries] == [
+        "flashinfer",
+        "sglang",
+        "pytorch",
+    ]
+    assert [library.distribution for library in libraries] == list(ALL)
+
+
+def test_an_op_may_say_why_a_library_has_no_adapter() -> None:
+    spec = OpSpec("some", {}, absent={"sglang": "has no such kernel"})
+    found = SGLANG.judge(definition(), spec, op(), FakeMachine())
+    assert found == Verdict("sglang", False, reason="has no such kernel")
+
+
+# ---- the resolver
+
+
+def test_the_first_usable_provider_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = op(*(f"{provider.name}_ground_truth" for provider in PROVIDERS))
+    monkeypatch.setattr(
+        "generator.ground_truth.resolver.op_source", lambda op_type: every
+    )
+    some = definition()
+    for missing, chosen in (
+        ((), "flashinfer"),
+        (("flashinfer-python",), "sglang"),
+        (("flashinfer-python", "sglang"), "pytorch"),
+        (tuple(ALL), None),
+    ):
+        versions = {name: v for name, v in ALL.items() if name not in missing}
+        found = resolve(some, FakeMachine(versions=versions))
+        assert (found.chosen.provider if found.chosen else None) == chosen
+        assert [v.provider for v in found.verdicts] == [p.name for p in PROVIDERS]
+        assert [v.reason for v in found.rejected] == ["not installed"] * len(missing)
+
+
+def test_as_dict_of_a_usable_provider() -> None:
+    some = definition(tags=("fi_api:flashinfer.norm.rmsnorm",))
+    assert resolve(some, FakeMachine()).as_dict() == {
+        "definition": "some",
+        "op_type": "rmsnorm",
+        "provider": "flashinfer",
+        "symbol": "flashinfer.norm.rmsnorm",
+        "version": "0.6.9",
+        "status": "RESOLVED",
+        "reason": "",
+        "rejected": {
+            "sglang": "no SGLang adapter for rmsnorm",
+            "pytorch": "no PyTorch adapter for rmsnorm",
+        },
+    }
+
+
+def _nothing(found: dict[str, Any]) -> list[Any]:
+    return [found["provider"], found["symbol"], found["version"]]
+
+
+def test_as_dict_where_nothing_is_usable() -> None:
+    found = resolve(definition(), FakeMachine(None)).as_dict()
+    assert _nothing(found) == [None, None, None]
+    assert (found["status"], found["reason"]) == ("RESOLVED", "")
+    assert found["rejected"]["flashinfer"] == "needs CUDA, no CUDA device here"
+
+
+def test_an_op_type_without_a_module_is_unresolved() -> None:
+    found = resolve(definition("twice"), FakeMachine())
+    assert found == Resolution(definition("twice"), (), "no op module for twice")
+    assert found.chosen is None
+    assert found.rejected == ()
+    assert found.as_dict()["status"] == "UNRESOLVED"
+    assert found.as_dict()["reason"] == "no op module for twice"
+
+
+def test_a_constant_that_no_source_knows_is_unresolved() -> None:
+    found = resolve(definition(reference="X = 1"), FakeMachine())
+    assert (found.unresolved, found.chosen) == ("no source knows eps", None)
+
+
+def test_a_registry_of_ones_own_is_looked_at() -> None:
+    assert resolve(definition(), FakeMachine(), ops={}).unresolved
+    assert not resolve(definition("gemm"), FakeMachine(), ops=OPS).unresolved
