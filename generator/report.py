@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -65,9 +66,14 @@ def _largest(records: Iterable[dict[str, Any]], figure: str) -> dict[str, float]
     largest: dict[str, float] = {}
     for record in records:
         if figure in record:
-            output = record["output"]
-            largest[output] = max(record[figure], largest.get(output, 0.0))
+            output, value = record["output"], record[figure]
+            largest[output] = max(largest.get(output, value), value, key=_badness)
     return largest
+
+
+def _badness(figure: float) -> float:
+    """Return the figure to sort by; nothing is worse than NaN."""
+    return math.inf if math.isnan(figure) else figure
 
 
 def markdown_table(rows: Iterable[Row]) -> str:

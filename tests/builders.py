@@ -95,14 +95,14 @@ def class_of(
         "interface": definition.interface,
         "constants": tuple(definition.constants),
         "tolerances": op.TOLERANCES,
-        "run": staticmethod(run),
+        "reference": staticmethod(lambda: run),
     }
     return type("Rendered", bases, {**attributes, **changes})
 
 
 def trial_of(cls: Any, case: Case) -> Trial:
     """Return one case of a test class on the CPU, as the fixture would."""
-    return Trial(cls.definition(), case, CPU, cls.make_inputs, cls.run)
+    return Trial(cls.definition(), case, CPU, cls.make_inputs, cls.load_run())
 
 
 def cases_of(cls: Any, sizes: Sequence[str] = ("small",)) -> list[Case]:

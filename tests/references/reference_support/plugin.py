@@ -139,64 +139,16 @@ def _class_of(item: pytest.Item) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Spread a test over its cases, and over the backends of its provider."""
-    from .harness import ReferenceTests, too_few, usable_sources
+    from .harness import ReferenceTests
+    from .spread import spread
 
     cls = metafunc.cls
     if cls is None or not issubclass(cls, ReferenceTests):
         return
-    if "trial" not in metafunc.fixturenames:
-        return
-    chosen = metafunc.config.getoption("--sizes")
-    sizes = tuple(chosen.split(",")) if chosen else cls.sizes
-    definition = cls.definition()
-    cases = [case for case in cls.cases(definition) if case.size in sizes]
-    if metafunc.function.__name__ == "test_ground_truths_agree":
-        usable = usable_sources(cls, _device(metafunc.config))
-        if len(usable) < 2:
-            skip = pytest.mark.skip(reason=too_few(usable))
-            unavailable = pytest.param(cases[0], id="unavailable", marks=skip)
-            metafunc.parametrize("trial", [unavailable], indirect=True, scope="class")
-            return
-    if "backend" not in metafunc.fixturenames:
-        metafunc.parametrize("trial", _params(cases), indirect=True, scope="class")
-        return
-    provider = metafunc.function.__name__.removeprefix("test_matches_")
-    _spread_backends(metafunc, definition, provider, cases)
-
-
-def _params(cases: list[Any]) -> list[Any]:
-    """Return the cases as pytest parameters; large ones are marked slow."""
-    return [
-        pytest.param(
-            case, id=case.name, marks=[pytest.mark.slow] if case.size == "large" else []
-        )
-        for case in cases
-    ]
-
-
-def _spread_backends(
-    metafunc: pytest.Metafunc, definition: Any, provider: str, cases: list[Any]
-) -> None:
-    """Give a backend every case, or one skipped test that says why it can't run."""
-    from .harness import backends_of
-    from .providers import backend_reason
-
-    device = _device(metafunc.config)
-    params = []
-    for backend in backends_of(metafunc.cls, provider, definition):
-        reason = backend_reason(provider, backend, device)
-        suffix = f"-{backend.name}" if backend.name else ""
-        if reason is not None:
-            skip = pytest.mark.skip(reason=f"{provider}: {reason}")
-            name = f"unavailable{suffix}"
-            params.append(pytest.param(cases[0], backend, id=name, marks=skip))
-            continue
-        for case in cases:
-            marks = [pytest.mark.slow] if case.size == "large" else []
-            params.append(
-                pytest.param(case, backend, id=f"{case.name}{suffix}", marks=marks)
-            )
-    metafunc.parametrize("trial, backend", params, indirect=["trial"], scope="class")
+    if "trial" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--sizes")
+        sizes = tuple(chosen.split(",")) if chosen else cls.sizes
+        spread(metafunc, cls, sizes, _device(metafunc.config))
 
 
 @pytest.fixture(scope="class")

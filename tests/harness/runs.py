@@ -1,0 +1,115 @@
+"""Render small datasets and run pytest on them in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.generate import generate
+from generator.load import load_definitions
+from generator.plan import Options
+from tests.builders import write_dataset
+
+# the rendered tests must run where no generator is installed
+NO_GENERATOR = "import sys\nsys.modules['generator'] = None\n"
+
+
+def render(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a dataset below `root`, render its tests, and return their folder."""
+    dataset = write_dataset(root / "dataset", definitions)
+    loaded = load_definitions(dataset)
+    assert len(loaded.definitions) == len(definitions), list(map(str, loaded.problems))
+    output = root / "rendered"
+    generate(dataset, loaded, output, Options(), everything=True)
+    (root / "no_generator.py").write_text(NO_GENERATOR)
+    return output
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Hold one test as JUnit has it; `detail` is the skip's reason or the failure."""
+
+    test_class: str
+    function: str
+    case: str
+    status: str
+    detail: str
+    comparisons: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold what one run of pytest printed and reported."""
+
+    status: int
+    stdout: str
+    stderr: str
+    outcomes: tuple[Outcome, ...]
+
+    def functions(self, test_class: str, status: str) -> set[str]:
+        """Return the test functions of a class of which some test has a status."""
+        of_class = [o for o in self.outcomes if o.test_class == test_class]
+        assert of_class, f"no {test_class} in:\n{self.stdout}\n{self.stderr}"
+        return {o.function for o in of_class if o.status == status}
+
+
+def run_pytest(folder: Path, *arguments: str, file: str | None = None) -> Run:
+    """Run pytest on a rendered folder, or a file of it by `python file`."""
+    junit = folder.parent / "junit.xml"
+    junit.unlink(missing_ok=True)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    # the plugin that forbids the generator is found here, and nothing else
+    environment["PYTHONPATH"] = str(folder.parent)
+    # tensors this small gain nothing from threads, and two processes share the cores
+    environment["OMP_NUM_THREADS"] = "1"
+    start = ["-m", "pytest", str(folder)] if file is None else [str(folder / file)]
+    options = ["-p", "no_generator", "-p", "no:cacheprovider", f"--junit-xml={junit}"]
+    done = subprocess.run(
+        [sys.executable, *start, *options, *arguments],
+        cwd=folder.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    outcomes = tuple(_outcomes(junit)) if junit.exists() else ()
+    return Run(done.returncode, done.stdout, done.stderr, outcomes)
+
+
+def _outcomes(junit: Path) -> list[Outcome]:
+    found = []
+    for case in ET.parse(junit).getroot().iter("testcase"):
+        function, _, rest = (case.get("name") or "").partition("[")
+        status, detail = "passed", ""
+        for tag in ("failure", "error", "skipped"):
+            element = case.find(tag)
+            if element is not None:
+                status = {"failure": "failed", "error": "error"}.get(tag, tag)
+                detail = f"{element.get('message')}\n{element.text}"
+        records = tuple(
+            json.loads(item.get("value") or "")
+            for item in case.iter("property")
+            if item.get("name") == "comparison"
+        )
+        test_class = (case.get("classname") or "").rpartition(".")[2]
+        found.append(
+            Outcome(test_class, function, rest.rstrip("]"), status, detail, records)
+        )
+    return found
+
+
+def by_status(run: Run) -> dict[str, list[Outcome]]:
+    """Return a run's tests by their status."""
+    grouped: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in run.outcomes:
+        grouped[outcome.status].append(outcome)
+    return grouped

@@ -1,0 +1,90 @@
+"""A run in which all is right: what it records, skips, prints and imports."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+import torch
+
+from generator.report import summarise
+from tests.builders import ROOT
+from tests.harness.datasets import DECODE, NORM, PREFILL, class_name
+from tests.harness.runs import by_status, run_pytest
+
+
+def test_it_exits_0_under_strict_in_two_processes(green):
+    assert green.status == 0, green.stdout + green.stderr
+    assert "definitions compared: 3 with oracle" in green.stdout
+    assert set(by_status(green)) == {"passed", "skipped"}
+
+
+def test_every_comparison_is_recorded_with_its_figures(green):
+    records = [r for outcome in green.outcomes for r in outcome.comparisons]
+    rows = {(r.definition, r.source): r for r in summarise(records)}
+    assert set(rows) == {(name, "oracle") for name in (NORM, DECODE, PREFILL)}
+    assert all(row.verdict == "PASSED" for row in rows.values())
+    assert rows[NORM, "oracle"].cases == 5
+    assert rows[PREFILL, "oracle"].max_abs["lse"] < 1e-4
+    figures = {"nmse", "cosine", "norm_ratio", "hit_ratio", "max_rel", "worst"}
+    assert all(figures <= record.keys() for record in records)
+
+
+def test_nothing_unavailable_is_reported_as_passed(green):
+    for outcome in green.outcomes:
+        if outcome.function in ("test_matches_flashinfer", "test_ground_truths_agree"):
+            assert outcome.status == "skipped"
+            assert outcome.case.startswith("unavailable")
+            assert outcome.comparisons == ()
+        else:
+            assert outcome.status == "passed"
+
+
+def test_every_skip_has_a_reason(green):
+    skipped = by_status(green)["skipped"]
+    assert {o.test_class for o in skipped} == {
+        class_name(name) for name in (NORM, DECODE, PREFILL)
+    }
+    expected = r"flashinfer: (not installed|import failed: |needs CUDA)|fewer than two "
+    for outcome in skipped:
+        assert re.match(expected, outcome.detail), outcome
+    cases = {o.case for o in skipped if o.test_class == class_name(DECODE)}
+    assert {"unavailable-cuda-cores", "unavailable-fa2", "unavailable-fa3"} <= cases
+
+
+def test_the_header_names_device_versions_and_providers(green):
+    lines = green.stdout.splitlines()
+    assert "reference tests: device cpu" in lines
+    assert f"  torch {torch.__version__}, sizes as rendered" in lines
+    for provider in ("flashinfer", "sglang", "pytorch"):
+        (line,) = (line for line in lines if line.startswith(f"  {provider}"))
+        reason = r": (not installed|import failed: .+|needs CUDA, device is cpu)$"
+        assert re.search(reason, line)
+
+
+def test_a_copy_elsewhere_runs_by_python_alone(right, tmp_path):
+    # the plugin of `run_pytest` makes the generator impossible to import
+    copy = shutil.copytree(right, tmp_path / "elsewhere" / "references")
+    (tmp_path / "elsewhere" / "no_generator.py").write_text(
+        (right.parent / "no_generator.py").read_text()
+    )
+    run = run_pytest(copy, "--device", "cpu", file="test_rmsnorm.py")
+    assert run.status == 0, run.stdout + run.stderr
+    assert {o.test_class for o in run.outcomes} == {class_name(NORM)}
+    assert "definitions compared: 1 with oracle" in run.stdout
+
+
+def test_the_status_of_python_on_a_file_is_pytests(right, tmp_path):
+    text = (right / "test_rmsnorm.py").read_text("utf-8")
+    copy = shutil.copytree(right, tmp_path / "references")
+    (tmp_path / "no_generator.py").write_text("")
+    (copy / "test_rmsnorm.py").write_text(text.replace("EPS = 1e-06\n", "EPS = 1\n", 1))
+    assert run_pytest(copy, "-q", "-x", file="test_rmsnorm.py").status == 1
+    assert run_pytest(copy, "--no-such-option", file="test_rmsnorm.py").status == 4
+
+
+@pytest.mark.parametrize("name", ["definition.py", "harness.py", "plugin.py"])
+def test_the_support_is_that_of_the_generator(right, name):
+    source = ROOT / "generator" / "support" / name
+    assert (right / "reference_support" / name).read_bytes() == source.read_bytes()

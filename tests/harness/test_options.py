@@ -1,0 +1,115 @@
+"""The options of the rendered tests, and runs that compare nothing."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+
+from tests.harness.datasets import DECODE, NORM, class_name
+from tests.harness.runs import by_status, run_pytest
+
+USAGE_ERROR = 4
+NO_CUDA = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="cuda: this machine has a usable device"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--sizes", "huge"], "--sizes 'huge': choose out of small, medium, large"),
+        (["--sizes", ""], "--sizes '': choose out of small, medium, large"),
+        (["--device", "tpu"], "--device 'tpu': choose cpu, cuda or cuda:N"),
+        pytest.param(
+            ["--device", "cuda"],
+            "--device cuda: no usable CUDA device here",
+            marks=NO_CUDA,
+        ),
+        (
+            ["--definition", "rmsnorm_h182", "--device", "cpu"],
+            "--definition rmsnorm_h182: not among the tests; did you mean rmsnorm_h128?",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_status_4(right, arguments, text):
+    run = run_pytest(right, *arguments)
+    assert run.status == USAGE_ERROR
+    said = [line for line in (run.stdout + run.stderr).splitlines() if text in line]
+    assert len(said) == 1
+    assert said[0].startswith("ERROR: ")
+    assert "Traceback" not in run.stdout + run.stderr
+
+
+def test_strict_is_content_with_comparisons_of_the_definitions_named(right):
+    names = ["--definition", NORM, "--definition", DECODE]
+    chosen = ["--sizes", "small", "-k", "test_matches_oracle"]
+    run = run_pytest(right, *names, *chosen, "--device", "cpu", "--strict")
+    assert run.status == 0, run.stdout + run.stderr
+    assert {o.test_class for o in run.outcomes} == set(map(class_name, (NORM, DECODE)))
+    assert {o.function for o in run.outcomes} == {"test_matches_oracle"}
+    cases = {o.case for o in run.outcomes if o.test_class == class_name(NORM)}
+    assert cases == {"one-row", "tiny-variance", "large-values", "zero-rows"}
+    assert "definitions compared: 2 with oracle" in run.stdout
+
+
+def test_large_cases_are_slow_and_run_only_when_asked_for(right, green):
+    usual = {o.case for o in green.outcomes}
+    assert {"one-row", "batch", "single-token", "ragged"} <= usual
+    assert not usual & {"long-batch", "long"}
+    chosen = ["--sizes", "large", "-m", "slow", "-k", "test_contract"]
+    run = run_pytest(right, *chosen, "--collect-only", "-q", "--device", "cpu")
+    collected = [line for line in run.stdout.splitlines() if "::" in line]
+    assert [line.partition("[")[2] for line in collected] == [
+        "long]",
+        "long]",
+        "long-batch]",
+    ]
+
+
+def test_a_case_that_does_not_fit_is_skipped_with_both_numbers(right, tmp_path):
+    plugin = (
+        "import sys\n"
+        "sys.modules['generator'] = None\n"
+        "def pytest_collection_modifyitems():\n"
+        "    from reference_support import memory\n"
+        "    memory.available_bytes = lambda device: 2**29\n"
+        "    memory.tensor_bytes = lambda *a: int(8.05 * 2**30)\n"
+    )
+    copy = shutil.copytree(right, tmp_path / "references")
+    (tmp_path / "no_generator.py").write_text(plugin)
+    run = run_pytest(copy, "--device", "cpu", "--definition", NORM, "--strict")
+    assert set(by_status(run)) == {"skipped"}
+    reasons = {
+        o.detail.partition("\n")[0]
+        for o in run.outcomes
+        if not o.case.startswith("unavailable")
+    }
+    assert reasons == {"needs 64.4 GiB, device has 0.5"}
+    assert run.status == 1, "nothing was compared, which --strict does not forgive"
+
+
+@pytest.mark.parametrize(("strict", "status"), [([], 0), (["--strict"], 1)])
+def test_an_op_type_without_a_module_compares_nothing(unknown, strict, status):
+    run = run_pytest(unknown, "--device", "cpu", *strict)
+    assert run.status == status, run.stdout + run.stderr
+    assert "definitions compared: none with anything" in run.stdout
+    grouped = by_status(run)
+    assert {o.function for o in grouped["passed"]} == {
+        "test_contract",
+        "test_output_shape",
+        "test_output_dtype",
+        "test_determinism",
+        "test_inputs_unmodified",
+    }
+    (skipped,) = grouped["skipped"]
+    assert skipped.function == "test_matches_oracle"
+    assert skipped.detail.startswith("oracle: UNRESOLVED: no op module for twice")
+    assert set(grouped) == {"passed", "skipped"}
+
+
+def test_strict_is_not_content_with_no_tests_at_all(right):
+    run = run_pytest(right, "--device", "cpu", "--strict", "-k", "nothing_at_all")
+    assert run.outcomes == ()
+    assert run.status == 1

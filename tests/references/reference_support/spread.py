@@ -1,0 +1,74 @@
+"""One test function becomes one test a case, and one a backend of its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from .definition import Case
+from .harness import ReferenceTests, backends_of, too_few, usable_sources
+from .providers import backend_reason
+
+
+def spread(
+    metafunc: pytest.Metafunc,
+    cls: type[ReferenceTests],
+    sizes: Sequence[str],
+    device: torch.device,
+) -> None:
+    """Parametrise `trial`, and `backend` where a test takes it, over the cases.
+
+    What can't run here becomes one skipped test with the reason, not one a case.
+    """
+    definition = cls.definition()
+    cases = [case for case in cls.cases(definition) if case.size in sizes]
+    with_backend = "backend" in metafunc.fixturenames
+    if not cases:
+        params = [_skipped(f"no case is {' or '.join(sizes)}", "no-case", with_backend)]
+    elif with_backend:
+        provider = metafunc.function.__name__.removeprefix("test_matches_")
+        params = _over_backends(cls, provider, cases, device)
+    elif metafunc.function.__name__ == "test_ground_truths_agree":
+        usable = usable_sources(cls, device)
+        params = (
+            [_case(case) for case in cases]
+            if len(usable) > 1
+            else [_skipped(too_few(usable), "unavailable", with_backend)]
+        )
+    else:
+        params = [_case(case) for case in cases]
+    names = ["trial", "backend"] if with_backend else ["trial"]
+    metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _over_backends(
+    cls: type[ReferenceTests],
+    provider: str,
+    cases: Sequence[Case],
+    device: torch.device,
+) -> list[Any]:
+    params = []
+    for backend in backends_of(cls, provider, cls.definition()):
+        reason = backend_reason(provider, backend, device)
+        if reason is None:
+            params += [_case(case, backend) for case in cases]
+        else:
+            name = "-".join(filter(None, ("unavailable", backend.name)))
+            params.append(_skipped(f"{provider}: {reason}", name, True))
+    return params
+
+
+def _case(case: Case, backend: Any = None) -> Any:
+    """Return a parameter set; a large case is marked slow."""
+    values = [case] if backend is None else [case, backend]
+    name = "-".join(filter(None, (case.name, backend.name if backend else "")))
+    marks = [pytest.mark.slow] if case.size == "large" else []
+    return pytest.param(*values, id=name, marks=marks)
+
+
+def _skipped(reason: str, name: str, with_backend: bool) -> Any:
+    values = [None, None] if with_backend else [None]
+    return pytest.param(*values, id=name, marks=pytest.mark.skip(reason=reason))

@@ -1,0 +1,147 @@
+"""Cases and inputs serve the interface of every definition that uses them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+import torch
+
+from generator.ops import OPS
+from generator.sources import op_source
+from generator.support.memory import COPIES, dtype_of, shape_of, tensor_bytes
+from generator.support.stream import Stream
+from generator.support.trial import same_bits
+from tests.builders import ROOT, known, sized
+
+FILES = sorted((ROOT / "definitions").glob("*/*.json"))
+# one definition of each op_type and interface, shrunk where its size is not the point
+ATTENTION = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 8}
+LATENT = {"num_qo_heads": 2}
+INTERFACES = {
+    "rmsnorm_h5120": {"hidden_size": 64},
+    "fused_add_rmsnorm_h7168": {"hidden_size": 96},
+    "gemm_n128_k2048": {"K": 64},
+    "gqa_paged_decode_h32_kv8_d128_ps1": ATTENTION,
+    "gqa_paged_decode_h32_kv8_d128_ps64": ATTENTION,
+    "gqa_paged_prefill_causal_h32_kv8_d128_ps1": ATTENTION,
+    "gqa_paged_prefill_causal_h32_kv8_d128_ps64": ATTENTION,
+    "mla_paged_decode_h16_ckv512_kpe64_ps1": LATENT,
+    "mla_paged_decode_h16_ckv512_kpe64_ps64": LATENT,
+    "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1": LATENT,
+    "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64": LATENT,
+}
+
+
+def op_of(op_type):
+    return importlib.import_module(f"generator.ops.{op_type}")
+
+
+def test_every_interface_of_the_repository_is_among_these():
+    def key(path):
+        value = json.loads(path.read_text("utf-8"))
+        if value["op_type"] not in OPS:
+            return None
+        return value["op_type"], tuple(value["inputs"])
+
+    covered = {(known(n).op_type, tuple(known(n).interface.inputs)) for n in INTERFACES}
+    assert {key(path) for path in FILES} - {None} == covered
+
+
+@pytest.mark.parametrize("op_type", OPS)
+def test_an_op_module_has_what_the_harness_asks_for(op_type):
+    functions = op_source(op_type).functions
+    assert {"cases", "make_inputs", "oracle"} <= set(functions)
+    module = op_of(op_type)
+    for provider in op_source(op_type).providers:
+        assert callable(getattr(module, f"{provider}_backends"))
+    for override in module.TOLERANCES:
+        assert len(override.reason) > 20
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_definition_has_cases_that_fit_a_laptop(path):
+    definition = known(path.stem)
+    cases = op_of(definition.op_type).cases(definition)
+    names = [case.name for case in cases]
+    assert len(set(names)) == len(names)
+    assert {"small", "medium", "large"} == {case.size for case in cases}
+    for case in cases:
+        # every axis has a length, else a case's bytes could not be known
+        needed = COPIES * tensor_bytes(definition, case)
+        if case.size == "small":
+            assert needed < 16 * 2**30
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+@pytest.mark.parametrize("size", ["small", "medium"])
+def test_inputs_are_those_of_the_interface(name, size):
+    definition = sized(name, **INTERFACES[name])
+    op = op_of(definition.op_type)
+    for case in op.cases(definition):
+        if case.size != size:
+            continue
+        inputs = op.make_inputs(definition, case, Stream(name, case.name))
+        assert list(inputs) == list(definition.interface.inputs)
+        axes = {**definition.axes, **case.axes}
+        for key, spec in definition.interface.input_specs.items():
+            value = inputs[key]
+            if spec.shape is None:
+                assert isinstance(value, float), key
+                continue
+            assert tuple(value.shape) == shape_of(spec, axes), (case.name, key)
+            assert value.dtype == dtype_of(spec.dtype), key
+            assert value.is_contiguous(), key
+            assert value.device.type == "cpu"
+            assert bool(torch.isfinite(value.double()).all()), (case.name, key)
+        again = op.make_inputs(definition, case, Stream(name, case.name))
+        assert all(same_bits(inputs[key], again[key]) for key in inputs)
+
+
+@pytest.mark.parametrize("name", [n for n in INTERFACES if "paged" in n])
+def test_page_tables_are_structurally_valid(name):
+    definition = sized(name, **INTERFACES[name])
+    op, page_size = op_of(definition.op_type), definition.axes["page_size"]
+    for case in op.cases(definition):
+        if case.size == "large":
+            continue
+        inputs = op.make_inputs(definition, case, Stream(name, case.name))
+        indptr, pages = inputs["kv_indptr"], inputs["kv_indices"].tolist()
+        assert indptr[0] == 0
+        assert bool((indptr.diff() >= 0).all())
+        assert indptr[-1] == len(pages)
+        assert len(set(pages)) == len(pages)
+        assert all(0 <= page < case.axes["num_pages"] for page in pages)
+        if "qo_indptr" in inputs:
+            queries = inputs["qo_indptr"]
+            assert bool((queries.diff() >= 0).all())
+            assert queries[-1] == case.axes["total_q"]
+        if page_size > 1:
+            last = inputs["kv_last_page_len"]
+            assert bool(((last >= 1) & (last <= page_size)).all())
+            partly = last[indptr.diff() > 0] < page_size
+            assert bool(partly.any()), "no last page is partly filled"
+
+
+def test_tiny_variances_are_about_eps_and_zero_rows_are_zero():
+    definition = sized("fused_add_rmsnorm_h7168", hidden_size=512)
+    op = op_of("rmsnorm")
+    cases = {case.name: case for case in op.cases(definition)}
+
+    def total(name):
+        made = op.make_inputs(definition, cases[name], Stream(name))
+        return made["hidden_states"].double() + made["residual"].double()
+
+    eps = definition.constants["eps"]
+    variance = total("tiny-variance").square().mean(dim=1)
+    assert bool(((eps / 4 < variance) & (variance < 4 * eps)).all())
+    rows = total("zero-rows")
+    assert not rows[:2].any()
+    assert bool(rows[2:].any(dim=1).all())
+
+
+def test_the_products_of_gemm_are_about_one():
+    definition, op = known("gemm_n128_k2048"), op_of("gemm")
+    inputs = op.make_inputs(definition, op.cases(definition)[1], Stream("s"))
+    assert op.oracle(definition, inputs).std().item() == pytest.approx(1.0, rel=0.2)
