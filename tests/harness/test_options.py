@@ -113,3 +113,9 @@ def test_strict_is_not_content_with_no_tests_at_all(right):
     run = run_pytest(right, "--device", "cpu", "--strict", "-k", "nothing_at_all")
     assert run.outcomes == ()
     assert run.status == 1
+
+
+def test_a_size_that_no_case_has_is_a_skip_with_the_reason(unknown):
+    run = run_pytest(unknown, "--device", "cpu", "--sizes", "large")
+    assert {o.status for o in run.outcomes} == {"skipped"}
+    assert {o.detail.partition("\n")[0] for o in run.outcomes} == {"no case is large"}
