@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
 SIZES = ("small", "medium", "large")
+# Idle OpenMP threads spin for a while before they sleep. On a machine that is busy
+# otherwise that made a run of small cases 4 times longer; so short a while, 1.8 times.
+# libgomp reads it when torch loads, which is after conftest.py.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
