@@ -48,7 +48,7 @@ def resolve_constants(
     """Return the op's constants for a definition, and what the sources disagree on."""
     constants, problems = [], []
     for name, convention in spec.constants.items():
-        found = _from_models(definition, name)
+        found = _from_name(definition, spec, name) or _from_models(definition, name)
         values = {value for value, _ in found}
         if len(values) > 1:
             problems.append(_models_disagree(definition, name, found))
@@ -61,6 +61,18 @@ def resolve_constants(
         constants.append(constant)
         problems += _check(definition, constant)
     return tuple(constants), problems
+
+
+def _from_name(
+    definition: Definition, spec: OpSpec, name: str
+) -> list[tuple[Any, str]]:
+    """Return (value, source) for the first word of the name that states a constant."""
+    stated = [
+        (spec.name_words[word][1], f'"{word}" in the name')
+        for word in definition.name.split("_")
+        if spec.name_words.get(word, ("", None))[0] == name
+    ]
+    return stated[:1]
 
 
 def _from_models(definition: Definition, name: str) -> list[tuple[Any, str]]:

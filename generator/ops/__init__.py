@@ -17,7 +17,8 @@ class OpSpec:
     """Describe one op_type to the loader, the resolver and the renderer.
 
     `name_tokens` maps a token of a definition's name (`kv8`) to the constant axis it
-    stands for. `constants` maps a constant that the interface does not carry to the
+    stands for, `name_words` a word of it (`neox`) to a constant and the value that it
+    states. `constants` maps a constant that the interface does not carry to the
     op's convention for it, None where there is none. `absent` says why the op's module
     has no adapter for a provider.
     """
@@ -26,6 +27,7 @@ class OpSpec:
     name_tokens: Mapping[str, str]
     constants: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
+    name_words: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
 
 
 _ATTENTION_TOKENS = {
@@ -55,7 +57,34 @@ MLA_PAGED = OpSpec(
         "ps": "page_size",
     },
 )
+GQA_RAGGED = OpSpec(
+    "gqa_ragged",
+    name_tokens={"h": "num_qo_heads", "kv": "num_kv_heads", "d": "head_dim"},
+)
+MLA_RAGGED = OpSpec(
+    "mla_ragged", name_tokens={"h": "num_qo_heads", "qk": "qk_dim", "vo": "vo_dim"}
+)
+ROPE = OpSpec(
+    "rope",
+    name_tokens={"d": "head_size", "rd": "rotary_dim"},
+    name_words={"neox": ("is_neox", True), "gptj": ("is_neox", False)},
+    constants={"is_neox": True},
+)
+MAMBA_SSU = OpSpec(
+    "mamba_ssu",
+    name_tokens={"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
+)
 
 OPS: Mapping[str, OpSpec] = {
-    spec.op_type: spec for spec in (RMSNORM, GEMM, GQA_PAGED, MLA_PAGED)
+    spec.op_type: spec
+    for spec in (
+        RMSNORM,
+        GEMM,
+        GQA_PAGED,
+        MLA_PAGED,
+        GQA_RAGGED,
+        MLA_RAGGED,
+        ROPE,
+        MAMBA_SSU,
+    )
 }

@@ -75,6 +75,25 @@ def prefill_cases(page_size: int) -> list[Case]:
     ]
 
 
+def ragged_cases() -> list[Case]:
+    """Return the prefill cases for keys without pages, one sequence after the other."""
+    return [
+        _ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
+        for name, (size, pairs) in _PREFILL.items()
+    ]
+
+
+def _ragged_case(
+    name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int]
+) -> Case:
+    axes = {
+        "len_indptr": len(kv_lens) + 1,
+        "total_q": sum(q_lens),
+        "total_kv": sum(kv_lens),
+    }
+    return Case(name, size, axes, _params(name, q_lens, kv_lens))
+
+
 def _case(
     name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int], page_size: int
 ) -> Case:
@@ -86,10 +105,13 @@ def _case(
         "num_kv_indices": pages,
         "num_pages": pages + SPARE_PAGES,
     }
+    return Case(name, size, axes, _params(name, q_lens, kv_lens))
+
+
+def _params(name: str, q_lens: Sequence[int], kv_lens: Sequence[int]) -> dict[str, Any]:
     # a deviation of 2 spreads the weights over few keys, so that each one matters
     q_std = 40.0 if name == "extreme-logits" else 2.0
-    params = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
-    return Case(name, size, axes, params)
+    return {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
 
 
 def oracle_attention(
@@ -134,12 +156,33 @@ def oracle_paged(
     """
     slots = token_slots(input_table(inputs), k.shape[1])
     k, v = k.flatten(0, 1), v.flatten(0, 1)
-    queries = torch.tensor_split(q, query_starts(inputs)[1:-1].to("cpu", torch.int64))
     parts = [
         oracle_attention(rows, k[s], v[s], inputs["sm_scale"])
-        for rows, s in zip(queries, slots, strict=True)
+        for rows, s in zip(_sequences(q, query_starts(inputs)), slots, strict=True)
     ]
     return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
+
+
+def oracle_ragged(inputs: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a batch's attention and LSE in float64, one sequence at a time.
+
+    q [total_q, heads, d], k [total_kv, kv_heads, d], v [total_kv, kv_heads, d_v] and
+    where their sequences begin are read from `inputs`.
+    """
+    starts = {"q": "qo_indptr", "k": "kv_indptr", "v": "kv_indptr"}
+    qkv = [_sequences(inputs[name], inputs[start]) for name, start in starts.items()]
+    parts = [
+        oracle_attention(q, k, v, inputs["sm_scale"])
+        for q, k, v in zip(*qkv, strict=True)
+    ]
+    return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
+
+
+def _sequences(tokens: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    parts: tuple[torch.Tensor, ...] = torch.tensor_split(
+        tokens, starts[1:-1].to("cpu", torch.int64)
+    )
+    return parts
 
 
 def rows_with_a_key(inputs: Mapping[str, Any], page_size: int) -> torch.Tensor:
@@ -149,7 +192,16 @@ def rows_with_a_key(inputs: Mapping[str, Any], page_size: int) -> torch.Tensor:
     are compared with the oracle alone.
     """
     q_lens = query_starts(inputs).diff().tolist()
-    kv_lens = kv_lengths(input_table(inputs), page_size)
+    return _seeing(q_lens, kv_lengths(input_table(inputs), page_size))
+
+
+def ragged_rows_with_a_key(inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Return the same for keys without pages: bool [total_q]."""
+    q_lens = inputs["qo_indptr"].diff().tolist()
+    return _seeing(q_lens, inputs["kv_indptr"].diff().tolist())
+
+
+def _seeing(q_lens: Sequence[int], kv_lens: Sequence[int]) -> torch.Tensor:
     rows = [
         torch.arange(q_len) + (kv_len - q_len) >= 0
         for q_len, kv_len in zip(q_lens, kv_lens, strict=True)

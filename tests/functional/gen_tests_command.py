@@ -16,6 +16,9 @@ import generator
 
 ROOT = Path(generator.__file__).parent.parent
 Done = subprocess.CompletedProcess[str]
+# of the repository: what was built is checked by tests/unit/dataset
+NAMES = {path.stem for path in (ROOT / "definitions").glob("*/*.json")}
+OP_TYPES = {path.name for path in (ROOT / "definitions").iterdir()}
 # an op_type without a module: it renders like any other
 DEFINITION: Mapping[str, Any] = {
     "name": "twice_n4",

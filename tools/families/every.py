@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from tools.families import gemm, gqa_paged, mla_paged, rmsnorm
+from tools.families import (
+    gemm,
+    gqa_paged,
+    gqa_ragged,
+    mamba_ssu,
+    mla_paged,
+    mla_ragged,
+    rmsnorm,
+    rope,
+)
 from tools.families.spec import Spec
 
 
 def every_spec() -> tuple[Spec, ...]:
     """Return the definitions of all families, in a fixed order."""
-    return rmsnorm.specs() + gemm.specs() + gqa_paged.specs() + mla_paged.specs()
+    families = (
+        rmsnorm,
+        gemm,
+        gqa_paged,
+        mla_paged,
+        gqa_ragged,
+        mla_ragged,
+        rope,
+        mamba_ssu,
+    )
+    return tuple(spec for family in families for spec in family.specs())

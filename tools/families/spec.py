@@ -30,8 +30,9 @@ class Spec:
     """Hold one definition and where the axes of its workloads come from.
 
     `captured_from` names the definition whose captured workloads give the axes; the
-    definition's own name where it was captured itself. `sm_scale` is the value of the
-    input of that name in derived workloads.
+    definition's own name where it was captured itself. `captured_op_type` is its
+    op_type where that is another one. `sm_scale` is the value of the input of that name
+    in derived workloads.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Spec:
     captured_from: str
     constraints: tuple[str, ...] = ()
     sm_scale: float | None = None
+    captured_op_type: str | None = None
 
     def const(self, axis: str) -> int:
         """Return the value of a constant axis."""

@@ -19,7 +19,7 @@ def choose(lines: Sequence[Captured], seed: str) -> list[Captured]:
     """
     rng = random.Random(seed)
     by_size = sorted(lines, key=lambda line: _size(line.axes))
-    longest = max(by_size, key=lambda line: line.axes.get("num_kv_indices", 0))
+    longest = max(by_size, key=lambda line: keys(line.axes))
     chosen = {line.uuid: line for line in (by_size[0], by_size[-1], longest)}
     kinds: dict[tuple[int, bool], list[Captured]] = {}
     for line in by_size:
@@ -37,13 +37,18 @@ def choose(lines: Sequence[Captured], seed: str) -> list[Captured]:
     return [line for line in lines if line.uuid in kept]
 
 
+def keys(axes: Mapping[str, int]) -> int:
+    """Return the tokens of all key-value sequences, 0 where an op has none."""
+    return axes.get("total_kv", axes.get("num_kv_indices", 0))
+
+
 def _size(axes: Mapping[str, int]) -> int:
-    if "num_kv_indices" in axes:
-        return axes["num_kv_indices"] + axes.get("total_q", 0)
+    if "len_indptr" in axes:
+        return keys(axes) + axes.get("total_q", 0)
     (only,) = axes.values()
     return only
 
 
 def _kind(axes: Mapping[str, int]) -> tuple[int, bool]:
-    more_queries = axes.get("total_q", 0) > axes.get("num_kv_indices", 0)
+    more_queries = axes.get("total_q", 0) > keys(axes)
     return _size(axes).bit_length(), more_queries

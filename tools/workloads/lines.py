@@ -11,14 +11,17 @@ from typing import Any
 
 from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
-from tools.workloads.choose import choose
-from tools.workloads.safetensors import int32_file
-from tools.workloads.structure import Structure, paged_structure
+from tools.workloads.choose import choose, keys
+from tools.workloads.rows import pool_structure, rope_structure
+from tools.workloads.safetensors import integer_file
+from tools.workloads.structure import Structure, paged_structure, ragged_structure
 
 BLOB_LIMIT = 64 * 1024
 HEADER_ROOM = 512
 # A reference holds the logits of one sequence at a time, in float32.
 LOGITS_LIMIT = 1024**3
+# The same limit for the updated states of a batch, which it holds all at once.
+STATES_LIMIT = 1024**3
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 
@@ -33,24 +36,42 @@ class Line:
 
 def workload_lines(spec: Spec) -> list[Line]:
     """Return the definition's workloads."""
-    captured = captured_lines(spec.op_type, spec.captured_from)
+    captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
     fitting = [line for line in captured if _fits(spec, line.axes)]
-    return [_line(spec, line) for line in choose(fitting, spec.name)]
+    return [_line(spec, line) for line in choose(_without_twins(fitting), spec.name)]
+
+
+def _without_twins(lines: Iterable[Captured]) -> list[Captured]:
+    # Inference repeats itself: of lines with the same axes the first one is kept.
+    first: dict[tuple[int, ...], Captured] = {}
+    for line in lines:
+        first.setdefault(tuple(line.axes.values()), line)
+    return list(first.values())
 
 
 def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
-    if "kv_indices" not in spec.inputs:
+    if "positions" in spec.inputs:
+        return 8 * axes["M"] + HEADER_ROOM <= BLOB_LIMIT
+    if "state_batch_indices" in spec.inputs:
+        state = spec.const("nheads") * spec.const("head_dim") * spec.const("dstate")
+        return 4 * axes["batch_size"] * state <= STATES_LIMIT
+    if "kv_indptr" not in spec.inputs:
         return True
     batch_size = axes["len_indptr"] - 1
-    keys = axes["num_kv_indices"]
     queries = axes.get("total_q", batch_size)
-    logits = 4 * spec.const("num_qo_heads") * queries * keys // batch_size**2
-    # Every sequence may end in a partly filled page.
-    partly_filled = batch_size if spec.const("page_size") > 1 else 0
-    pages = keys // spec.const("page_size") + partly_filled
+    logits = 4 * spec.const("num_qo_heads") * queries * keys(axes) // batch_size**2
     indptrs_and_lengths = 3 * axes["len_indptr"]
-    blob = 4 * (pages + indptrs_and_lengths) + HEADER_ROOM
+    blob = 4 * (_pages(spec, axes) + indptrs_and_lengths) + HEADER_ROOM
     return blob <= BLOB_LIMIT and logits <= LOGITS_LIMIT
+
+
+def _pages(spec: Spec, axes: Mapping[str, int]) -> int:
+    if "kv_indices" not in spec.inputs:
+        return 0
+    page_size = spec.const("page_size")
+    # Every sequence may end in a partly filled page.
+    partly_filled = axes["len_indptr"] - 1 if page_size > 1 else 0
+    return keys(axes) // page_size + partly_filled
 
 
 def _line(spec: Spec, captured: Captured) -> Line:
@@ -74,15 +95,23 @@ def _line(spec: Spec, captured: Captured) -> Line:
         },
         "evaluation": None,
     }
-    blob = int32_file(structure.tensors) if path else b""
+    dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
+    blob = integer_file(structure.tensors, dtypes) if path else b""
     return Line(json.dumps(document, separators=(",", ":")), path, blob)
 
 
 def _structure(spec: Spec, captured: Captured) -> Structure:
-    if "kv_indices" not in spec.inputs:
-        return Structure(captured.axes, {})
     rng = random.Random(f"{spec.name}/{captured.uuid}")
-    made = paged_structure(captured.axes, spec.const("page_size"), rng)
+    if "kv_indices" in spec.inputs:
+        made = paged_structure(captured.axes, spec.const("page_size"), rng)
+    elif "kv_indptr" in spec.inputs:
+        made = ragged_structure(captured.axes, rng)
+    elif "positions" in spec.inputs:
+        made = rope_structure(captured.axes["M"], rng)
+    elif "state_batch_indices" in spec.inputs:
+        made = pool_structure(captured.axes["batch_size"], rng)
+    else:
+        return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     return Structure(_pick(made.axes, var_axes), _pick(made.tensors, spec.inputs))
 

@@ -1,4 +1,4 @@
-"""Writing int32 vectors as a safetensors file, without numpy."""
+"""Writing integer vectors as a safetensors file, without numpy."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 
+# of a dataset's dtype: the names that safetensors and struct have for it
+_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q")}
 
-def int32_file(tensors: Mapping[str, Sequence[int]]) -> bytes:
-    """Return the bytes of a safetensors file; the same tensors give the same bytes."""
+
+def integer_file(
+    tensors: Mapping[str, Sequence[int]], dtypes: Mapping[str, str]
+) -> bytes:
+    """Return the bytes of a safetensors file; the same tensors give the same bytes.
+
+    `dtypes` gives the dtype of each tensor, int32 or int64.
+    """
     header: dict[str, object] = {}
     data = b""
     for name, values in tensors.items():
-        part = struct.pack(f"<{len(values)}i", *values)
+        dtype, code = _NAMES[dtypes[name]]
+        part = struct.pack(f"<{len(values)}{code}", *values)
         offsets = [len(data), len(data) + len(part)]
-        header[name] = {"dtype": "I32", "shape": [len(values)], "data_offsets": offsets}
+        header[name] = {"dtype": dtype, "shape": [len(values)], "data_offsets": offsets}
         data += part
     text = json.dumps(header, separators=(",", ":")).encode()
     # The data begins at a multiple of 8: the format pads its header with spaces.

@@ -1,4 +1,4 @@
-"""Structural tensors of attention over a paged cache, made up to fit given axes."""
+"""Structural tensors of attention, made up to fit given axes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+
+from tools.workloads.choose import keys
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,26 @@ def paged_structure(
         "num_pages": num_pages,
         "len_indptr": batch_size + 1,
         "num_kv_indices": used,
+    }
+    return Structure(axes, tensors)
+
+
+def ragged_structure(captured: Mapping[str, int], rng: random.Random) -> Structure:
+    """Return ragged lengths of sequences whose keys lie one after the other.
+
+    Where the axes are those of a cache with pages of one token, `num_kv_indices` is
+    the number of keys.
+    """
+    batch_size = captured["len_indptr"] - 1
+    total_kv = keys(captured)
+    q_lens, kv_lens = _lengths(
+        {"total_q": captured["total_q"], "num_kv_indices": total_kv}, batch_size, rng
+    )
+    tensors = {"qo_indptr": _indptr(q_lens), "kv_indptr": _indptr(kv_lens)}
+    axes = {
+        "len_indptr": batch_size + 1,
+        "total_q": captured["total_q"],
+        "total_kv": total_kv,
     }
     return Structure(axes, tensors)
 

@@ -15,7 +15,7 @@ from tools.families.reference_text import REFERENCES
 
 ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()
-GQA = [spec for spec in SPECS if spec.op_type == "gqa_paged"]
+GQA = [spec for spec in SPECS if spec.op_type in ("gqa_paged", "gqa_ragged")]
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 # eps and heads of the published config.json files, written down a second time here.
@@ -34,6 +34,7 @@ HEADS = {
     "llama-3.1-8b": (32, 8),
     "llama-3.2-3b": (24, 8),
     "llama-4-scout": (40, 8),
+    "llama-4-scout-17b-16e": (40, 8),
     "minimax-m2": (48, 8),
     "mixtral-8x22b": (48, 8),
     "phi-4-14b": (40, 10),
@@ -41,6 +42,7 @@ HEADS = {
     "qwen3-235b": (64, 4),
     "qwen3-30b-a3b": (32, 4),
     "qwen3-32b": (64, 8),
+    "qwen3-next-80b-a3b": (16, 2),
 }
 NAME_TOKENS = {
     "gemm": {"n": "N", "k": "K"},
@@ -57,6 +59,20 @@ NAME_TOKENS = {
         "kpe": "head_dim_kpe",
         "ps": "page_size",
     },
+    "gqa_ragged": {"h": "num_qo_heads", "kv": "num_kv_heads", "d": "head_dim"},
+    "mla_ragged": {"h": "num_qo_heads", "qk": "qk_dim", "vo": "vo_dim"},
+    "rope": {"d": "head_size", "rd": "rotary_dim"},
+    "mamba_ssu": {"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
+}
+# constants that a name leaves out, because they follow from those it has
+UNNAMED = {"mla_ragged": {"num_kv_heads": "num_qo_heads"}}
+# op_types with one reference for all definitions
+MODULES = {
+    "gemm": "gemm",
+    "gqa_ragged": "gqa_ragged_prefill",
+    "mla_ragged": "mla_ragged_prefill",
+    "rope": "rope_with_cos_sin_cache_neox_style",
+    "mamba_ssu": "mamba_ssu_decode",
 }
 
 
@@ -71,8 +87,8 @@ def tag_values(spec, key):
 
 def reference_module(definition):
     """Name the module that a definition's reference was read from, by its facts."""
-    if definition["op_type"] == "gemm":
-        return "gemm"
+    if definition["op_type"] in MODULES:
+        return MODULES[definition["op_type"]]
     if definition["op_type"] == "rmsnorm":
         kernel = definition["name"].rpartition("_h")[0]
         gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
@@ -84,14 +100,24 @@ def reference_module(definition):
 
 def test_counts():
     counts = Counter(spec.op_type for spec in SPECS)
-    assert counts == {"rmsnorm": 15, "gemm": 32, "gqa_paged": 37, "mla_paged": 6}
-    assert len({spec.name for spec in SPECS}) == 90
+    assert counts == {
+        "rmsnorm": 15,
+        "gemm": 32,
+        "gqa_paged": 37,
+        "mla_paged": 6,
+        "gqa_ragged": 9,
+        "mla_ragged": 2,
+        "rope": 1,
+        "mamba_ssu": 2,
+    }
+    assert len({spec.name for spec in SPECS}) == 104
 
 
 def test_each_family_shares_its_texts():
     texts = {(spec.op_type, spec.reference) for spec in SPECS}
     counts = Counter(op_type for op_type, _ in texts)
-    assert counts == {"rmsnorm": 6, "gemm": 1, "gqa_paged": 4, "mla_paged": 4}
+    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4}
+    assert counts == dict.fromkeys(MODULES, 1) | several
 
 
 @EVERY
@@ -109,7 +135,10 @@ def test_keys_stand_in_the_order_of_the_format(spec):
 def test_name_tokens_are_the_constants(spec):
     tokens = dict(re.findall(r"_([a-z]+)(\d+)", spec.name))
     axes = NAME_TOKENS[spec.op_type]
-    assert {axes[t]: int(n) for t, n in tokens.items()} == {
+    named = {axes[t]: int(n) for t, n in tokens.items()}
+    for unnamed, same in UNNAMED.get(spec.op_type, {}).items():
+        named[unnamed] = named[same]
+    assert named == {
         name: axis.value for name, axis in spec.axes.items() if axis.value is not None
     }
 
@@ -137,9 +166,9 @@ def test_reference_is_the_module_of_its_family(spec):
 
 @EVERY
 def test_run_takes_the_inputs_in_order(spec):
-    functions = ast.parse(load(spec)["reference"]).body
-    (run,) = [f for f in functions if isinstance(f, ast.FunctionDef)]
-    assert run.name == "run"
+    nodes = ast.parse(load(spec)["reference"]).body
+    functions = {f.name: f for f in nodes if isinstance(f, ast.FunctionDef)}
+    run = functions["run"]
     assert [arg.arg for arg in run.args.args] == list(spec.inputs)
 
 

@@ -13,8 +13,14 @@ from safetensors import safe_open
 
 from tools.workloads.captured import Captured
 from tools.workloads.choose import choose
-from tools.workloads.safetensors import int32_file
-from tools.workloads.structure import distinct, paged_structure, split
+from tools.workloads.rows import pool_structure, rope_structure
+from tools.workloads.safetensors import integer_file
+from tools.workloads.structure import (
+    distinct,
+    paged_structure,
+    ragged_structure,
+    split,
+)
 
 
 @given(
@@ -69,6 +75,40 @@ def test_a_cache_with_room_for_the_queries_holds_them():
     assert all(kv[b + 1] - kv[b] >= qo[b + 1] - qo[b] >= 1 for b in range(len(qo) - 1))
 
 
+def test_ragged_sequences_keep_the_totals():
+    axes = {"len_indptr": 9, "total_q": 40, "total_kv": 60}
+    made = ragged_structure(axes, random.Random(1))
+    assert made.axes == axes
+    qo, kv = made.tensors["qo_indptr"], made.tensors["kv_indptr"]
+    assert (qo[0], qo[-1], kv[0], kv[-1]) == (0, 40, 0, 60)
+    assert all(kv[b + 1] - kv[b] >= qo[b + 1] - qo[b] >= 1 for b in range(8))
+
+
+def test_pages_of_one_token_are_ragged_keys():
+    cached = {"len_indptr": 3, "total_q": 5, "num_kv_indices": 9, "num_pages": 99}
+    made = ragged_structure(cached, random.Random(1))
+    assert made.axes == {"len_indptr": 3, "total_q": 5, "total_kv": 9}
+
+
+@given(num_tokens=st.integers(1, 2000), seed=st.integers(0, 99))
+def test_positions_are_chunks_within_the_cache(num_tokens, seed):
+    made = rope_structure(num_tokens, random.Random(seed))
+    positions = made.tensors["positions"]
+    assert len(positions) == num_tokens == made.axes["num_tokens"]
+    assert 0 <= min(positions) <= max(positions) < made.axes["max_seq_len"]
+
+
+@given(batch_size=st.integers(1, 200), seed=st.integers(0, 99))
+def test_slots_are_distinct_and_padding_comes_last(batch_size, seed):
+    made = pool_structure(batch_size, random.Random(seed))
+    slots = made.tensors["state_batch_indices"]
+    assert len(slots) == batch_size < made.axes["state_cache_size"]
+    used = [slot for slot in slots if slot != -1]
+    assert 0 < len(used) == len(set(used))
+    assert all(0 <= slot < made.axes["state_cache_size"] for slot in used)
+    assert slots[: len(used)] == used
+
+
 def lines(sizes):
     return [Captured(f"{size}", {"M": size}) for size in sizes]
 
@@ -98,7 +138,7 @@ def test_the_choice_depends_on_the_seed_alone():
 def test_the_file_is_what_safetensors_reads(tmp_path):
     tensors = {"kv_indptr": [0, 2, 2], "kv_indices": [7, -1], "none": []}
     path = tmp_path / "x.safetensors"
-    path.write_bytes(int32_file(tensors))
+    path.write_bytes(integer_file(tensors, dict.fromkeys(tensors, "int32")))
     with safe_open(path, framework="np") as file:
         assert set(file.keys()) == set(tensors)
         read = {name: file.get_tensor(name) for name in tensors}
@@ -106,8 +146,19 @@ def test_the_file_is_what_safetensors_reads(tmp_path):
     assert {str(tensor.dtype) for tensor in read.values()} == {"int32"}
 
 
+def test_each_tensor_has_its_dtype(tmp_path):
+    tensors = {"positions": [2**40, -2], "indptr": [3]}
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(integer_file(tensors, {"positions": "int64", "indptr": "int32"}))
+    with safe_open(path, framework="np") as file:
+        read = {name: file.get_tensor(name) for name in tensors}
+    assert {name: tensor.tolist() for name, tensor in read.items()} == tensors
+    assert str(read["positions"].dtype) == "int64"
+    assert str(read["indptr"].dtype) == "int32"
+
+
 def test_the_data_begins_at_a_multiple_of_eight():
-    content = int32_file({"x": [1]})
+    content = integer_file({"x": [1]}, {"x": "int32"})
     length = int.from_bytes(content[:8], "little")
     assert length % 8 == 0
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]

@@ -68,7 +68,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
             if declared.shape is None:
                 assert given["type"] == "scalar"
                 assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
-            elif declared.dtype == "int32":
+            elif declared.dtype in ("int32", "int64"):
                 assert given["type"] == "safetensors"
             else:
                 assert given == {"type": "random"}
@@ -77,7 +77,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
 @EVERY
 def test_batches_are_no_uniform_sweep(spec):
     sizes = [
-        sum(axes[n] for n in ("M", "total_q", "batch_size") if n in axes)
+        sum(axes[n] for n in ("M", "total_q", "batch_size", "num_tokens") if n in axes)
         for axes in (line["workload"]["axes"] for line in traces(spec))
     ]
     steps = {b - a for a, b in pairwise(sorted(sizes))}
@@ -88,9 +88,10 @@ def test_batches_are_no_uniform_sweep(spec):
 def test_shapes_and_constraints_hold(spec):
     for line in traces(spec):
         tensors = tensors_of(line["workload"])
-        axes = line["workload"]["axes"]
+        axes = {name: axis.value for name, axis in spec.axes.items()}
+        axes |= line["workload"]["axes"]
         for name, tensor in tensors.items():
-            assert str(tensor.dtype) == spec.inputs[name].dtype == "int32"
+            assert str(tensor.dtype) == spec.inputs[name].dtype
             assert list(tensor.shape) == [axes[a] for a in spec.inputs[name].shape]
         for constraint in spec.constraints:
             assert eval(constraint, {"__builtins__": {}}, {**axes, **tensors})
@@ -107,6 +108,8 @@ def test_structure_is_valid(spec):
             values = tensors[name].tolist()
             assert values[0] == 0
             assert values == sorted(values)
+        if "kv_indices" not in tensors:
+            continue
         indices = tensors["kv_indices"].tolist()
         assert len(set(indices)) == len(indices)
         assert all(0 <= index < axes["num_pages"] for index in indices)
@@ -114,6 +117,24 @@ def test_structure_is_valid(spec):
         if last is not None:
             assert last.min() >= 1
             assert last.max() <= spec.const("page_size")
+
+
+def test_positions_and_slots_are_within_what_they_index():
+    padded = set()
+    for spec in SPECS:
+        for line in traces(spec):
+            tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
+            if "positions" in tensors:
+                assert tensors["positions"].min() >= 0
+                assert tensors["positions"].max() < axes["max_seq_len"]
+            if "state_batch_indices" in tensors:
+                slots = tensors["state_batch_indices"]
+                used = slots[slots != -1]
+                assert len(set(used.tolist())) == len(used) > 0
+                assert used.min() >= 0
+                assert used.max() < axes["state_cache_size"]
+                padded |= {spec.name} if len(used) < len(slots) else set()
+    assert padded == {spec.name for spec in SPECS if spec.op_type == "mamba_ssu"}
 
 
 def test_pages_are_not_contiguous():
@@ -156,5 +177,5 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 
 
 def test_blobs_together_are_small():
-    sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").rglob("*paged*/*")]
+    sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
     assert sum(sizes) <= 6 * 2**20

@@ -11,7 +11,10 @@ from generator.support.attention import (
     decode_cases,
     oracle_attention,
     oracle_paged,
+    oracle_ragged,
     prefill_cases,
+    ragged_cases,
+    ragged_rows_with_a_key,
     rows_with_a_key,
     workspace,
 )
@@ -146,6 +149,42 @@ def test_rows_with_a_key_are_those_with_a_finite_lse():
     k = Stream("k").values((num_pages, 4, 1, 3))
     _, lse = oracle_paged(q, k, k, inputs)
     assert torch.isfinite(lse).all(dim=1).tolist() == expected
+
+
+def test_a_ragged_batch_is_its_sequences_one_after_another():
+    q_lens, kv_lens = (2, 0, 3, 6, 2), (7, 5, 0, 4, 1)
+    inputs = {
+        "q": Stream("q").values((sum(q_lens), 4, 3)),
+        "k": Stream("k").values((sum(kv_lens), 2, 3)),
+        "v": Stream("v").values((sum(kv_lens), 2, 5)),
+        "qo_indptr": indptr(q_lens),
+        "kv_indptr": indptr(kv_lens),
+        "sm_scale": SM_SCALE,
+    }
+    sequences = zip(
+        inputs["q"].split(q_lens),
+        inputs["k"].split(kv_lens),
+        inputs["v"].split(kv_lens),
+        strict=True,
+    )
+    parts = [by_hand(*sequence, SM_SCALE) for sequence in sequences]
+    output, lse = oracle_ragged(inputs)
+    agree((output, lse), [torch.cat(part) for part in zip(*parts, strict=True)])
+    rows = ragged_rows_with_a_key(inputs)
+    assert rows.tolist() == torch.isfinite(lse).all(dim=1).tolist()
+    assert not rows.all()
+
+
+def test_ragged_cases_have_the_lengths_of_the_paged_ones():
+    paged = prefill_cases(1)
+    for case, other in zip(ragged_cases(), paged, strict=True):
+        assert (case.name, case.size) == (other.name, other.size)
+        assert case.params == other.params
+        assert case.axes == {
+            "len_indptr": other.axes["len_indptr"],
+            "total_q": other.axes["total_q"],
+            "total_kv": sum(case.params["kv_lens"]),
+        }
 
 
 @pytest.mark.parametrize("page_size", [1, 64])

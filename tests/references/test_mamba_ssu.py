@@ -1,0 +1,334 @@
+"""Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
+definitions and from gen-tests' own sources (eb96aca5d6216519).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- FlashInfer's kernels, live, on a CUDA device
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+f0137b828ae415cd62b2bb06b5d74ab10b6a144d1ec5b58c5babc781eef5916e  mamba_ssu_decode_h128_d64_s128_ng8
+2fa901a3e3a52b33d0ed4dc1ac85c90cb9c7f85d6af29dea170d17c9f0724583  mamba_ssu_decode_h64_d64_s128_ng4
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.stream import Stream
+from reference_support.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+PAD_SLOT = -1
+_CANCELLING = (
+    "the 129 products of an output cancel from magnitudes that add up to about 100, and "
+    "float32 adds them with an error of 128·2^-24 of that, 8e-4, at most; large steps "
+    "make sums of 1600, whose errors cancel as well and stay within it"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-3, nmse=5e-6),
+        f"one rounding to bfloat16: half an ulp is 2^-8 at most; {_CANCELLING}",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1e-3, nmse=5e-6),
+        "both sides round a float32 value once, to neighbours at most: 2^-7; "
+        f"{_CANCELLING}",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=4e-3, atol=1e-5, nmse=5e-6),
+        "one rounding to bfloat16: half an ulp is 2^-8 at most; two float32 products "
+        "cancel from about 20, of which four roundings of 2^-24 are 5e-6",
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=8e-3, atol=3e-5, nmse=5e-6),
+        "both sides round a float32 value once, to neighbours at most: 2^-7; the fast "
+        "logarithm in the kernel's softplus is off by 2^-21.4 near 1, which A·state and "
+        "B·x, 45 together, make 2e-5",
+    ),
+)
+# the kernels that FlashInfer chooses between by the batch on SM90
+_SIMPLE, _VERTICAL = Backend("simple"), Backend("vertical", min_sm=90)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches in shuffled slots, padded ones, and steps at softplus's ends."""
+    return [
+        _case("one-sequence", "small", 1, 3),
+        _case("shuffled-slots", "small", 3, 6),
+        _case("padding", "small", 4, 6, padding=(1, 3)),
+        # softplus(-9 ± 1) is about exp(-9): the state hardly moves
+        _case("tiny-steps", "small", 2, 3, dt_mean=-9.0),
+        # around the threshold of 20 from which kernels take softplus as linear
+        _case("large-steps", "small", 2, 3, dt_mean=20.0),
+        _case("batch", "medium", 8, 12, padding=(3, 7)),
+        _case("large-batch", "large", 96, 133, padding=(0, 50, 94, 95)),
+    ]
+
+
+def _case(
+    name: str,
+    size: str,
+    batch_size: int,
+    slots: int,
+    padding: tuple[int, ...] = (),
+    dt_mean: float = -0.5,
+) -> Case:
+    # more slots than rows: rows that no kernel defines are told by a tensor's length
+    axes = {"batch_size": batch_size, "state_cache_size": slots}
+    return Case(name, size, axes, {"padding": padding, "dt_mean": dt_mean})
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 states and tokens; dt, A, D and dt_bias are one value a head.
+
+    Decay rates -A are 1/16 … 16, as trained models have them.
+    """
+    axes = {**definition.axes, **case.axes}
+    batch, heads, dim = axes["batch_size"], axes["nheads"], axes["head_dim"]
+    dstate = axes["dstate"]
+    bf16 = torch.bfloat16
+
+    def drawn(name: str, *shape: int, std: float = 1.0) -> torch.Tensor:
+        return stream.child(name).values(shape, std)
+
+    # powers of two and a product: an exponential would differ between libraries
+    powers = torch.tensor([2.0**n for n in stream.child("A").integers(-4, 4, heads)])
+    rates = powers * (1.0 + drawn("mantissa", heads, std=0.4).abs())
+    bias = (drawn("dt_bias", heads) + case.params["dt_mean"]).to(bf16)
+    slots = stream.child("slots").permutation(axes["state_cache_size"])[:batch]
+    slots[list(case.params["padding"])] = PAD_SLOT
+    dt = drawn("dt", batch, heads, std=0.5).to(bf16)
+    skip = drawn("D", heads, std=2.0).to(bf16)
+    groups = (batch, axes["ngroups"], dstate)
+    return {
+        "state": drawn("state", axes["state_cache_size"], heads, dim, dstate).to(bf16),
+        "x": drawn("x", batch, heads, dim).to(bf16),
+        "dt": dt[:, :, None].expand(batch, heads, dim).contiguous(),
+        "A": -rates[:, None, None].expand(heads, dim, dstate).contiguous(),
+        "B": drawn("B", *groups).to(bf16),
+        "C": drawn("C", *groups).to(bf16),
+        "D": skip[:, None].expand(heads, dim).contiguous(),
+        "dt_bias": bias[:, None].expand(heads, dim).contiguous(),
+        "state_batch_indices": slots.to(torch.int32),
+    }
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return outputs and the pool in float64, one row and one group at a time."""
+    wide = {name: tensor.double() for name, tensor in inputs.items()}
+    output, pool = torch.zeros_like(wide["x"]), wide["state"]
+    ratio = definition.axes["nheads"] // definition.axes["ngroups"]
+    for row, slot in enumerate(inputs["state_batch_indices"].tolist()):
+        if slot == PAD_SLOT:
+            continue
+        for group in range(definition.axes["ngroups"]):
+            heads = slice(group * ratio, (group + 1) * ratio)
+            raw = wide["dt"][row, heads] + wide["dt_bias"][heads]
+            # log(1 + e^raw), which neither overflows nor loses small values
+            step = torch.logaddexp(raw, torch.zeros_like(raw))
+            x = wide["x"][row, heads]
+            state = pool[slot, heads] * torch.exp(wide["A"][heads] * step[..., None])
+            state = state + torch.outer(
+                (step * x).flatten(), wide["B"][row, group]
+            ).view(state.shape)
+            pool[slot, heads] = state
+            output[row, heads] = state @ wide["C"][row, group] + wide["D"][heads] * x
+    return output, pool
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows that are no padding: bool [batch_size].
+
+    The kernels go on with a state of zeros there, and what they return is of no use.
+    """
+    rows: torch.Tensor = inputs["state_batch_indices"] != PAD_SLOT
+    return rows
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return both kernels, whatever the batch would choose."""
+    return (_SIMPLE, _VERTICAL)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer's update, which writes the states in place."""
+    from flashinfer.mamba import selective_state_update
+
+    state = inputs["state"]
+    output = selective_state_update(
+        state,
+        inputs["x"],
+        _one_a_head(inputs["dt"], 2),
+        _one_a_head(inputs["A"], 1),
+        inputs["B"],
+        inputs["C"],
+        _one_a_head(inputs["D"], 1),
+        dt_bias=_one_a_head(inputs["dt_bias"], 1),
+        dt_softplus=True,
+        state_batch_indices=inputs["state_batch_indices"],
+        pad_slot_id=PAD_SLOT,
+        algorithm=backend,
+    )
+    return output, state
+
+
+def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
+    """Return a tensor as the view that the kernel demands: stride 0 within a head.
+
+    The first `kept` axes are kept; along the others all values must be the same.
+    """
+    first = tensor.flatten(kept)[..., 0].contiguous()
+    view = first.view(first.shape + (1,) * (tensor.dim() - kept)).expand_as(tensor)
+    assert torch.equal(view, tensor), "the kernel reads one value a head"
+    return view
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "state": "bfloat16[state_cache_size, nheads, head_dim, dstate]",
+        "x": "bfloat16[batch_size, nheads, head_dim]",
+        "dt": "bfloat16[batch_size, nheads, head_dim]",
+        "A": "float32[nheads, head_dim, dstate]",
+        "B": "bfloat16[batch_size, ngroups, dstate]",
+        "C": "bfloat16[batch_size, ngroups, dstate]",
+        "D": "bfloat16[nheads, head_dim]",
+        "dt_bias": "bfloat16[nheads, head_dim]",
+        "state_batch_indices": "int32[batch_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, nheads, head_dim]",
+        "new_state": "bfloat16[state_cache_size, nheads, head_dim, dstate]",
+    },
+    constraints=(
+        "nheads % ngroups == 0",
+        "state_cache_size >= batch_size",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of mamba_ssu_decode_h128_d64_s128_ng8, mamba_ssu_decode_h64_d64_s128_ng4
+def reference_1():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        state: torch.Tensor,
+        x: torch.Tensor,
+        dt: torch.Tensor,
+        A: torch.Tensor,
+        B: torch.Tensor,
+        C: torch.Tensor,
+        D: torch.Tensor,
+        dt_bias: torch.Tensor,
+        state_batch_indices: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        heads_per_group = x.shape[1] // B.shape[1]
+
+        # Slot -1 marks padding: such a row returns 0 and writes no state.
+        rows = (state_batch_indices >= 0).nonzero().squeeze(1)
+        slots = state_batch_indices[rows].long()
+
+        inputs = x[rows].float()  # [rows, nheads, head_dim]
+        steps = torch.nn.functional.softplus(dt[rows].float() + dt_bias.float())
+        # Heads g * heads_per_group ... (g + 1) * heads_per_group - 1 share group g.
+        to_state = B[rows].float().repeat_interleave(heads_per_group, dim=1)
+        to_output = C[rows].float().repeat_interleave(heads_per_group, dim=1)
+
+        # [rows, nheads, head_dim, dstate]
+        decay = torch.exp(A.float() * steps.unsqueeze(-1))
+        added = (steps * inputs).unsqueeze(-1) * to_state.unsqueeze(2)
+        updated = state[slots].float() * decay + added
+
+        # The output reads the state before it is rounded to the pool's dtype.
+        read = torch.einsum("rhds,rhs->rhd", updated, to_output)
+        output = torch.zeros_like(x)
+        output[rows] = (read + D.float() * inputs).to(x.dtype)
+        new_state = state.clone()
+        new_state[slots] = updated.to(state.dtype)
+        return output, new_state
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer):
+    """What the tests of mamba_ssu share."""
+
+    op_type = "mamba_ssu"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
+# dt_bias) the state becomes state * exp(A * step) + step * x * B, and the output is its
+# product with C, plus D * x. 128 heads share 8 groups of B and C. States lie in a pool;
+# a row of slot -1 is padding: it gives output 0 and no state is written.
+# stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
+# tp:1
+class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuTests):
+    """Test the definition mamba_ssu_decode_h128_d64_s128_ng8."""
+
+    name = "mamba_ssu_decode_h128_d64_s128_ng8"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NHEADS = 128
+    HEAD_DIM = 64
+    DSTATE = 128
+    NGROUPS = 8
+
+
+# Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
+# dt_bias) the state becomes state * exp(A * step) + step * x * B, and the output is its
+# product with C, plus D * x. 64 heads share 4 groups of B and C. States lie in a pool;
+# a row of slot -1 is padding: it gives output 0 and no state is written.
+# stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
+# tp:2
+class TestMambaSsuDecodeH64D64S128Ng4(MambaSsuTests):
+    """Test the definition mamba_ssu_decode_h64_d64_s128_ng4."""
+
+    name = "mamba_ssu_decode_h64_d64_s128_ng4"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NHEADS = 64
+    HEAD_DIM = 64
+    DSTATE = 128
+    NGROUPS = 4
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,194 @@
+"""gqa_ragged and mla_ragged: faults planted in the references, and the adapters."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from generator.ops import gqa_ragged, mla_ragged
+from generator.support.attention import oracle_ragged
+from tests.builders import (
+    cases_of,
+    class_of,
+    loaded,
+    oracle_failures,
+    replaced,
+    run_of,
+    sized,
+    trial_of,
+)
+
+GQA = "gqa_ragged_prefill_causal_h32_kv8_d128"
+MLA = "mla_ragged_prefill_causal_h16_qk192_vo128"
+SMALL = {
+    GQA: sized(GQA, num_qo_heads=6, num_kv_heads=2, head_dim=16),
+    MLA: sized(MLA, num_qo_heads=3, num_kv_heads=3, qk_dim=24, vo_dim=16),
+}
+OPS = {GQA: gqa_ragged, MLA: mla_ragged}
+BOTH = pytest.mark.parametrize("name", [GQA, MLA])
+
+# fault → the definitions whose reference has it, the text, what replaces it
+SCALE = " * sm_scale"
+POSITIONS = "torch.arange(kv_len - q_len, kv_len, device=q.device)"
+FAULTS = {
+    "mask aligned top-left": (POSITIONS, "torch.arange(q_len, device=q.device)"),
+    "mask off by one": ("> query_positions", ">= query_positions"),
+    "no mask": ("logits.masked_fill_(future, -math.inf)", "pass"),
+    "natural LSE": (" / math.log(2)", ""),
+    "LSE of base 10": ("math.log(2)", "math.log(10)"),
+    "no scale": (SCALE, ""),
+    "keys of the first sequence": ("k[kv_start:kv_end]", "k[:kv_len]"),
+    "values of the first sequence": ("v[kv_start:kv_end]", "v[:kv_len]"),
+    "queries by the starts of the keys": ("qo_bounds = qo", "qo_bounds = kv"),
+}
+
+
+def rendered(name, run):
+    return class_of(OPS[name], SMALL[name], run)
+
+
+def mutant(name, old, new):
+    return rendered(name, run_of(replaced(loaded(name).reference, old, new)))
+
+
+@BOTH
+def test_the_reference_passes_every_case(name):
+    cls = rendered(name, run_of(loaded(name).reference))
+    assert oracle_failures(cls) == []
+
+
+@BOTH
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_caught(name, fault):
+    old, new = FAULTS[fault]
+    assert_caught(mutant(name, old, new))
+
+
+def assert_caught(cls):
+    """A fault shows as a wrong value, or makes run() itself fail."""
+    failed = []
+    for case in cases_of(cls):
+        try:
+            cls().test_matches_oracle(trial_of(cls, case), lambda name, value: None)
+        except (AssertionError, RuntimeError):
+            failed.append(case.name)
+    assert failed
+
+
+def test_the_mask_shows_where_queries_are_fewer_than_keys():
+    old, new = FAULTS["mask aligned top-left"]
+    assert "chunked" in oracle_failures(mutant(GQA, old, new))
+
+
+@pytest.mark.parametrize("swapped", ["v, k", "k, k", "v, v"])
+def test_keys_and_values_are_told_apart(swapped):
+    run = run_of(loaded(GQA).reference)
+
+    def faulty(q, k, v, *rest):
+        return run(q, *{"v, k": (v, k), "k, k": (k, k), "v, v": (v, v)}[swapped], *rest)
+
+    failed = oracle_failures(rendered(GQA, faulty), ("small",))
+    # of a single token the output shows the values alone, its LSE the keys
+    assert "single-token" in failed
+
+
+def test_values_are_not_the_head_of_the_keys():
+    run = run_of(loaded(MLA).reference)
+
+    def faulty(q, k, v, *rest):
+        return run(q, k, k[..., : v.shape[2]], *rest)
+
+    assert "single-token" in oracle_failures(rendered(MLA, faulty))
+
+
+def test_the_rotary_part_of_the_keys_counts():
+    run = run_of(loaded(MLA).reference)
+
+    def faulty(q, k, v, *rest):
+        return run(q[..., : v.shape[2]], k[..., : v.shape[2]], v, *rest)
+
+    assert "single-token" in oracle_failures(rendered(MLA, faulty))
+
+
+def test_query_heads_of_a_group_are_neighbours():
+    run = run_of(loaded(GQA).reference)
+
+    def faulty(q, k, v, *rest):
+        # head h reads KV head h % num_kv_heads
+        heads = torch.arange(q.shape[1]) % k.shape[1]
+        return run(q, k[:, heads], v[:, heads], *rest)
+
+    assert "single-token" in oracle_failures(rendered(GQA, faulty))
+
+
+@BOTH
+def test_rows_without_a_key_are_zero(name):
+    run = run_of(loaded(name).reference)
+
+    def faulty(*inputs):
+        output, lse = run(*inputs)
+        return output, lse.clamp(min=-5e4)
+
+    failed = oracle_failures(rendered(name, faulty))
+    assert failed == [
+        "more-queries-than-keys",
+    ]
+
+
+class Wrapper:
+    """Stand in for FlashInfer's: plan() takes what the real one takes first."""
+
+    def __init__(self, workspace, kv_layout, backend):
+        assert workspace.dtype == torch.uint8
+        assert (kv_layout, backend) == ("NHD", "fa3")
+
+    def plan(
+        self,
+        qo_indptr,
+        kv_indptr,
+        num_qo_heads,
+        num_kv_heads,
+        head_dim_qk,
+        head_dim_vo=None,
+        *,
+        causal,
+        sm_scale,
+        q_data_type,
+        kv_data_type,
+    ):
+        assert causal
+        self.inputs = {
+            "qo_indptr": qo_indptr,
+            "kv_indptr": kv_indptr,
+            "sm_scale": sm_scale,
+        }
+        self.heads = (num_qo_heads, num_kv_heads)
+        self.dims = (head_dim_qk, head_dim_vo or head_dim_qk)
+        self.dtypes = (q_data_type, kv_data_type)
+
+    def run(self, q, k, v, return_lse):
+        assert return_lse
+        assert (q.shape[1], k.shape[1]) == self.heads
+        assert (k.shape[2], v.shape[2]) == self.dims
+        assert (q.dtype, k.dtype) == self.dtypes
+        output, lse = oracle_ragged({**self.inputs, "q": q, "k": k, "v": v})
+        return output.to(q.dtype), lse.float()
+
+
+@BOTH
+def test_the_adapter_passes_what_the_wrapper_takes(name, monkeypatch):
+    flashinfer = SimpleNamespace(BatchPrefillWithRaggedKVCacheWrapper=Wrapper)
+    monkeypatch.setitem(sys.modules, "flashinfer", flashinfer)
+    monkeypatch.setattr(OPS[name], "workspace", lambda device: torch.zeros(1).byte())
+    cls = rendered(name, run_of(loaded(name).reference))
+    for case in cases_of(cls):
+        trial = trial_of(cls, case)
+        given = trial.fresh_inputs()
+        output, lse = cls.flashinfer_ground_truth(trial.definition, given, "fa3")
+        torch.testing.assert_close(output, trial.outputs[0], rtol=1e-2, atol=1e-3)
+        torch.testing.assert_close(lse, trial.outputs[1], rtol=1e-5, atol=1e-4)
+    backends = cls.flashinfer_backends(cls.definition())
+    assert [backend.name for backend in backends] == ["fa2", "fa3"]
