@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +23,7 @@ from generator.cli.output import (
 from generator.plan import DEFAULT_SIZES, SIZES, Options
 
 if TYPE_CHECKING:
+    from generator.definition import Definition
     from generator.generate import Generated
     from generator.ground_truth.resolver import Resolution
     from generator.problems import Problem
@@ -103,7 +105,8 @@ def _tolerance(
     "--list",
     "listing",
     is_flag=True,
-    help="Print each definition's ground truth and why others are not used.",
+    help="Print each definition's ground truth and why others are not used; of all "
+    "definitions if none are chosen.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
@@ -129,7 +132,7 @@ def cli(
     from generator.load import load_definitions
     from generator.select import UnknownName
 
-    if not (op_types or names or everything):
+    if not (op_types or names or everything or listing):
         raise click.UsageError(
             "Say what to render: --op-type, --definition-name, --all."
         )
@@ -187,7 +190,9 @@ def _report(generated: Generated, as_json: bool) -> int:
     return EXIT_PROBLEMS if failed else EXIT_FINE
 
 
-def _list(definitions: Any, problems: tuple[Problem, ...], as_json: bool) -> int:
+def _list(
+    definitions: Sequence[Definition], problems: Sequence[Problem], as_json: bool
+) -> int:
     """Print the resolver's verdicts; return the exit status."""
     from generator.ground_truth.machine import this_machine
     from generator.ground_truth.resolver import resolve

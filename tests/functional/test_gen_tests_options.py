@@ -272,3 +272,10 @@ def test_a_terminal_without_unicode(dataset: Dataset) -> None:
     done = dataset.run("--all", env={"PYTHONIOENCODING": "ascii:strict"})
     assert done.returncode == 1
     assert done.stderr.isascii()
+
+
+def test_list_alone_lists_all() -> None:
+    alone, of_all = (gen_tests("--list", *chosen) for chosen in ((), ("--all",)))
+    assert (alone.returncode, alone.stdout) == (0, of_all.stdout)
+    listed = {line.split()[0] for line in alone.stdout.splitlines() if line[0] != " "}
+    assert listed == NAMES
