@@ -31,6 +31,13 @@ INTERFACES = {
     "mla_paged_decode_h16_ckv512_kpe64_ps64": LATENT,
     "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1": LATENT,
     "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64": LATENT,
+    "gqa_ragged_prefill_causal_h32_kv8_d128": ATTENTION,
+    "mla_ragged_prefill_causal_h16_qk192_vo128": {
+        "num_qo_heads": 2,
+        "num_kv_heads": 2,
+    },
+    "rope_with_cos_sin_cache_neox_style_d128_rd64": {"head_size": 96},
+    "mamba_ssu_decode_h128_d64_s128_ng8": {"nheads": 4, "ngroups": 2},
 }
 
 
