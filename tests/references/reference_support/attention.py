@@ -128,18 +128,22 @@ def oracle_attention(
     output = torch.zeros(q_len, heads, v.shape[2], dtype=torch.float64, device=q.device)
     lse = torch.full((q_len, heads), -math.inf, dtype=torch.float64, device=q.device)
     last_visible = torch.arange(q_len, device=q.device) + (kv_len - q_len)
-    hidden = torch.arange(kv_len, device=q.device) > last_visible[:, None]
     some = last_visible >= 0
+    hidden = torch.arange(kv_len, device=q.device) > last_visible[some, None]
     ratio = heads // kv_heads
-    for head in range(heads if kv_len else 0):
-        kv_head = head // ratio
-        logits = q[:, head].double() @ k[:, kv_head].double().T
-        bits = (logits * sm_scale / math.log(2.0)).masked_fill(hidden, -math.inf)[some]
-        peak = bits.amax(dim=1, keepdim=True)
+    for kv_head in range(kv_heads if kv_len else 0):
+        # these query heads read this key head
+        group = slice(kv_head * ratio, (kv_head + 1) * ratio)
+        keys, values = k[:, kv_head].double(), v[:, kv_head].double()
+        logits = q[some, group].double() @ keys.T
+        bits = (logits * sm_scale / math.log(2.0)).masked_fill(
+            hidden[:, None], -math.inf
+        )
+        peak = bits.amax(dim=2, keepdim=True)
         weights = torch.exp2(bits - peak)
-        total = weights.sum(dim=1, keepdim=True)
-        output[some, head] = weights @ v[:, kv_head].double() / total
-        lse[some, head] = (torch.log2(total) + peak)[:, 0]
+        total = weights.sum(dim=2, keepdim=True)
+        output[some, group] = weights @ values / total
+        lse[some, group] = (torch.log2(total) + peak)[:, :, 0]
     return output, lse
 
 
