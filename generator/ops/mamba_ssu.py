@@ -76,7 +76,7 @@ def _case(
     padding: tuple[int, ...] = (),
     dt_mean: float = -0.5,
 ) -> Case:
-    # more slots than rows: rows that no kernel defines are told by a tensor's length
+    # more slots than rows: a reference that takes one for the other shows
     axes = {"batch_size": batch_size, "state_cache_size": slots}
     return Case(name, size, axes, {"padding": padding, "dt_mean": dt_mean})
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
-definitions and from gen-tests' own sources (a40f2f9b8b4c07f5).
+definitions and from gen-tests' own sources (e7559e9a47403449).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -89,7 +89,7 @@ def _case(
     padding: tuple[int, ...] = (),
     dt_mean: float = -0.5,
 ) -> Case:
-    # more slots than rows: rows that no kernel defines are told by a tensor's length
+    # more slots than rows: a reference that takes one for the other shows
     axes = {"batch_size": batch_size, "state_cache_size": slots}
     return Case(name, size, axes, {"padding": padding, "dt_mean": dt_mean})
 
