@@ -35,6 +35,7 @@ class OpSource:
     imports: tuple[ast.stmt, ...]
     body: str
     functions: tuple[str, ...]
+    has_policies: bool = False
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -61,7 +62,19 @@ def op_source(op_type: str) -> OpSource:
         ),
         body=body,
         functions=tuple(name for name in OP_FUNCTIONS if name in defined),
+        has_policies="POLICIES" in _assigned(tree),
     )
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+    """Return the names that a module's top level assigns."""
+    targets = [
+        target
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def can_be_nested(reference: str) -> bool:

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
-from . import generic
-from .compare import compare
+from . import generic, sglang
+from .compare import Comparison, compare
 from .constraints import holds
 from .definition import Backend, Case, Definition, Interface, TensorSpec
 from .memory import dtype_of, shape_of
+from .policy import Policy, Question
 from .providers import PROVIDERS, backend_reason
 from .tolerance import Override, Tolerance, choose_tolerance, looser
-from .trial import Inputs, Trial, as_tuple, same_bits
+from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, same_bits, seed
 
 RecordProperty = Callable[[str, object], None]
 
@@ -45,6 +46,7 @@ class ReferenceTests:
     oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
     defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
     tolerances: ClassVar[tuple[Override, ...]] = ()
+    policies: ClassVar[Mapping[str, Policy]] = {}
     # of the rendering: gen-tests --sizes and --tolerance
     sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
     run_tolerance: ClassVar[float | None] = None
@@ -153,7 +155,13 @@ class ReferenceTests:
             pytest.skip(f"{provider}: {reason}")
         adapter = getattr(type(self), f"{provider}_ground_truth")
         given = trial.fresh_inputs()
-        return as_tuple(adapter(trial.definition, given, backend.name))
+        seed(PROVIDER_SEED)
+        if provider != "sglang":
+            return as_tuple(adapter(trial.definition, given, backend.name))
+        try:
+            return as_tuple(sglang.ask(adapter, trial.definition, given, backend.name))
+        except sglang.Unavailable as error:
+            pytest.skip(f"sglang: {error}")
 
     def _match(
         self,
@@ -191,15 +199,10 @@ class ReferenceTests:
         row_axis = leading_axis(specs[names[0]])
         failures = []
         for name, a, e in zip(names, actual, expected, strict=True):
-            tolerance = self.tolerance(name, source, trial.case.name)
-            if widest is not None:
-                tolerance = looser(
-                    tolerance, self.tolerance(name, widest, trial.case.name)
-                )
             # only an output over the same axis has these rows: a state pool has not
             if rows is not None and leading_axis(specs[name]) == row_axis:
                 a, e = keep_rows(a, rows), keep_rows(e, rows)
-            result = compare(a, e, tolerance, same_dtype=source != "oracle")
+            result = self._judge(trial, name, a, e, source, widest)
             record = {
                 "definition": self.name,
                 "case": trial.case.name,
@@ -214,6 +217,26 @@ class ReferenceTests:
                 subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
                 failures.append(result.message(subject))
         assert not failures, "\n" + "\n".join(failures)
+
+    def _judge(
+        self,
+        trial: Trial,
+        name: str,
+        actual: Any,
+        expected: Any,
+        source: str,
+        widest: str | None,
+    ) -> Comparison:
+        """Return the verdict on one output, by its policy or else its tolerance."""
+        policy = self.policies.get(name)
+        if policy is not None:
+            question = Question(trial.definition, trial.case, trial.inputs, source)
+            return policy.judge(actual, expected, question)
+        tolerance = self.tolerance(name, source, trial.case.name)
+        if widest is not None:
+            wider = self.tolerance(name, widest, trial.case.name)
+            tolerance = looser(tolerance, wider)
+        return compare(actual, expected, tolerance, same_dtype=source != "oracle")
 
 
 class MatchesFlashInfer(ReferenceTests):

@@ -8,7 +8,8 @@ NaN fails.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,12 +27,14 @@ class Comparison:
     """Hold the verdict on one output, what speaks against it, and the figures.
 
     `verdict` is PASSED, FAILED, or ERROR where the check itself would prove nothing.
+    `figures` are those of a policy that compares otherwise than element by element.
     """
 
     verdict: str
     findings: tuple[str, ...]
-    tolerance: Tolerance
+    tolerance: Tolerance | None = None
     metrics: Metrics | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -40,8 +43,13 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict and the figures as plain JSON values."""
-        figures = self.metrics.as_dict() if self.metrics else {}
-        return {"verdict": self.verdict, "findings": list(self.findings), **figures}
+        metrics = self.metrics.as_dict() if self.metrics else {}
+        return {
+            "verdict": self.verdict,
+            "findings": list(self.findings),
+            **metrics,
+            **self.figures,
+        }
 
     def message(self, subject: str) -> str:
         """Return the findings as lines for a person, below a line on `subject`."""

@@ -9,6 +9,7 @@ from functools import cache
 
 import torch
 
+from . import sglang
 from .definition import Backend
 
 PROVIDERS = ("flashinfer", "sglang", "pytorch")
@@ -37,7 +38,10 @@ def provider_reason(provider: str, device: torch.device) -> str | None:
     """Return why no backend of a provider can be called on a device, None if one may.
 
     PyTorch's own CUDA kernels (cuBLAS) count as production kernels, its CPU ones don't.
+    SGLang is asked in a process of its own and never imported here.
     """
+    if provider == "sglang":
+        return sglang.absence()
     if provider != "pytorch":
         failure = import_failure(provider)
         if failure is not None:
@@ -52,6 +56,8 @@ def backend_reason(provider: str, backend: Backend, device: torch.device) -> str
     reason = provider_reason(provider, device)
     if reason is not None:
         return reason
+    if device.type != "cuda":
+        return f"needs CUDA, device is {device}" if backend.needs_cuda else None
     sm = compute_capability(device)
     if sm < backend.min_sm:
         return f"{backend.name} needs SM{backend.min_sm}, device is SM{sm}"

@@ -63,6 +63,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Pretended")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(providers, "import_failure", lambda module: None)
+    monkeypatch.setattr(providers.sglang, "absence", lambda: None)
     monkeypatch.setattr(providers, "version", lambda provider: "1.2")
     providers.compute_capability.cache_clear()
     yield

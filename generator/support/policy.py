@@ -1,0 +1,31 @@
+"""Comparing outputs that have more than one right value: indices with ties, samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .compare import Comparison
+from .definition import Case, Definition
+
+
+@dataclass(frozen=True)
+class Question:
+    """Hold what a policy may want to know of a comparison beside the two values.
+
+    `inputs` are the trial's, on the CPU; nobody writes to these. `source` is `oracle`,
+    or a provider with its backend (`flashinfer/fa2`).
+    """
+
+    definition: Definition
+    case: Case
+    inputs: Mapping[str, Any]
+    source: str
+
+
+class Policy(Protocol):
+    """Judge one output of an op_type in a way of its own; named in its POLICIES."""
+
+    def judge(self, actual: Any, expected: Any, question: Question) -> Comparison:
+        """Return the verdict on a reference's output held against a source's."""
