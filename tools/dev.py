@@ -26,6 +26,7 @@ STEPS = (
     ("definitions are up to date", "python tools/build_definitions.py --check"),
     ("rendering is up to date", "gen-tests --all --check"),
     ("dataset is valid", "trace-dataset validate --strict"),
+    ("rules page is up to date", "python tools/build_rules_page.py --check"),
     ("lint", "ruff check ."),
     ("format", "ruff format --check ."),
     ("types", "mypy"),

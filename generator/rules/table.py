@@ -15,21 +15,19 @@ from generator.rules.of_workloads import WORKLOADS
 from generator.rules.rule import Rule
 from generator.wording import one_line
 
-RULES: Mapping[str, Rule] = {
-    rule.id: rule
-    for group in (
-        DATASET,
-        FILES,
-        SCHEMA,
-        NAMES,
-        INTERFACE,
-        REFERENCE,
-        CONSTANTS,
-        WORKLOADS,
-        RENDERED,
-    )
-    for rule in group
+GROUPS: Mapping[str, tuple[Rule, ...]] = {
+    "layout": DATASET,
+    "files": FILES,
+    "schema": SCHEMA,
+    "definitions": (*NAMES, *INTERFACE),
+    "reference": REFERENCE,
+    "constants": CONSTANTS,
+    "workloads": WORKLOADS,
+    "rendered": RENDERED,
 }
+"""Group of rules → its rules; `--checks` takes a group or an id."""
+
+RULES: Mapping[str, Rule] = {r.id: r for group in GROUPS.values() for r in group}
 
 
 def finding(

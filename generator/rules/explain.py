@@ -1,0 +1,95 @@
+"""The table of rules as text: for a terminal, and as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from generator.rules.rule import Rule
+from generator.rules.table import GROUPS, RULES
+from generator.select import UnknownName
+
+PAGE = "docs/rules.md"
+_HEAD = """\
+# The rules
+
+`trace-dataset validate` judges a dataset by {count} rules. An error makes the exit
+status 1, a warning does so under `--strict`, a note never does. `--checks` takes
+groups and rule ids. Without `--execute`, which no command here has yet, nothing of a
+dataset is executed.
+
+This page is written by `python tools/build_rules_page.py`; `trace-dataset rules` prints
+the same in a terminal.
+"""
+
+
+def group_of(rule: str) -> str:
+    """Return the group that a rule belongs to; raises KeyError."""
+    return next(g for g, rules in GROUPS.items() if RULES[rule] in rules)
+
+
+def select_rules(asked: Collection[str]) -> frozenset[str]:
+    """Return the ids of the rules and groups that are asked for; none asks for all.
+
+    Raises UnknownName.
+    """
+    chosen: set[str] = set()
+    for name in asked:
+        if name in GROUPS:
+            chosen |= {rule.id for rule in GROUPS[name]}
+        elif name in RULES:
+            chosen.add(name)
+        else:
+            raise UnknownName("rule or group", name, [*GROUPS, *RULES])
+    return frozenset(chosen) if asked else frozenset(RULES)
+
+
+def as_dicts(rules: Collection[str]) -> list[dict[str, Any]]:
+    """Return the rules as plain JSON values, in the table's order."""
+    return [
+        {
+            "id": rule.id,
+            "group": group,
+            "severity": rule.severity.value,
+            "explanation": rule.explanation,
+            "example": rule.example,
+            "fix": rule.fix,
+        }
+        for group, members in GROUPS.items()
+        for rule in members
+        if rule.id in rules
+    ]
+
+
+def as_list(rules: Collection[str]) -> Iterator[str]:
+    """Yield a line for each rule, under its group."""
+    width = max(len(rule) for rule in RULES)
+    for group, members in GROUPS.items():
+        chosen = [rule for rule in members if rule.id in rules]
+        if chosen:
+            yield group
+        for rule in chosen:
+            yield f"  {rule.severity.value:<7} {rule.id:<{width}}  {rule.explanation}"
+
+
+def as_text(rule: Rule) -> Iterator[str]:
+    """Yield the lines that explain one rule."""
+    yield f"{rule.id}: {rule.severity.value}, group {group_of(rule.id)}"
+    yield f"  {rule.explanation}"
+    yield f"  finds: {rule.example}"
+    yield f"  fix: {rule.fix}"
+
+
+def as_page() -> str:
+    """Return the page of the documentation."""
+    lines = [_HEAD.format(count=len(RULES))]
+    for group, members in GROUPS.items():
+        lines.append(f"## {group}\n")
+        lines.append("| rule | severity | what it says | finds, for example | fix |")
+        lines.append("|---|---|---|---|---|")
+        for rule in members:
+            cells = (rule.explanation, rule.example, rule.fix)
+            text = " | ".join(cell.replace("|", "\\|") for cell in cells)
+            lines.append(f"| `{rule.id}` | {rule.severity.value} | {text} |")
+        lines.append("")
+    return "\n".join(lines)
