@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.problems import Problem
 from generator.rules.table import finding
 from generator.wording import one_line, quote
+
+_UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
 @dataclass(frozen=True, order=True)
@@ -65,32 +69,32 @@ def _scan(root: Path, kind: str, extension: str) -> Discovered:
     files: list[DatasetFile] = []
     op_types: list[str] = []
     real_root = os.path.realpath(root)
-    for folder in _entries(root, kind, problems):
+    for folder in entries(root, kind, problems):
         path = f"{kind}/{folder.name}"
-        if not _is_inside(folder, real_root, path, problems):
+        if not is_inside(folder, real_root, path, problems):
             continue
         if not folder.is_dir():
-            problems.append(_misplaced(path, kind, extension))
+            problems.append(misplaced(path, kind, extension))
             continue
         op_types.append(folder.name)
-        for entry in _entries(root, path, problems):
+        for entry in entries(root, path, problems):
             inner = f"{path}/{entry.name}"
-            if not _is_inside(entry, real_root, inner, problems):
+            if not is_inside(entry, real_root, inner, problems):
                 continue
             # A folder named x.json was meant to be a file: reading it says so.
             if entry.name.endswith(extension):
                 name = entry.name.removesuffix(extension)
                 files.append(DatasetFile(folder.name, name, inner))
             elif entry.is_dir():
-                problems.append(_misplaced(inner, kind, extension))
+                problems.append(misplaced(inner, kind, extension))
             else:
-                problems.append(_wrong_extension(inner, extension))
+                problems.append(wrong_extension(inner, extension))
     return Discovered(tuple(sorted(files)), tuple(op_types), tuple(problems))
 
 
-def _entries(
+def entries(
     root: Path, folder: str, problems: list[Problem]
-) -> Iterable[os.DirEntry[str]]:
+) -> Sequence[os.DirEntry[str]]:
     """Return what is in a folder, sorted; names beginning with a dot are skipped."""
     try:
         with os.scandir(root / folder) as entries:
@@ -100,10 +104,29 @@ def _entries(
         message = f"The folder can't be listed: {reason}."
         problems.append(finding("directory-unreadable", folder, message))
         return ()
-    return sorted(visible, key=lambda e: e.name)
+    visible.sort(key=lambda e: e.name)
+    problems += _names(folder, [entry.name for entry in visible])
+    return visible
 
 
-def _is_inside(
+def _names(folder: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield Problems for names that other systems can't hold, or not side by side."""
+    first: dict[str, str] = {}
+    for name in names:
+        path = f"{folder}/{name}"
+        if _UNPORTABLE.search(name) or _RESERVED.fullmatch(name):
+            message = f"The name {quote(name)} can't be used on all systems."
+            yield finding("path-unportable", path, message)
+        other = first.setdefault(name.casefold(), name)
+        # two definitions have a rule of their own, on their names
+        if other != name and not (
+            folder.count("/") == 1 and path[:12] == "definitions/"
+        ):
+            message = f"The name differs only by case from {quote(other)}."
+            yield finding("path-case", path, message)
+
+
+def is_inside(
     entry: os.DirEntry[str], real_root: str, path: str, problems: list[Problem]
 ) -> bool:
     if not entry.is_symlink():
@@ -116,12 +139,12 @@ def _is_inside(
     return False
 
 
-def _misplaced(path: str, kind: str, extension: str) -> Problem:
+def misplaced(path: str, kind: str, extension: str) -> Problem:
     message = f"Nothing reads this: {kind} lie at {kind}/<op_type>/<name>{extension}."
     fix = f"Move it to {kind}/<op_type>/<name>{extension}, or remove it."
     return finding("path-depth", path, message, fix=fix)
 
 
-def _wrong_extension(path: str, extension: str) -> Problem:
+def wrong_extension(path: str, extension: str) -> Problem:
     message = f"Nothing reads this: its name does not end in {extension}."
     return finding("path-extension", path, message)

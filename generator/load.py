@@ -61,8 +61,8 @@ def load_definitions(
     if not found.op_types:
         return Loaded((), (), found.problems, (), (), ())
     files = select(found, op_types, names)
-    loaded = [_load_file(root, file) for file in files]
-    problems = _problems_of_paths(found, files, op_types, names)
+    loaded = [load_file(root, file) for file in files]
+    problems = problems_of_paths(found, op_types, names)
     for _, of_file in loaded:
         problems += of_file
     built = [definition for definition, _ in loaded if definition is not None]
@@ -80,9 +80,8 @@ def load_definitions(
     )
 
 
-def _load_file(
-    root: Path, file: DatasetFile
-) -> tuple[Definition | None, list[Problem]]:
+def load_file(root: Path, file: DatasetFile) -> tuple[Definition | None, list[Problem]]:
+    """Return the definition in one file, None where it fits no schema, and Problems."""
     read = read_json(root, file.path)
     problems = list(read.problems)
     if not read.ok:
@@ -111,11 +110,8 @@ def _repeated(
     return [p for p in names.check_unique(by_path) if p.file in selected]
 
 
-def _problems_of_paths(
-    found: Discovered,
-    files: Sequence[DatasetFile],
-    op_types: Sequence[str],
-    asked: Sequence[str],
+def problems_of_paths(
+    found: Discovered, op_types: Sequence[str], asked: Sequence[str]
 ) -> list[Problem]:
     """Return the Problems of discovery that concern what was asked for."""
     if not op_types and not asked:

@@ -1,102 +1,97 @@
-"""Check the workload files of loaded definitions."""
+"""Check one workload file, line by line, against its definition and its blobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from generator.blobs import Blobs
 from generator.definition import Definition
-from generator.discover import DatasetFile, discover_workloads
 from generator.jsonfile import JsonLines, read_json_lines
-from generator.load import Loaded
 from generator.problems import Problem
-from generator.rules.blobs import BlobVerdict, check_blobs
+from generator.rules.blobs import check_blobs
+from generator.rules.holds import check_constraints, check_unchecked
 from generator.rules.limit import limited
-from generator.rules.table import finding
+from generator.rules.made_up import FileSigns
+from generator.rules.structure import check_structure, lengths
 from generator.rules.workloads import check_axes, check_inputs, check_name, check_uuid
 from generator.schema import check
-from generator.wording import quote
 
 
-@dataclass(frozen=True)
-class WorkloadCheck:
-    """Hold the number of workload lines that were read, and what is wrong."""
+@dataclass
+class WorkloadFile:
+    """Hold what a workload file has: its Problems, and the axes of each uuid.
 
-    count: int
-    problems: tuple[Problem, ...]
-
-
-def check_workloads(root: Path, loaded: Loaded) -> WorkloadCheck:
-    """Check the workloads of the definitions that were selected.
-
-    A file is checked against the definition of its path, also where that can't be
-    rendered; without a definition that fits the schema only the lines' own form is.
+    `count` is the number of lines; `found` says whether there is anything in it.
     """
-    found = discover_workloads(root)
-    selected = {(file.op_type, file.name) for file in loaded.files}
-    everything = {file.name for file in loaded.files} == set(loaded.names)
-    definitions = {
-        d.path.removeprefix("definitions/").removesuffix(".json"): d
-        for d in (*loaded.definitions, *loaded.unfit)
-    }
-    problems = list(found.problems) if everything else []
-    count = 0
-    present = set()
-    for file in found.files:
-        key = (file.op_type, file.name)
-        if key not in selected:
-            if everything:
-                problems.append(_orphan(file))
-            continue
-        lines = read_json_lines(root, file.path)
-        count += lines.count
-        if lines.count or lines.problems:
-            present.add(key)
-        definition = definitions.get(f"{file.op_type}/{file.name}")
-        of_lines = _check_lines(root, file, lines, definition)
-        problems += lines.problems
-        problems += limited(of_lines, file.path)
-    problems += _without_workloads(loaded.files, present)
-    return WorkloadCheck(count, tuple(sorted(problems, key=lambda p: p.file)))
+
+    problems: list[Problem] = field(default_factory=list)
+    axes: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    count: int = 0
+    found: bool = False
+
+
+def check_workload_file(
+    root: Path, path: str, definition: Definition | None, blobs: Blobs
+) -> WorkloadFile:
+    """Check the file at `path` against the definition that its path names.
+
+    Without a definition that fits the schema only the lines' own form is checked.
+    """
+    lines = read_json_lines(root, path)
+    checked = WorkloadFile(count=lines.count)
+    checked.found = bool(lines.count or lines.problems)
+    checked.problems += lines.problems
+    of_lines = _check_lines(path, lines, definition, blobs, checked)
+    checked.problems += limited(of_lines, path)
+    return checked
 
 
 def _check_lines(
-    root: Path, file: DatasetFile, lines: JsonLines, definition: Definition | None
+    path: str,
+    lines: JsonLines,
+    definition: Definition | None,
+    blobs: Blobs,
+    checked: WorkloadFile,
 ) -> Iterator[Problem]:
     known = {(p.line, p.pointer) for p in lines.problems if p.pointer}
+    name = path.rsplit("/", 1)[-1].removesuffix(".jsonl")
     uuids: dict[str, int] = {}
-    blobs: dict[str, BlobVerdict] = {}
+    unchecked: dict[int, str] = {}
+    signs = FileSigns()
     for number, line in lines.lines:
-        broken = check(line, "workload", file.path, number)
+        broken = check(line, "workload", path, number)
         if broken:
             yield from (p for p in broken if (p.line, p.pointer) not in known)
             continue
-        yield from check_name(line, file.name, file.path, number)
-        yield from check_uuid(line, uuids, file.path, number)
-        yield from check_blobs(line, root, blobs, file.path, number)
-        if definition is not None:
-            yield from check_axes(line, definition, file.path, number)
-            yield from check_inputs(line, definition, file.path, number)
-
-
-def _orphan(file: DatasetFile) -> Problem:
-    message = f"There is no definition {quote(file.name)} in op_type " + (
-        f"{quote(file.op_type)}."
-    )
-    return finding("workload-orphan", file.path, message)
-
-
-def _without_workloads(
-    files: Iterable[DatasetFile], present: set[tuple[str, str]]
-) -> list[Problem]:
-    return [
-        finding(
-            "workload-missing",
-            file.path,
-            f"The definition has no workloads/{file.op_type}/{file.name}.jsonl, "
-            "or an empty one.",
+        yield from check_name(line, name, path, number)
+        yield from check_uuid(line, uuids, path, number)
+        workload = line["workload"]
+        checked.axes.setdefault(workload["uuid"], workload["axes"])
+        if definition is None:
+            yield from check_blobs(line, None, None, blobs, {}, path, number)
+            continue
+        form = [
+            *check_axes(line, definition, path, number),
+            *check_inputs(line, definition, path, number),
+        ]
+        yield from form
+        axes = {**workload["axes"], **definition.const_axes}
+        values: dict[str, Any] = {}
+        yield from check_blobs(
+            line, definition, None if form else axes, blobs, values, path, number
         )
-        for file in files
-        if (file.op_type, file.name) not in present
-    ]
+        if not form:
+            yield from check_structure(definition, axes, values, path, number)
+            yield from check_constraints(
+                definition, axes, values, unchecked, path, number
+            )
+            rows = lengths(axes, values)
+            if rows is not None:
+                signs.add_lengths(*rows, "causal" in name.split("_"), number)
+        yield from signs.add(line, blobs.states, path, number)
+    yield from signs.check(path)
+    if definition is not None:
+        yield from check_unchecked(definition, unchecked)

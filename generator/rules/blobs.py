@@ -1,69 +1,160 @@
-"""Blobs: a workload's path to a tensor file stays in the dataset and leads to data."""
+"""Blobs: a workload's path leads to a tensor of the right name, shape and dtype."""
 
 from __future__ import annotations
 
-import os
+import ast
+import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
-from generator.lfs import is_lfs_pointer
+from generator.blobs import Blobs
+from generator.definition import Definition, Tensor
+from generator.evaluate import TensorValue
 from generator.pointer import pointer
 from generator.problems import Problem
+from generator.rules.python import Unparsable, parse_expression
+from generator.rules.structure import has_role
 from generator.rules.table import finding
-from generator.wording import one_line, quote
+from generator.tensorfile import Entry, TensorFile
+from generator.wording import did_you_mean, quote
 
-_SMALLEST_BLOB = 1024
-"""Git LFS pointers are smaller; only such files are opened."""
+MAX_INPUT_BYTES = 1 << 44
+"""16 TiB: no input is that large."""
 
-BlobVerdict = tuple[str, str] | None
-"""A rule and what to say under it, or None for a blob that is there."""
+_BITS: Mapping[str, int] = {"float4_e2m1": 4, "int64": 64, "float32": 32, "int32": 32}
+_DTYPES: Mapping[str, str] = {
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float4_e2m1": "F4",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
+_PACKED = frozenset(("U8", "I8"))
 
 
 def check_blobs(
     line: Mapping[str, Any],
-    root: Path,
-    seen: dict[str, BlobVerdict],
+    definition: Definition | None,
+    axes: Mapping[str, int] | None,
+    blobs: Blobs,
+    values: dict[str, Any],
     file: str,
     number: int,
 ) -> Iterator[Problem]:
-    """Yield a Problem for each path that is unsafe or leads to no data.
+    """Yield Problems of the inputs; put what is known of each into `values`.
 
-    `seen` carries verdicts from line to line: several inputs share one blob.
+    `axes` has every axis of the definition, or is None where the workload does not
+    say them; then only the blobs themselves are judged.
     """
     for name, source in line["workload"]["inputs"].items():
+        tensor = definition.inputs.get(name) if definition is not None else None
+        shape = _shape(tensor, axes)
+        if shape is not None and tensor is not None:
+            size = math.prod(shape) * _BITS.get(tensor.dtype, 16) // 8
+            if size > MAX_INPUT_BYTES:
+                message = f"The input {quote(name)} would take {size >> 40:,} TiB."
+                where = pointer(("workload", "axes"))
+                yield finding(
+                    "workload-size", file, message, pointer=where, line=number
+                )
+        if source["type"] == "scalar":
+            values[name] = source["value"]
+            continue
+        if shape is not None:
+            values[name] = TensorValue(shape)
         if source["type"] != "safetensors":
             continue
-        path = source["path"]
-        if path not in seen:
-            seen[path] = _judge(root, path)
-        verdict = seen[path]
-        if verdict is not None:
-            rule, what = verdict
-            where = pointer(("workload", "inputs", name, "path"))
-            message = f"The blob {quote(path, 200)} {what}."
+        opened = blobs.open(source["path"])
+        where = pointer(("workload", "inputs", name, "path"))
+        if not isinstance(opened, TensorFile):
+            rule, what = opened
+            message = f"The blob {quote(source['path'], 200)} {what}."
             yield finding(rule, file, message, pointer=where, line=number)
+            continue
+        for rule, what in _judge(opened, source["tensor_key"], tensor, shape):
+            message = f"In the blob {quote(source['path'], 200)} {what}"
+            yield finding(rule, file, message, pointer=where, line=number)
+            break
+        else:
+            if (
+                shape is not None
+                and definition is not None
+                and _wanted(definition.constraints, name)
+            ):
+                found = _values(opened, source["tensor_key"])
+                if found is None:
+                    message = f"The values of {quote(name)} are not looked at."
+                    yield finding(
+                        "blob-unread", file, message, pointer=where, line=number
+                    )
+                values[name] = TensorValue(shape, found)
 
 
-def _judge(root: Path, path: str) -> BlobVerdict:
-    if path.startswith("/") or "\\" in path or ":" in path.split("/")[0]:
-        return "workload-path", "is not a relative path with forward slashes"
-    if ".." in path.split("/"):
-        return "workload-path", "leads upwards"
-    if not path.isprintable():
-        return "workload-path", "has characters that can't be printed"
-    if not path.endswith(".safetensors"):
-        return "workload-path", "does not end in .safetensors"
-    blob = root / path
+def _shape(
+    tensor: Tensor | None, axes: Mapping[str, int] | None
+) -> tuple[int, ...] | None:
+    if tensor is None or axes is None or tensor.shape is None:
+        return None
+    if any(axis not in axes for axis in tensor.shape):
+        return None
+    return tuple(axes[axis] for axis in tensor.shape)
+
+
+def _judge(
+    opened: TensorFile,
+    key: str,
+    tensor: Tensor | None,
+    shape: tuple[int, ...] | None,
+) -> Iterator[tuple[str, str]]:
+    entry = opened.tensors.get(key)
+    if entry is None:
+        guess = did_you_mean(key, opened.tensors)
+        yield "blob-key", f"there is no tensor {quote(key)}.{guess}"
+        return
+    if tensor is None or tensor.shape is None:
+        return
+    shown = quote(key)
+    packed = tensor.dtype == "float4_e2m1" and entry.dtype in _PACKED
+    if entry.dtype != _DTYPES[tensor.dtype] and not packed:
+        what = f"the tensor {shown} is {entry.dtype}, the input is {tensor.dtype}."
+        yield "blob-dtype", what
+    elif shape is not None and entry.shape != _stored(shape, packed):
+        what = f"the tensor {shown} is {_sizes(entry)}, the axes say {list(shape)}."
+        yield "blob-shape", what
+
+
+def _stored(shape: tuple[int, ...], packed: bool) -> tuple[int, ...]:
+    return (*shape[:-1], shape[-1] // 2) if packed and shape else shape
+
+
+def _sizes(entry: Entry) -> str:
+    return str(list(entry.shape))
+
+
+def _values(opened: TensorFile, key: str) -> Any:
     try:
-        if not os.path.isfile(blob):
-            return "workload-blob-missing", "is not there"
-        real_root = os.path.realpath(root)
-        if os.path.commonpath((real_root, os.path.realpath(blob))) != real_root:
-            return "workload-path", "is a symbolic link out of the dataset"
-        if os.path.getsize(blob) < _SMALLEST_BLOB and is_lfs_pointer(blob):
-            return "workload-blob-lfs", "is a Git LFS pointer, not the data"
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return "workload-blob-missing", f"can't be read: {one_line(reason)}"
-    return None
+        return opened.integers(key)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _wanted(constraints: tuple[str, ...], name: str) -> bool:
+    """Return whether some rule looks at the values of an input."""
+    return has_role(name) or any(name in _names(c) for c in constraints)
+
+
+def _names(constraint: str) -> frozenset[str]:
+    try:
+        tree = parse_expression(constraint)
+    except Unparsable:
+        return frozenset()
+    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))

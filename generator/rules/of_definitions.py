@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.rules.rule import blocking, error, warning
+from generator.rules.rule import blocking, error, note, warning
 
 NAMES = (
     blocking(
@@ -124,5 +124,29 @@ REFERENCE = (
         "The reference imports more than torch, numpy, math and typing.",
         "Write the computation in plain PyTorch.",
         "`import flashinfer`",
+    ),
+    error(
+        "reference-assert",
+        "The reference asserts a size that the definition's axes contradict.",
+        "Correct the assert or the axis.",
+        "`assert head_dim == 64` where head_dim is 128",
+    ),
+    warning(
+        "reference-in-place",
+        "The reference writes to an input, which callers don't expect.",
+        "Clone the input first, and return what changes as an output.",
+        "`x.add_(residual)`, or `cache[i] = k`",
+    ),
+    warning(
+        "reference-global",
+        "The reference changes state that outlives the call.",
+        "Keep everything in local names; pass a torch.Generator for random numbers.",
+        "`torch.manual_seed(0)`, or `global calls`",
+    ),
+    note(
+        "reference-token-loop",
+        "The reference loops over tokens in Python, which is slow for real workloads.",
+        "Compute all tokens at once, where that reads as well.",
+        "`for t in range(num_tokens):`",
     ),
 )

@@ -41,6 +41,18 @@ DATASET = (
         "Put the file itself into the dataset.",
         "definitions/gemm/x.json -> /etc/passwd",
     ),
+    warning(
+        "path-case",
+        "Two files or folders differ only by case: some file systems hold only one.",
+        "Rename one of them.",
+        "blob/workloads/gemm/ and blob/workloads/GEMM/",
+    ),
+    warning(
+        "path-unportable",
+        "A file's name has characters that some systems can't hold or show.",
+        "Rename it: letters, digits, hyphens, underscores and dots.",
+        "`gemm?.json`, or `con.json`",
+    ),
 )
 
 FILES = (

@@ -11,7 +11,9 @@ from generator.problems import Problem
 from generator.rules.of_constants import CONSTANTS, RENDERED
 from generator.rules.of_definitions import INTERFACE, NAMES, REFERENCE
 from generator.rules.of_files import DATASET, FILES, SCHEMA
-from generator.rules.of_workloads import WORKLOADS
+from generator.rules.of_solutions import SOLUTIONS, TRACES
+from generator.rules.of_tags import CROSS, TAGS
+from generator.rules.of_workloads import CONTENTS, MADE_UP, WORKLOADS
 from generator.rules.rule import Rule
 from generator.wording import one_line
 
@@ -22,7 +24,11 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "definitions": (*NAMES, *INTERFACE),
     "reference": REFERENCE,
     "constants": CONSTANTS,
-    "workloads": WORKLOADS,
+    "workloads": (*WORKLOADS, *CONTENTS, *MADE_UP),
+    "tags": TAGS,
+    "solutions": SOLUTIONS,
+    "traces": TRACES,
+    "cross": CROSS,
     "rendered": RENDERED,
 }
 """Group of rules → its rules; `--checks` takes a group or an id."""

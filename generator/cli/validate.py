@@ -1,0 +1,142 @@
+"""The command `trace-dataset validate`: check a dataset without running any of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, write
+
+if TYPE_CHECKING:
+    from generator.validate import Plan
+
+_FATAL = frozenset(("dataset-missing", "dataset-empty"))
+_FORMATS = ["text", "json", "sarif", "junit", "markdown", "github"]
+_MAX_CONFIG = 4 * 1024 * 1024
+
+
+@click.command()
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path),
+    default=Path("."),
+    metavar="DIR",
+    help="Root of the dataset; the current directory if not given.",
+)
+@click.option(
+    "--op-type",
+    "op_types",
+    multiple=True,
+    metavar="OP_TYPE",
+    help="Check the definitions of this op_type; may be repeated.",
+)
+@click.option(
+    "--definition-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Check this definition; may be repeated.",
+)
+@click.option(
+    "--checks",
+    multiple=True,
+    metavar="RULES",
+    help="Report only these rules or groups of rules, separated by commas; may be "
+    "repeated. `trace-dataset rules` lists them.",
+)
+@click.option(
+    "--model-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A model's config.json: const axes must be what it says, divided by tp: and "
+    "ep: tags.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="How to print what was found.",
+)
+@click.option("--notes", is_flag=True, help="Show notes in text and github as well.")
+@click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for a large dataset; as many as there are cores if not given.",
+)
+@click.option(
+    "--no-cache", is_flag=True, help="Check everything anew, and remember nothing."
+)
+def validate(
+    dataset: Path,
+    op_types: tuple[str, ...],
+    names: tuple[str, ...],
+    checks: tuple[str, ...],
+    model_config: Path | None,
+    form: str,
+    notes: bool,
+    strict: bool,
+    jobs: int | None,
+    no_cache: bool,
+) -> int:
+    """Check definitions and all that belongs to them without running their code."""
+    from generator.cache import Cache, default_path
+    from generator.parallel import default_jobs
+    from generator.problems import Severity
+    from generator.reports import Style, report
+    from generator.rules.explain import select_rules
+    from generator.select import UnknownName
+    from generator.validate import Counts, make_plan, run_plan
+
+    config = _config(model_config) if model_config is not None else None
+    try:
+        rules = select_rules([c.strip() for part in checks for c in part.split(",")])
+        plan = make_plan(dataset, op_types=op_types, names=names)
+    except UnknownName as error:
+        raise Failure(str(error)) from error
+    _stop_where_there_is_none(plan)
+    counts = Counts()
+    problems = run_plan(
+        plan,
+        counts,
+        rules=rules,
+        config=config,
+        cache=None if no_cache else Cache(default_path()),
+        jobs=jobs or default_jobs(),
+    )
+    for text in report(form)(problems, counts, Style(_prefix(dataset), notes, strict)):
+        write(text)
+    failed = counts.found[Severity.ERROR] or (strict and counts.found[Severity.WARNING])
+    return EXIT_PROBLEMS if failed else EXIT_FINE
+
+
+def _stop_where_there_is_none(plan: Plan) -> None:
+    for problem in plan.problems:
+        if problem.rule in _FATAL:
+            raise Failure(f"{problem.message} {problem.fix}")
+
+
+def _prefix(dataset: Path) -> str:
+    """Return the way from here to a dataset below, for readers who open files."""
+    path = os.path.relpath(dataset).replace(os.sep, "/")
+    return "" if path == "." or path.startswith("..") else f"{path}/"
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """Return a model's config.json; a nested text_config is what counts."""
+    from generator.jsonfile import read_json
+    from generator.wording import quote
+
+    read = read_json(path.parent, path.name, _MAX_CONFIG)
+    if not read.ok or read.problems:
+        raise Failure(f"{quote(str(path), 200)}: {read.problems[0].message}")
+    if not isinstance(read.value, dict):
+        raise Failure(f"{quote(str(path), 200)} is not a config.json: no object.")
+    inner = read.value.get("text_config")
+    return {**read.value, **(inner if isinstance(inner, dict) else {})}

@@ -1,0 +1,117 @@
+"""Signs that the workloads of a file were made up instead of captured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+from generator.problems import Problem
+from generator.rules.table import finding
+from generator.wording import plural, quote
+
+_FEW = 4
+"""Fewer workloads than this show no pattern."""
+
+_BATCH = {"batch_size": 1, "num_seqs": 1, "len_indptr": 2, "len_cu_seqlens": 2}
+"""Axes that count sequences, and their size for a batch of one."""
+
+_SHOWN = 10
+
+
+@dataclass
+class FileSigns:
+    """Gather what the lines of one file have in common."""
+
+    axes: list[Mapping[str, int]] = field(default_factory=list)
+    without_keys: list[int] = field(default_factory=list)
+    batches: int = 0
+    equal_batches: int = 0
+    _seen: dict[bytes, int] = field(default_factory=dict)
+
+    def add_lengths(self, q: list[int], kv: list[int], causal: bool, line: int) -> None:
+        """Note the lengths of one workload's sequences."""
+        need = q if causal else [min(n, 1) for n in q]
+        if any(wanted > has for wanted, has in zip(need, kv, strict=True)):
+            self.without_keys.append(line)
+        shown = kv if max(q, default=0) <= 1 else q
+        if len(shown) > 1:
+            self.batches += 1
+            self.equal_batches += len(set(shown)) == 1
+
+    def add(
+        self,
+        line: Mapping[str, Any],
+        contents: Mapping[str, str],
+        file: str,
+        number: int,
+    ) -> Iterator[Problem]:
+        """Note a line; yield a Problem where one before it says the same.
+
+        `contents` maps the path of a blob to the digest of what is in it.
+        """
+        workload = line["workload"]
+        self.axes.append(workload["axes"])
+        inputs = {
+            name: [contents.get(source["path"], source["path"]), source["tensor_key"]]
+            if source["type"] == "safetensors"
+            else source
+            for name, source in workload["inputs"].items()
+        }
+        text = json.dumps([workload["axes"], inputs], sort_keys=True)
+        digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+        first = self._seen.setdefault(digest, number)
+        if first != number:
+            yield finding(
+                "workload-duplicate-content",
+                file,
+                f"The axes and inputs are those of line {first}.",
+                pointer="/workload",
+                line=number,
+            )
+
+    def check(self, file: str) -> Iterator[Problem]:
+        """Yield the Problems of the file as a whole."""
+        if self.without_keys:
+            shown = ", ".join(map(str, self.without_keys[:_SHOWN]))
+            more = ", ..." if len(self.without_keys) > _SHOWN else ""
+            yield finding(
+                "workload-no-keys",
+                file,
+                f"{plural(len(self.without_keys), 'workload')} of {len(self.axes)} "
+                f"have queries that see no key: lines {shown}{more}.",
+            )
+        if len(self.axes) < _FEW:
+            return
+        columns = {
+            axis: [a[axis] for a in self.axes]
+            for axis in self.axes[0]
+            if all(axis in a for a in self.axes)
+        }
+        moving = {k: v for k, v in columns.items() if len(set(v)) > 1}
+        if moving and all(_is_regular(values) for values in moving.values()):
+            names = ", ".join(quote(axis) for axis in moving)
+            message = f"The axes {names} are a regular sweep in all workloads."
+            yield finding("workload-sweep", file, message)
+        for axis, one in _BATCH.items():
+            if axis in columns and set(columns[axis]) == {one}:
+                message = f"The axis {quote(axis)} is {one} in all workloads."
+                yield finding("workload-batch-one", file, message)
+                break
+        if self.batches >= _FEW and self.batches == self.equal_batches:
+            message = f"All {self.batches} batches have sequences of equal length."
+            yield finding("workload-equal-lengths", file, message)
+
+
+def _is_regular(values: list[int]) -> bool:
+    """Return whether distinct values are one arithmetic or geometric progression."""
+    distinct = sorted(set(values))
+    if len(distinct) < _FEW or len(distinct) != len(values):
+        return False
+    pairs = list(pairwise(distinct))
+    if len({b - a for a, b in pairs}) == 1:
+        return True
+    return distinct[0] > 0 and all(b * distinct[0] == a * distinct[1] for a, b in pairs)

@@ -1,0 +1,200 @@
+"""Solutions: what a schema can't say, read from their sources, which never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from generator.definition import Definition
+from generator.pointer import pointer
+from generator.problems import Problem
+from generator.rules.python import Unparsable, imported_modules, parse_module
+from generator.rules.reference import run_function
+from generator.rules.table import finding
+from generator.wording import did_you_mean, listing, quote
+
+_KERNELS = frozenset(("cuda", "cpp", "triton", "tilelang"))
+_PRODUCTION = ("flashinfer", "sglang", "sgl_kernel", "triton", "tilelang", "deep_gemm")
+_WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
+
+
+def check_solution(
+    value: Mapping[str, Any],
+    file: str,
+    definition: Definition | None,
+    names: dict[str, str],
+) -> Iterator[Problem]:
+    """Yield the Problems of a solution that fits the schema.
+
+    `names` maps the names of solutions seen before to their files.
+    """
+    yield from _paths(value, file)
+    first = names.setdefault(value["name"], file)
+    if first != file:
+        message = (
+            f"The name {quote(value['name'])} is also that of {quote(first, 200)}."
+        )
+        yield finding("solution-duplicate", file, message, pointer="/name")
+    trees: dict[str, ast.Module | None] = {}
+    yield from _sources(value["sources"], file, trees)
+    yield from _entry_point(value, file, definition, trees)
+    if value["author"] == "baseline" and definition is not None:
+        yield from _baseline(value, file, definition, trees)
+
+
+def _paths(value: Mapping[str, Any], file: str) -> Iterator[Problem]:
+    _, author, _, definition, name = file.split("/", 4)
+    stated = {
+        "author": author,
+        "definition": definition,
+        "name": name.removesuffix(".json"),
+    }
+    for field, said in stated.items():
+        if value[field] != said:
+            message = f"The {field} is {quote(value[field])}, the path says "
+            yield finding(
+                "solution-path", file, f"{message}{quote(said)}.", pointer=f"/{field}"
+            )
+
+
+def _sources(
+    sources: Sequence[Mapping[str, Any]],
+    file: str,
+    trees: dict[str, ast.Module | None],
+) -> Iterator[Problem]:
+    """Yield Problems; put the tree of each Python source into `trees`."""
+    for index, source in enumerate(sources):
+        path = source["path"]
+        what = _bad_source_path(path)
+        if what is None and path in trees:
+            what = "is that of another source as well"
+        if what is not None:
+            where = pointer(("sources", index, "path"))
+            message = f"The path {quote(path, 200)} {what}."
+            yield finding("solution-source-path", file, message, pointer=where)
+        trees[path] = None
+        if path.endswith(".py"):
+            try:
+                trees[path] = parse_module(source["content"])
+            except Unparsable as error:
+                yield finding(
+                    "solution-syntax",
+                    file,
+                    f"The source {quote(path, 200)} is not Python: {error.reason}.",
+                    pointer=pointer(("sources", index, "content")),
+                    line=error.line,
+                )
+
+
+def _bad_source_path(path: str) -> str | None:
+    if path.startswith("/") or "\\" in path or _WINDOWS_DRIVE.match(path):
+        return "is not a relative path with forward slashes"
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        return "leads upwards or says nothing at one step"
+    if not path.isprintable():
+        return "has characters that can't be printed"
+    return None
+
+
+def _entry_point(
+    value: Mapping[str, Any],
+    file: str,
+    definition: Definition | None,
+    trees: Mapping[str, ast.Module | None],
+) -> Iterator[Problem]:
+    where = "/spec/entry_point"
+    path, _, function = value["spec"]["entry_point"].rpartition("::")
+    if path not in trees:
+        message = f"There is no source {quote(path)}.{did_you_mean(path, trees)}"
+        yield finding("solution-entry-point", file, message, pointer=where)
+        return
+    tree = trees[path]
+    if tree is None:
+        source = next(s["content"] for s in value["sources"] if s["path"] == path)
+        if not path.endswith(".py") and not re.search(rf"\b{function}\b", source):
+            message = f"The source {quote(path)} does not mention {quote(function)}."
+            yield finding("solution-entry-point", file, message, pointer=where)
+        return
+    defined = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    if function in defined:
+        if definition is not None:
+            yield from _parameters(value, file, definition, defined[function])
+        return
+    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    bound |= {a.asname or a.name for n in ast.walk(tree) for a in _aliases(n)}
+    if function not in bound:
+        guess = did_you_mean(function, defined)
+        message = f"The source {quote(path)} defines no {quote(function)}.{guess}"
+        yield finding("solution-entry-point", file, message, pointer=where)
+
+
+def _aliases(node: ast.AST) -> Sequence[ast.alias]:
+    return node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
+
+
+def _parameters(
+    value: Mapping[str, Any],
+    file: str,
+    definition: Definition,
+    function: ast.FunctionDef,
+) -> Iterator[Problem]:
+    """Judge how many arguments the entry point takes: callers pass them in order."""
+    passed = [*definition.inputs]
+    if value["spec"].get("destination_passing_style", True):
+        passed += definition.outputs
+    arguments = function.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    fewest = len(names) - len(arguments.defaults)
+    fits = fewest <= len(passed) and (arguments.vararg or len(passed) <= len(names))
+    if not fits:
+        message = f"{quote(function.name)} takes {listing(names)}, but is called with "
+        yield finding(
+            "solution-parameters",
+            file,
+            f"{message}{listing(passed)}.",
+            pointer="/spec/entry_point",
+            line=function.lineno,
+        )
+
+
+def _baseline(
+    value: Mapping[str, Any],
+    file: str,
+    definition: Definition,
+    trees: Mapping[str, ast.Module | None],
+) -> Iterator[Problem]:
+    python = {path: tree for path, tree in trees.items() if tree is not None}
+    body = _body(run_function(definition))
+    for path, tree in python.items():
+        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        if body and any(_body(function) == body for function in functions):
+            index = next(i for i, s in enumerate(value["sources"]) if s["path"] == path)
+            yield finding(
+                "baseline-repeats-reference",
+                file,
+                f"The source {quote(path, 200)} has the code of the reference.",
+                pointer=pointer(("sources", index, "content")),
+            )
+            return
+    if value["spec"]["language"] in _KERNELS or len(python) < len(trees):
+        return
+    imported = {
+        m.split(".")[0] for t in python.values() for m, _ in imported_modules(t)
+    }
+    mentioned = " ".join(s["content"] for s in value["sources"])
+    if imported.isdisjoint(_PRODUCTION) and "torch.ops" not in mentioned:
+        message = "No source imports a library of kernels."
+        yield finding("baseline-no-kernel", file, message, pointer="/sources")
+
+
+def _body(function: ast.FunctionDef | None) -> list[str]:
+    """Return a function's statements as text without names of places and docstring."""
+    if function is None:
+        return []
+    try:
+        statements = [ast.dump(s) for s in function.body]
+    except RecursionError:
+        return []
+    return statements[1:] if ast.get_docstring(function) else statements

@@ -1,0 +1,231 @@
+"""What a reviewer would ask of a reference's source; it is read, never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from generator.definition import Definition
+from generator.problems import Problem
+from generator.rules.python import Unparsable, own_nodes, parse_module
+from generator.rules.reference import run_function
+from generator.rules.table import finding
+from generator.wording import quote
+
+_GLOBAL_CALLS = frozenset(
+    (
+        "manual_seed",
+        "seed",
+        "set_default_device",
+        "set_default_dtype",
+        "set_float32_matmul_precision",
+        "set_num_threads",
+        "use_deterministic_algorithms",
+    )
+)
+_MUTATORS = frozenset(
+    ("add", "append", "clear", "extend", "pop", "setdefault", "update")
+)
+_TOKEN_AXES = frozenset(
+    ("M", "num_tokens", "seq_len", "total_kv", "total_q", "total_seq_len")
+)
+
+
+def check(definition: Definition) -> list[Problem]:
+    """Return the Problems that only a careful reader of the source would find."""
+    try:
+        tree = parse_module(definition.reference)
+    except Unparsable:
+        return []
+    run = run_function(definition)
+    found = list(_global_state(tree))
+    if run is not None:
+        origins = _origins(definition, run)
+        found += _asserts(definition, run, origins)
+        found += _writes(definition, run)
+        found += _token_loops(definition, run, origins)
+    return [
+        finding(rule, definition.path, message, pointer="/reference", line=line)
+        for rule, line, message in found
+    ]
+
+
+Found = tuple[str, int, str]
+
+
+def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
+    """Return local name → axis, by axis names and by what unpacks a shape."""
+    origins = {axis: axis for axis in definition.axes}
+    for node in own_nodes(run):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0]
+        if isinstance(target, ast.Name):
+            axis = _axis_of(definition, node.value, {})
+            # a name bound to something else is not the axis any more
+            origins.pop(target.id, None)
+            if axis is not None:
+                origins[target.id] = axis
+        elif isinstance(target, ast.Tuple):
+            shape = _shape_of(definition, node.value)
+            names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+            for index, name in enumerate(names):
+                origins.pop(name, None)
+                if shape is not None and len(shape) == len(names) and name:
+                    origins[name] = shape[index]
+    return origins
+
+
+def _shape_of(definition: Definition, node: ast.expr) -> tuple[str, ...] | None:
+    """Return the axes of `x.shape` where x is an input."""
+    if (
+        isinstance(node, ast.Attribute)
+        and node.attr == "shape"
+        and isinstance(node.value, ast.Name)
+        and node.value.id in definition.inputs
+    ):
+        return definition.inputs[node.value.id].shape
+    return None
+
+
+def _axis_of(
+    definition: Definition, node: ast.expr, origins: Mapping[str, str]
+) -> str | None:
+    if isinstance(node, ast.Name):
+        return origins.get(node.id)
+    if isinstance(node, ast.Subscript):
+        shape = _shape_of(definition, node.value)
+        index = _integer(node.slice)
+        if shape and index is not None and -len(shape) <= index < len(shape):
+            return shape[index]
+    return None
+
+
+def _integer(node: ast.expr) -> int | None:
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    inner = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+    if isinstance(inner, ast.Constant) and type(inner.value) is int:
+        return -inner.value if negative else inner.value
+    return None
+
+
+def _asserts(
+    definition: Definition, run: ast.FunctionDef, origins: Mapping[str, str]
+) -> Iterator[Found]:
+    sizes = definition.const_axes
+
+    def value(node: ast.expr) -> tuple[str | None, int | None]:
+        axis = _axis_of(definition, node, origins)
+        return axis, sizes.get(axis) if axis is not None else _integer(node)
+
+    for node in own_nodes(run):
+        if not isinstance(node, ast.Assert):
+            continue
+        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+        if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or):
+            continue
+        for test in tests:
+            if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+                continue
+            (left_axis, left), (right_axis, right) = (
+                value(test.left),
+                value(test.comparators[0]),
+            )
+            if not isinstance(test.ops[0], ast.Eq) or left is None or right is None:
+                continue
+            if left != right and (left_axis or right_axis):
+                axis = left_axis or right_axis or ""
+                message = f"The assert can't hold: the axis {quote(axis)} is "
+                yield "reference-assert", node.lineno, f"{message}{sizes[axis]}."
+
+
+def _writes(definition: Definition, run: ast.FunctionDef) -> Iterator[Found]:
+    """Yield what writes to an input; a name that is bound anew is no input any more."""
+    nodes = own_nodes(run)
+    augmented = {id(n.target) for n in nodes if isinstance(n, ast.AugAssign)}
+    rebound = {
+        n.id
+        for n in nodes
+        if isinstance(n, ast.Name)
+        and isinstance(n.ctx, ast.Store)
+        and id(n) not in augmented
+    }
+    tensors = {
+        name
+        for name, tensor in definition.inputs.items()
+        if tensor.shape is not None and name not in rebound
+    }
+    for node in nodes:
+        name = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            name = _base(node)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method.endswith("_") and not method.endswith("__"):
+                name = _base(node.func.value)
+        if name in tensors:
+            line = getattr(node, "lineno", run.lineno)
+            message = f"`run` writes to its input {quote(name or '')}."
+            yield "reference-in-place", line, message
+
+
+def _base(node: ast.expr) -> str | None:
+    """Return the name that a chain of subscripts begins with: `x` of `x[0][1]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _token_loops(
+    definition: Definition, run: ast.FunctionDef, origins: Mapping[str, str]
+) -> Iterator[Found]:
+    for node in own_nodes(run):
+        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+            continue
+        function, arguments = node.iter.func, node.iter.args
+        if isinstance(function, ast.Name) and function.id == "range" and arguments:
+            axis = _axis_of(definition, arguments[min(1, len(arguments) - 1)], origins)
+            if axis in _TOKEN_AXES and axis in definition.var_axes:
+                message = f"A Python loop goes over the tokens ({quote(axis or '')})."
+                yield "reference-token-loop", node.lineno, message
+
+
+def _global_state(tree: ast.Module) -> Iterator[Found]:
+    mutable = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, (ast.List, ast.Dict, ast.Set))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        what = None
+        if isinstance(node, ast.Global):
+            what = f"declares {quote(', '.join(node.names))} global"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner, method = node.func.value, node.func.attr
+            root = _root(owner)
+            if method in _GLOBAL_CALLS and root in ("torch", "np", "numpy", "random"):
+                what = f"calls {method}, which is for the whole process"
+            elif method in _MUTATORS and _base(owner) in mutable:
+                what = f"changes the module's {quote(_base(owner) or '')}"
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(
+            node.ctx, ast.Store
+        ):
+            root = _root(node)
+            if root in ("torch", "np", "numpy", "math"):
+                what = f"assigns to an attribute of {root}"
+            elif isinstance(node, ast.Subscript) and root in mutable:
+                what = f"changes the module's {quote(root or '')}"
+        if what is not None:
+            line = getattr(node, "lineno", 1)
+            yield "reference-global", line, f"The reference {what}."
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

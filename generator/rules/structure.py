@@ -1,0 +1,139 @@
+"""Structural tensors: the indptr, indices and lengths that kernels trust blindly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import le
+from typing import Any
+
+from generator.definition import Definition
+from generator.evaluate import TensorValue
+from generator.pointer import pointer
+from generator.problems import Problem
+from generator.rules.table import finding
+from generator.wording import quote
+
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "qo_indptr": ("total_q",),
+    "kv_indptr": ("num_kv_indices", "total_kv"),
+    "cu_seqlens": ("total_seq_len",),
+}
+_PADDED = -1
+_INDICES: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "kv_indices": (0, ("num_pages",)),
+    "positions": (0, ("max_seq_len",)),
+    "block_table": (_PADDED, ("num_pages",)),
+    "sparse_indices": (_PADDED, ("num_pages", "page_size")),
+    "state_batch_indices": (_PADDED, ("state_cache_size",)),
+    "initial_state_indices": (_PADDED, ("pool_size",)),
+}
+_LAST_PAGE = "kv_last_page_len"
+
+
+def has_role(name: str) -> bool:
+    """Return whether the name of an input says that it is a structural tensor."""
+    return name in _INDICES or name == _LAST_PAGE or _is_indptr(name)
+
+
+def _is_indptr(name: str) -> bool:
+    return name.endswith("indptr") or name == "cu_seqlens"
+
+
+def check_structure(
+    definition: Definition,
+    axes: Mapping[str, int],
+    values: Mapping[str, Any],
+    file: str,
+    number: int,
+) -> Iterator[Problem]:
+    """Yield a Problem for each structural tensor that would lead a kernel astray."""
+    for name, value in values.items():
+        if not isinstance(value, TensorValue) or not value.values:
+            continue
+        if _is_indptr(name):
+            rule, what = "workload-indptr", _indptr(definition, axes, name, value)
+        elif name in _INDICES:
+            rule, what = "workload-indices", _indices(axes, name, value.values)
+        elif name == _LAST_PAGE and "page_size" in axes:
+            rule, what = "workload-last-page", _last_page(axes, value.values)
+        else:
+            continue
+        if what is not None:
+            where = pointer(("workload", "inputs", name))
+            message = f"The input {quote(name)} {what}."
+            yield finding(rule, file, message, pointer=where, line=number)
+
+
+def _indptr(
+    definition: Definition, axes: Mapping[str, int], name: str, tensor: TensorValue
+) -> str | None:
+    values = tensor.values
+    assert values is not None
+    if values[0] != 0:
+        return f"begins at {values[0]}, not at 0"
+    if not all(map(le, values, values[1:])):
+        at = next(i for i in range(1, len(values)) if values[i] < values[i - 1])
+        return f"decreases from {values[at - 1]} to {values[at]} at index {at}"
+    # a constraint on the last element is a rule of its own
+    if any(f"{name}[-1]" in constraint for constraint in definition.constraints):
+        return None
+    for axis in _ENDS.get(name, ()):
+        if axis in axes and values[-1] != axes[axis]:
+            return f"ends at {values[-1]}, but {axis} is {axes[axis]}"
+    return None
+
+
+def _indices(axes: Mapping[str, int], name: str, values: Sequence[int]) -> str | None:
+    lowest, of = _INDICES[name]
+    if any(axis not in axes for axis in of):
+        return None
+    size = 1
+    for axis in of:
+        size *= axes[axis]
+    worst = min(values)
+    if worst >= lowest:
+        worst = max(values)
+        if worst < size:
+            return None
+    allowed = f"{lowest} to {size - 1}" if size else "none: the axis is 0"
+    return f"has the index {worst}; allowed is {allowed} ({' * '.join(of)})"
+
+
+def _last_page(axes: Mapping[str, int], values: Sequence[int]) -> str | None:
+    for worst in (min(values), max(values)):
+        if not 1 <= worst <= axes["page_size"]:
+            return f"has {worst}; allowed is 1 to {axes['page_size']} (page_size)"
+    return None
+
+
+def lengths(
+    axes: Mapping[str, int], values: Mapping[str, Any]
+) -> tuple[list[int], list[int]] | None:
+    """Return the query and key lengths of the sequences, or None where not known.
+
+    In decode, which has no qo_indptr, each sequence has one query.
+    """
+    kv = _steps(values.get("kv_indptr"))
+    if kv is None:
+        return None
+    last = values.get(_LAST_PAGE)
+    page = axes.get("page_size", 1)
+    if page != 1:
+        filled = last.values if isinstance(last, TensorValue) else None
+        if filled is None or len(filled) != len(kv):
+            return None
+        kv = [(n - 1) * page + f if n else 0 for n, f in zip(kv, filled, strict=True)]
+    q = [1] * len(kv)
+    if "qo_indptr" in values:
+        found = _steps(values["qo_indptr"])
+        if found is None or len(found) != len(kv):
+            return None
+        q = found
+    return q, kv
+
+
+def _steps(value: Any) -> list[int] | None:
+    if not isinstance(value, TensorValue) or value.values is None:
+        return None
+    return [b - a for a, b in pairwise(value.values)]
