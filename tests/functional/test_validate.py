@@ -164,8 +164,9 @@ def test_wrong_usage_is_two(root: Path, arguments: list[str], said: str) -> None
 
 
 def test_selection_by_repeated_options(root: Path) -> None:
-    for name in ("one", "two", "three"):
-        text = json.dumps({**DEFINITION, "name": name})
+    for size, name in enumerate(("one", "two", "three")):
+        axes = {**DEFINITION["axes"], "N": {"type": "const", "value": size}}
+        text = json.dumps({**DEFINITION, "name": name, "axes": axes})
         (root / f"definitions/gemm/{name}.json").write_text(text)
     done = validate(root, "--definition-name", "one", "--definition-name", "two")
     assert done.stdout.endswith("2 definitions, 0 workloads: 0 errors, 2 warnings\n")
@@ -295,9 +296,9 @@ def test_an_interrupt_is_no_traceback(root: Path) -> None:
     os.remove(root / FILE)
     # An interrupt while files are read, at a place that does not depend on timing.
     code = (
-        "import generator.load, os, signal\n"
+        "import generator.validate, os, signal\n"
         "def stop(*a): os.kill(os.getpid(), signal.SIGINT)\n"
-        "generator.load.discover_definitions = stop\n"
+        "generator.validate.discover_definitions = stop\n"
         "from generator.cli.trace_dataset import main\nmain()\n"
     )
     done = subprocess.run(

@@ -17,7 +17,7 @@ DEFINITION: dict[str, Any] = {
     "name": "gemm_n8_k4",
     "op_type": "gemm",
     "description": "Multiplies.",
-    "tags": ["model:toy"],
+    "tags": ["model:qwen3-14b"],
     "axes": {
         "M": {"type": "var"},
         "N": {"type": "const", "value": 8},
@@ -80,6 +80,14 @@ class Dataset:
         found = self.problems()
         assert [p.rule for p in found] == [rule], [str(p) for p in found]
         return found[0]
+
+
+@pytest.fixture(autouse=True)
+def cache_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep what commands remember out of the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_what_goes_wrong_outside(
     def fail(*args: object, **kwargs: object) -> None:
         raise error
 
-    monkeypatch.setattr("generator.validate.validate", fail)
+    monkeypatch.setattr("generator.validate.make_plan", fail)
     assert run() == status
     assert said in capsys.readouterr().err
 

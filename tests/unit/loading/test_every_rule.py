@@ -16,6 +16,9 @@ from generator.rules.limit import MAX_PROBLEMS
 from generator.rules.table import RULES, finding
 from generator.select import UnknownName
 from generator.validate import validate
+from tests.unit.loading.more_cases import MORE
+
+ROOT = Path(generator.__file__).parent.parent
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 BLOB = "blob/workloads/gemm/gemm_n8_k4/a.safetensors"
@@ -313,6 +316,13 @@ CASES: dict[str, Case] = {
         None,
     ),
     "constant-not-independent": (_norm("1e-6"), N, "/reference", None),
+    **MORE,
+}
+# what the small dataset can't break, and the tests that do
+ELSEWHERE = {
+    "rendered-file-edited": "tests/functional/test_gen_tests_files.py",
+    "tag-fi-api": "tests/unit/loading/test_fi_api.py",
+    "model-config": "tests/functional/test_validate_options.py",
 }
 
 
@@ -321,8 +331,9 @@ def test_valid_dataset_has_no_problems(dataset: Any) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    # gen-tests finds this one: tests/functional/test_gen_tests.py
-    assert set(CASES) == set(RULES) - {"rendered-file-edited"}
+    assert set(CASES) == set(RULES) - set(ELSEWHERE)
+    for rule, test in ELSEWHERE.items():
+        assert rule in (ROOT / test).read_text("utf-8")
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -352,6 +363,8 @@ def test_rules_are_kebab_case_with_one_sentence() -> None:
         assert rule.id == rule.id.lower()
         assert rule.explanation.endswith(".")
         assert rule.fix.endswith((".", "`."))
+        assert rule.example
+        assert not rule.example.endswith(".") or rule.example.endswith("...")
         assert not (rule.blocks and rule.severity is not Severity.ERROR)
 
 

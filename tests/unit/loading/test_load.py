@@ -19,6 +19,7 @@ from generator.definition import Axis, Tensor
 from generator.discover import discover_definitions, discover_workloads
 from generator.load import load_definitions
 from generator.validate import validate
+from tests.unit.loading.made import tensor_file
 
 ROOT = Path(generator.__file__).parent.parent
 
@@ -35,7 +36,7 @@ def test_a_definition_holds_what_its_file_says(dataset: Any) -> None:
     assert list(loaded.inputs) == ["A", "B", "alpha"]
     assert loaded.inputs["alpha"] == Tensor("alpha", None, "float32", "", True)
     assert loaded.outputs["C"].shape == ("M", "N")
-    assert loaded.tag_values("model") == ("toy",)
+    assert loaded.tag_values("model") == ("qwen3-14b",)
     assert loaded.constraints == ("M >= 1",)
 
 
@@ -247,9 +248,13 @@ def test_unsafe_blob_paths(dataset: Any, workload: Any, path: str) -> None:
 
 
 def test_a_blob_that_is_there_is_fine(dataset: Any, workload: Any) -> None:
-    dataset.write("blob/a.safetensors", "data")
-    blob = {"type": "safetensors", "path": "./blob/a.safetensors", "tensor_key": "A"}
-    dataset.workloads(workload(inputs={"A": blob, "B": blob}))
+    tensors = {"A": ("F16", [3, 4], [0.5] * 12), "B": ("F16", [8, 4], [0.5] * 32)}
+    dataset.write("blob/a.safetensors", tensor_file(tensors))
+    inputs = {
+        key: {"type": "safetensors", "path": "./blob/a.safetensors", "tensor_key": key}
+        for key in tensors
+    }
+    dataset.workloads(workload(inputs=inputs))
     assert dataset.problems() == ()
 
 
