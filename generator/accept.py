@@ -61,14 +61,32 @@ def compile_schema(schema: Schema, root: Mapping[str, Any]) -> Predicate:
     unknown = sorted(set(schema) - done)
     if unknown:
         raise ValueError(f"schema keywords that are not understood: {unknown}")
+    return _every(checks)
+
+
+def _every(checks: list[Predicate]) -> Predicate:
+    """Return the predicate that all hold; loops, since a generator costs as much."""
     if len(checks) == 1:
         return checks[0]
-    return lambda value: all(check(value) for check in checks)
+    if len(checks) == 2:
+        first, second = checks
+        return lambda value: first(value) and second(value)
+
+    def check(value: Any) -> bool:
+        for part in checks:  # noqa: SIM110
+            if not part(value):
+                return False
+        return True
+
+    return check
 
 
 def _type_check(names: list[str]) -> Predicate:
     # type(), not isinstance(): JSON's true is no integer, though Python's bool is one.
     allowed = frozenset(t for name in names for t in _TYPES[name])
+    if len(allowed) == 1:
+        (only,) = allowed
+        return lambda value: type(value) is only
     return lambda value: type(value) in allowed
 
 
@@ -106,23 +124,53 @@ def _array_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predicat
 
 
 def _object_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predicate:
-    required = schema.get("required", [])
+    required = tuple(schema.get("required", ()))
     fewest = schema.get("minProperties", 0)
     fields = {
         key: compile_schema(field, root)
         for key, field in schema.get("properties", {}).items()
     }
+    if schema.get("additionalProperties", True) is True and (
+        schema.get("propertyNames", True) is True
+    ):
+        return _known_fields(required, fewest, fields)
     other = compile_schema(schema.get("additionalProperties", True), root)
     name = compile_schema(schema.get("propertyNames", True), root)
 
     def check(value: Any) -> bool:
         if not isinstance(value, dict):
             return True
-        if len(value) < fewest or any(key not in value for key in required):
+        if len(value) < fewest:
             return False
-        return all(
-            name(key) and fields.get(key, other)(child) for key, child in value.items()
-        )
+        for key in required:
+            if key not in value:
+                return False
+        for key, child in value.items():
+            if not (name(key) and fields.get(key, other)(child)):
+                return False
+        return True
+
+    return check
+
+
+def _known_fields(
+    required: tuple[str, ...], fewest: int, fields: Mapping[str, Predicate]
+) -> Predicate:
+    """Return the check of an object whose other fields may be anything."""
+    pairs = tuple(fields.items())
+
+    def check(value: Any) -> bool:
+        if not isinstance(value, dict):
+            return True
+        if len(value) < fewest:
+            return False
+        for key in required:
+            if key not in value:
+                return False
+        for key, field in pairs:
+            if key in value and not field(value[key]):
+                return False
+        return True
 
     return check
 
@@ -134,8 +182,7 @@ def _branch_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predica
 
 
 def _all_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predicate:
-    parts = [compile_schema(part, root) for part in schema["allOf"]]
-    return lambda value: all(part(value) for part in parts)
+    return _every([compile_schema(part, root) for part in schema["allOf"]])
 
 
 _Builder = Callable[[Mapping[str, Any], Mapping[str, Any]], Predicate]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 from collections import deque
@@ -72,6 +71,7 @@ def _in_processes(
     cache: Cache | None,
     jobs: int,
 ) -> Iterator[tuple[Unit, Outcome]]:
+    import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
 
     chunks = (units[at : at + _CHUNK] for at in range(0, len(units), _CHUNK))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from generator.accept import Predicate, compile_schema
@@ -54,7 +54,7 @@ def check(
 @lru_cache
 def load_schema(kind: Kind) -> dict[str, Any]:
     """Return the schema of `kind` as it stands in the package."""
-    path = files("generator") / "schemas" / f"{kind}.schema.json"
+    path = Path(__file__).parent / "schemas" / f"{kind}.schema.json"
     schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return schema
 

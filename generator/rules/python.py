@@ -22,7 +22,12 @@ class Unparsable(Exception):
         self.line = line
 
 
-@lru_cache(maxsize=1024)
+# few, since a tree takes a hundred times its text; definitions come in the order of
+# their op_types, and those of one share their references
+_TREES = 64
+
+
+@lru_cache(maxsize=_TREES)
 def parse_module(source: str) -> ast.Module:
     """Return the tree of a module that would compile; raises Unparsable."""
     with _as_unparsable():
@@ -42,7 +47,7 @@ def parse_expression(source: str) -> ast.expr:
 
 
 # Many definitions have the same reference, and so the same tree.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_TREES)
 def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
     """Return the nodes of a function's body in order, without those of inner scopes."""
     found = []
@@ -55,7 +60,7 @@ def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_TREES)
 def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
     """Return the modules that a tree imports, anywhere in it, each with its line."""
     found: list[tuple[str, int]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from generator.definition import Definition
 from generator.problems import Problem
@@ -38,7 +39,7 @@ def check(definition: Definition) -> list[Problem]:
     except Unparsable:
         return []
     run = run_function(definition)
-    found = list(_global_state(tree))
+    found = [*_of_module(tree)]
     if run is not None:
         origins = _origins(definition, run)
         found += _asserts(definition, run, origins)
@@ -190,6 +191,12 @@ def _token_loops(
             if axis in _TOKEN_AXES and axis in definition.var_axes:
                 message = f"A Python loop goes over the tokens ({quote(axis or '')})."
                 yield "reference-token-loop", node.lineno, message
+
+
+@lru_cache(maxsize=64)
+def _of_module(tree: ast.Module) -> tuple[Found, ...]:
+    """Return what does not depend on the definition: many share one reference."""
+    return tuple(_global_state(tree))
 
 
 def _global_state(tree: ast.Module) -> Iterator[Found]:
