@@ -167,7 +167,7 @@ def _known_fields(
         for key in required:
             if key not in value:
                 return False
-        for key, field in pairs:
+        for key, field in pairs:  # noqa: SIM110
             if key in value and not field(value[key]):
                 return False
         return True

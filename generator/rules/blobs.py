@@ -73,13 +73,14 @@ def check_blobs(
         if source["type"] != "safetensors":
             continue
         opened = blobs.open(source["path"])
-        where = pointer(("workload", "inputs", name, "path"))
         if not isinstance(opened, TensorFile):
             rule, what = opened
+            where = pointer(("workload", "inputs", name, "path"))
             message = f"The blob {quote(source['path'], 200)} {what}."
             yield finding(rule, file, message, pointer=where, line=number)
             continue
         for rule, what in _judge(opened, source["tensor_key"], tensor, shape):
+            where = pointer(("workload", "inputs", name, "path"))
             message = f"In the blob {quote(source['path'], 200)} {what}"
             yield finding(rule, file, message, pointer=where, line=number)
             break
@@ -91,6 +92,7 @@ def check_blobs(
             ):
                 found = _values(opened, source["tensor_key"])
                 if found is None:
+                    where = pointer(("workload", "inputs", name, "path"))
                     message = f"The values of {quote(name)} are not looked at."
                     yield finding(
                         "blob-unread", file, message, pointer=where, line=number

@@ -61,10 +61,16 @@ def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
 
 
 @lru_cache(maxsize=_TREES)
+def all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return every node of a tree; each rule asks, and walking it is slow."""
+    return tuple(ast.walk(tree))
+
+
+@lru_cache(maxsize=_TREES)
 def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
     """Return the modules that a tree imports, anywhere in it, each with its line."""
     found: list[tuple[str, int]] = []
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

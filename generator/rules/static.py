@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from generator.definition import Definition
 from generator.problems import Problem
-from generator.rules.python import Unparsable, own_nodes, parse_module
+from generator.rules.python import Unparsable, all_nodes, own_nodes, parse_module
 from generator.rules.reference import run_function
 from generator.rules.table import finding
 from generator.wording import quote
@@ -208,7 +208,7 @@ def _global_state(tree: ast.Module) -> Iterator[Found]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         what = None
         if isinstance(node, ast.Global):
             what = f"declares {quote(', '.join(node.names))} global"

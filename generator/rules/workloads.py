@@ -13,6 +13,12 @@ from generator.wording import did_you_mean, quote, show
 
 Line = Mapping[str, Any]
 
+INTEGERS: Mapping[str, tuple[int, int]] = {
+    "uint8": (0, 255),
+    **{f"int{b}": (-(1 << (b - 1)), (1 << (b - 1)) - 1) for b in (8, 16, 32, 64)},
+}
+"""The least and greatest value of each integer dtype."""
+
 
 def check_name(line: Line, name: str, file: str, number: int) -> Iterator[Problem]:
     """Yield a Problem where a line names another definition than the file `name`."""
@@ -96,9 +102,9 @@ def check_inputs(
 def _check_kind(
     tensor: Tensor, source: Mapping[str, Any], file: str, number: int
 ) -> Iterator[Problem]:
-    where = pointer(("workload", "inputs", tensor.name))
     is_scalar = tensor.shape is None
     if is_scalar != (source["type"] == "scalar"):
+        where = pointer(("workload", "inputs", tensor.name))
         noun = "a scalar" if is_scalar else "a tensor"
         message = f"The input {quote(tensor.name)} is {noun}, not {source['type']}."
         yield finding("workload-input-kind", file, message, pointer=where, line=number)
@@ -108,7 +114,7 @@ def _check_kind(
             file,
             f"The value of {quote(tensor.name)} is {show(source['value'])}, which is "
             f"no {tensor.dtype}.",
-            pointer=f"{where}/value",
+            pointer=pointer(("workload", "inputs", tensor.name, "value")),
             line=number,
         )
 
@@ -116,6 +122,7 @@ def _check_kind(
 def _fits(value: Any, dtype: str) -> bool:
     if dtype == "bool":
         return isinstance(value, bool)
-    if dtype.startswith(("int", "uint")):
-        return type(value) is int
+    if dtype in INTEGERS:
+        low, high = INTEGERS[dtype]
+        return type(value) is int and low <= value <= high
     return type(value) in (int, float)
