@@ -152,15 +152,17 @@ class _Evaluation:
         return is_and
 
     def compare(self, node: ast.Compare) -> bool:
-        left = _plain(self.of(node.left))
+        left = self.of(node.left)
         for op, part in zip(node.ops, node.comparators, strict=True):
-            right = _plain(self.of(part))
+            right = self.of(part)
             if isinstance(op, (ast.In, ast.NotIn)):
-                holds = (left in _items(right)) is isinstance(op, ast.In)
+                found = _comparable(left) in _items(right)
+                holds = found is isinstance(op, ast.In)
             elif isinstance(op, (ast.Is, ast.IsNot)):
-                holds = (left is right) is isinstance(op, ast.Is)
+                same = _comparable(left) is _comparable(right)
+                holds = same is isinstance(op, ast.Is)
             else:
-                holds = _COMPARE[type(op)](left, right)
+                holds = _COMPARE[type(op)](_comparable(left), _comparable(right))
             if not holds:
                 return False
             left = right
@@ -169,8 +171,9 @@ class _Evaluation:
     def choice(self, node: ast.IfExp) -> Any:
         return self.of(node.body if _plain(self.of(node.test)) else node.orelse)
 
-    def sequence(self, node: ast.Tuple | ast.List) -> tuple[Any, ...]:
-        return tuple(self.of(item) for item in node.elts)
+    def sequence(self, node: ast.Tuple | ast.List) -> Sequence[Any]:
+        items = [self.of(item) for item in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
 
     def subscript(self, node: ast.Subscript) -> Any:
         value = self.of(node.value)
@@ -241,7 +244,7 @@ class _Evaluation:
             return _METHODS[name](_values(value))
         raise Unsupported(f"the method {name[:40]!r} is not understood")
 
-    def comprehension(self, node: ast.GeneratorExp | ast.ListComp) -> tuple[Any, ...]:
+    def comprehension(self, node: ast.GeneratorExp | ast.ListComp) -> list[Any]:
         if len(node.generators) != 1:
             raise Unsupported("a comprehension over several things")
         loop = node.generators[0]
@@ -250,7 +253,7 @@ class _Evaluation:
             self._bind(loop.target, item)
             if all(_plain(self.of(test)) for test in loop.ifs):
                 found.append(_plain(self.of(node.elt)))
-        return tuple(found)
+        return found
 
     def _bind(self, target: ast.expr, item: Any) -> None:
         if isinstance(target, ast.Name):
@@ -278,6 +281,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, TensorValue):
         return _number(value) if _length_of(value.shape) == 1 else _items(value)
     return value
+
+
+def _comparable(value: Any) -> Any:
+    """Return what can be compared: tensors are compared element by element."""
+    if isinstance(value, TensorValue) and _length_of(value.shape) != 1:
+        raise Unsupported("a comparison of whole tensors")
+    return _plain(value)
 
 
 def _number(value: Any) -> Any:
