@@ -61,7 +61,7 @@ _TABLE: tuple[tuple[frozenset[str], str, _Expected, str], ...] = (
         frozenset(("moe",)),
         "num_experts",
         _figure("num_experts", "n_routed_experts", "num_local_experts"),
-        "",
+        "ep",
     ),
     (frozenset(("moe",)), "top_k", _figure("num_experts_per_tok"), ""),
     (frozenset(("moe",)), "hidden_size", _figure("hidden_size"), ""),
@@ -124,7 +124,8 @@ def facts(definition: Definition) -> Iterator[tuple[str, int]]:
 def _shares(whole: int, parallel: str, definition: Definition) -> set[int]:
     """Return the sizes that an axis may have on one of several GPUs.
 
-    Heads fewer than GPUs are replicated: one of them is on each.
+    Heads fewer than GPUs are replicated: one of them is on each. Some interfaces count
+    the experts of one GPU, some those of all.
     """
     if not parallel:
         return {whole}
@@ -132,7 +133,8 @@ def _shares(whole: int, parallel: str, definition: Definition) -> set[int]:
         int(v) for v in definition.tag_values(parallel) if v.isdecimal() and len(v) < 6
     ]
     counts = [n for n in stated if n > 0] or [1, 2, 4, 8, 16, 32]
-    return {max(1, whole // n) for n in counts}
+    shares = {max(1, whole // n) for n in counts}
+    return shares | {whole} if parallel == "ep" else shares
 
 
 def _problem(

@@ -86,10 +86,10 @@ def _fits(key: str, value: str) -> bool:
 
 
 def _conflicts(definition: Definition) -> Iterator[str]:
-    for key in ("status", "tp", "ep"):
-        values = sorted(set(definition.tag_values(key)))
-        if len(values) > 1:
-            yield f"There are several {key}: tags: {quote(', '.join(values))}."
+    # of tp: and ep: a definition may have several, which all give its sizes
+    statuses = sorted(set(definition.tag_values("status")))
+    if len(statuses) > 1:
+        yield f"There are several status: tags: {quote(', '.join(statuses))}."
     stages = set(definition.tag_values("stage"))
     parts = definition.name.lower().split("_")
     named = {stage for stage in ("decode", "prefill") if stage in parts}

@@ -230,7 +230,7 @@ MORE: dict[str, Case] = {
     "tag-synonym": (_tags("quant:fp8"), D, "/tags/0", None),
     "tag-value": (_tags("tp:two"), D, "/tags/0", None),
     "tag-duplicate": (_tags("tp:1", "tp:1"), D, "/tags/1", None),
-    "tag-conflict": (_tags("tp:1", "tp:2"), D, "/tags", None),
+    "tag-conflict": (_tags("status:reference", "status:unverified"), D, "/tags", None),
     "tag-model": (_tags("model:toy"), D, "/tags/0", None),
     "tag-evidence": (_tags("status:verified"), D, "/tags/0", None),
     "solution-orphan": (
