@@ -15,8 +15,11 @@ from generator.unit import Outcome, Unit, check_unit
 _CHUNK = 32
 """Units of one task: passing a task takes about as long as checking a small unit."""
 
-_WORTH_IT = 8 * _CHUNK
+_FEW = 256
 """Fewer units are checked sooner than processes are started."""
+
+_MANY = 512
+"""From here on the processes ask the cache; below, starting them would cost more."""
 
 _AHEAD = 4
 """Tasks a process may be ahead of the reader, so that results don't pile up."""
@@ -40,16 +43,44 @@ def outcomes(
     jobs: int,
 ) -> Iterator[tuple[Unit, Outcome]]:
     """Yield each unit with its outcome, in order; memory does not grow with them."""
-    if jobs < 2 or len(units) < _WORTH_IT:
-        for unit in units:
-            outcome, key = _check(root, unit, config, cache)
-            if cache is not None and key is not None:
-                cache.put(key, outcome)
-            yield unit, outcome
+    checked: Iterator[tuple[Unit, Checked]]
+    if jobs < 2 or len(units) < _FEW:
+        checked = ((u, _check(root, u, config, cache)) for u in units)
+    elif cache is None or len(units) >= _MANY:
+        path = cache.path if cache is not None else None
+        checked = _in_processes(root, units, config, path, jobs)
     else:
-        yield from _in_processes(root, units, config, cache, jobs)
+        checked = _first_the_cache(root, units, config, cache, jobs)
+    for unit, (outcome, key) in checked:
+        if cache is not None and key is not None:
+            cache.put(key, outcome)
+        yield unit, outcome
     if cache is not None:
         cache.save()
+
+
+def _first_the_cache(
+    root: Path,
+    units: Sequence[Unit],
+    config: Mapping[str, Any] | None,
+    cache: Cache,
+    jobs: int,
+) -> Iterator[tuple[Unit, Checked]]:
+    """Start processes only for what the cache does not know."""
+    keys = [cache.key(root, unit, config) for unit in units]
+    known = [cache.get(root, key) if key is not None else None for key in keys]
+    missing = [u for u, outcome in zip(units, known, strict=True) if outcome is None]
+    fresh: Iterator[tuple[Unit, Checked]]
+    if len(missing) < _FEW:
+        fresh = ((unit, (check_unit(root, unit, config), None)) for unit in missing)
+    else:
+        fresh = _in_processes(root, missing, config, None, jobs)
+    for unit, key, outcome in zip(units, keys, known, strict=True):
+        if outcome is not None:
+            yield unit, (outcome, None)
+        else:
+            _, (found, _) = next(fresh)
+            yield unit, (found, key)
 
 
 def _check(
@@ -68,13 +99,15 @@ def _in_processes(
     root: Path,
     units: Sequence[Unit],
     config: Mapping[str, Any] | None,
-    cache: Cache | None,
+    cache_path: Path | None,
     jobs: int,
-) -> Iterator[tuple[Unit, Outcome]]:
+) -> Iterator[tuple[Unit, Checked]]:
     import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
 
-    chunks = (units[at : at + _CHUNK] for at in range(0, len(units), _CHUNK))
+    # small datasets in smaller tasks, so that every process has some
+    size = max(1, min(_CHUNK, len(units) // (4 * jobs)))
+    chunks = (units[at : at + size] for at in range(0, len(units), size))
     waiting: deque[tuple[Sequence[Unit], Future[list[Checked]]]] = deque()
     # fork shares what is imported; elsewhere threads may hold locks, so spawn
     method = "fork" if sys.platform == "linux" else "spawn"
@@ -82,24 +115,17 @@ def _in_processes(
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         try:
             for chunk in chunks:
-                path = cache.path if cache is not None else None
-                waiting.append((chunk, pool.submit(_task, root, chunk, config, path)))
+                task = pool.submit(_task, root, chunk, config, cache_path)
+                waiting.append((chunk, task))
                 if len(waiting) >= jobs * _AHEAD:
-                    yield from _done(*waiting.popleft(), cache)
+                    chunk, task = waiting.popleft()
+                    yield from zip(chunk, task.result(), strict=True)
             while waiting:
-                yield from _done(*waiting.popleft(), cache)
+                chunk, task = waiting.popleft()
+                yield from zip(chunk, task.result(), strict=True)
         finally:
-            for _, future in waiting:
-                future.cancel()
-
-
-def _done(
-    chunk: Sequence[Unit], future: Any, cache: Cache | None
-) -> Iterator[tuple[Unit, Outcome]]:
-    for unit, (outcome, key) in zip(chunk, future.result(), strict=True):
-        if cache is not None and key is not None:
-            cache.put(key, outcome)
-        yield unit, outcome
+            for _, task in waiting:
+                task.cancel()
 
 
 _worker_caches: dict[Path, Cache] = {}
