@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from generator.definition import Definition
 from generator.problems import Problem
@@ -93,7 +94,7 @@ def _no_plain_run(
 
 def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
     """Judge the signature: callers pass the inputs positionally and nothing else."""
-    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(run)):
+    if _is_generator(run):
         message = "`run` is a generator, but it must return its outputs."
         return [_problem("reference-run-kind", definition, message, run.lineno)]
     arguments = run.args
@@ -118,6 +119,12 @@ def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
     else:
         return []
     return [_problem("reference-parameters", definition, what, run.lineno)]
+
+
+# Many definitions have the same reference.
+@lru_cache(maxsize=64)
+def _is_generator(run: ast.FunctionDef) -> bool:
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(run))
 
 
 def _shown(arguments: ast.arguments) -> list[str]:

@@ -142,34 +142,39 @@ def _asserts(
 
 def _writes(definition: Definition, run: ast.FunctionDef) -> Iterator[Found]:
     """Yield what writes to an input; a name that is bound anew is no input any more."""
+    for name, line in _written(run):
+        tensor = definition.inputs.get(name)
+        if tensor is not None and tensor.shape is not None:
+            message = f"`run` writes to its input {quote(name)}."
+            yield "reference-in-place", line, message
+
+
+@lru_cache(maxsize=64)
+def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
+    """Return (name, line) of the writes to what a function does not bind itself."""
     nodes = own_nodes(run)
-    augmented = {id(n.target) for n in nodes if isinstance(n, ast.AugAssign)}
-    rebound = {
-        n.id
-        for n in nodes
-        if isinstance(n, ast.Name)
-        and isinstance(n.ctx, ast.Store)
-        and id(n) not in augmented
-    }
-    tensors = {
-        name
-        for name, tensor in definition.inputs.items()
-        if tensor.shape is not None and name not in rebound
-    }
+    found: list[tuple[str, int]] = []
+    bound = set()
+    augmented = set()
     for node in nodes:
         name = None
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            name = _base(node)
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            name = node.target.id
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store) and id(node) not in augmented:
+                bound.add(node.id)
+        elif isinstance(node, ast.Subscript):
+            name = _base(node) if isinstance(node.ctx, ast.Store) else None
+        elif isinstance(node, ast.AugAssign):
+            # comes before its target, which binds nothing new
+            augmented.add(id(node.target))
+            if isinstance(node.target, ast.Name):
+                name = node.target.id
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
             if method.endswith("_") and not method.endswith("__"):
                 name = _base(node.func.value)
-        if name in tensors:
-            line = getattr(node, "lineno", run.lineno)
-            message = f"`run` writes to its input {quote(name or '')}."
-            yield "reference-in-place", line, message
+        if name is not None:
+            found.append((name, getattr(node, "lineno", run.lineno)))
+    return tuple((name, line) for name, line in found if name not in bound)
 
 
 def _base(node: ast.expr) -> str | None:
