@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -103,7 +104,7 @@ def _in_processes(
     jobs: int,
 ) -> Iterator[tuple[Unit, Checked]]:
     import multiprocessing
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
     # small datasets in smaller tasks, so that every process has some
     size = max(1, min(_CHUNK, len(units) // (4 * jobs)))
@@ -112,7 +113,7 @@ def _in_processes(
     # fork shares what is imported; elsewhere threads may hold locks, so spawn
     method = "fork" if sys.platform == "linux" else "spawn"
     context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, context, _leave_interrupts) as pool:
         try:
             for chunk in chunks:
                 task = pool.submit(_task, root, chunk, config, cache_path)
@@ -123,9 +124,18 @@ def _in_processes(
             while waiting:
                 chunk, task = waiting.popleft()
                 yield from zip(chunk, task.result(), strict=True)
+        except BrokenExecutor as error:
+            # killed, most likely for memory that others use
+            what = "a process ended before its work was done; try --jobs 1"
+            raise OSError(None, what) from error
         finally:
             for _, task in waiting:
                 task.cancel()
+
+
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the parent: it cancels what is waiting."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _worker_caches: dict[Path, Cache] = {}

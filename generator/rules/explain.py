@@ -14,9 +14,9 @@ _HEAD = """\
 # The rules
 
 `trace-dataset validate` judges a dataset by {count} rules. An error makes the exit
-status 1, a warning does so under `--strict`, a note never does. `--checks` takes
-groups and rule ids. Without `--execute`, which no command here has yet, nothing of a
-dataset is executed.
+status 1, a warning does so under `--strict`, a note never does. `--checks` takes rules
+and groups of them. Nothing of a dataset is executed: sources are read as text and
+syntax trees, constraints are evaluated by an evaluator that knows arithmetic only.
 
 This page is written by `python tools/build_rules_page.py`; `trace-dataset rules` prints
 the same in a terminal.

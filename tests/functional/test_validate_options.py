@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -103,9 +105,6 @@ def test_github_annotates_lines_of_json_lines(root: Path) -> None:
 
 def test_files_are_named_from_the_repository_s_root(tmp_path: Path) -> None:
     write(tmp_path, f"data/{FILE}", BROKEN)
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [
             *(sys.executable, "-m", "generator.cli.trace_dataset", "validate"),
@@ -190,6 +189,31 @@ def test_processes_say_the_same_as_one(root: Path) -> None:
     assert one == two
     assert validate(root, "--format", "json", "--jobs", "2").stdout == one
     assert validate(root, "--format", "json", "--jobs", "2").stdout == one
+
+
+def test_a_process_that_dies_is_one_line(root: Path) -> None:
+    for number in range(300):
+        name = f"some_{number}"
+        write(root, f"definitions/gemm/{name}.json", {**DEFINITION, "name": name})
+    code = (
+        "import os, generator.parallel\n"
+        "generator.parallel.check_unit = lambda *a: os._exit(9)\n"
+        "from generator.cli.trace_dataset import main\nmain()\n"
+    )
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", code, "validate", "--dataset", str(root)),
+            *("--jobs", "2", "--no-cache"),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: a process ended before its work was done")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_rules_are_listed_and_explained() -> None:
