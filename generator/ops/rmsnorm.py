@@ -111,7 +111,7 @@ def sglang_ground_truth(
     norm = layer(x.shape[1], eps=definition.constants["eps"])
     norm.weight.data = weight
     if "residual" not in inputs:
-        out = norm.forward_native(x.float())
+        out: torch.Tensor = norm.forward_native(x.float())
     else:
         out, _ = norm.forward_native(x.float(), inputs["residual"].float())
     return out.to(x.dtype)

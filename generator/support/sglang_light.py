@@ -92,7 +92,7 @@ def load() -> str:
 
 def _import_without_cuda(torch: ModuleType) -> None:
     """Import what decides on kernels while torch says that it has no CUDA."""
-    version: Any = torch.version  # type: ignore[attr-defined]
+    version: Any = torch.version
     kept, version.cuda = version.cuda, None
     try:
         is_cuda = importlib.import_module("sglang.srt.utils").is_cuda
