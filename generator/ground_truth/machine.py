@@ -7,7 +7,7 @@ import importlib.metadata
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -47,9 +47,9 @@ class Machine:
     """
 
     capability: int | None
-    device: str = ""
-    memory: int = 0
-    cuda: str = ""
+    device: str = field(default="", kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    cuda: str = field(default="", kw_only=True)
 
     def version(self, distribution: str) -> str | None:
         """Return the installed version of a distribution, None where it is not."""
@@ -121,7 +121,9 @@ def _first_device() -> Machine | None:
     cuda = (
         f"{version.value // 1000}.{version.value % 1000 // 10}" if version.value else ""
     )
-    capability = 10 * major.value + minor.value
     return Machine(
-        capability, name.value.decode("utf-8", "replace"), memory.value, cuda
+        10 * major.value + minor.value,
+        device=name.value.decode("utf-8", "replace"),
+        memory=memory.value,
+        cuda=cuda,
     )
