@@ -39,9 +39,9 @@ TOLERANCES = (
     LSE_FROM_BF16_SUM,
     Override(
         "lse",
-        Tolerance(rtol=1e-5, atol=2.6e-4, nmse=1e-7),
-        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1090, and "
-        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.6e-4",
+        Tolerance(rtol=1e-5, atol=2.7e-4, nmse=1e-7),
+        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and "
+        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.7e-4",
         source="flashinfer/fa3",
         case="extreme-logits",
     ),
