@@ -164,7 +164,8 @@ def visible_ids(inputs: Mapping[str, Any], row: int) -> torch.Tensor:
     position = torch.arange(int(inputs["seq_lens"][row]))
     position = position.to(inputs["block_table"].device)
     page = inputs["block_table"][row].long()[position // page_size]
-    return page * page_size + position % page_size
+    ids: torch.Tensor = page * page_size + position % page_size
+    return ids
 
 
 def unpacked(

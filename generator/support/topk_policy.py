@@ -101,9 +101,10 @@ def _defect(row: torch.Tensor, allowed: Candidates, arithmetic: str) -> str | No
         return f"{len(given)} ids, of {len(allowed.ids)} candidates {wanted} are wanted"
     if bool((row[:wanted] == PADDING).any()):
         return "-1 stands before an id"
-    distinct, counts = given.unique(return_counts=True)
-    if len(distinct) != len(given):
-        return f"the id {int(distinct[counts > 1][0])} is there more than once"
+    ordered = given.sort().values
+    repeated = ordered[1:][ordered.diff() == 0]
+    if len(repeated):
+        return f"the id {int(repeated[0])} is there more than once"
     foreign = given[~torch.isin(given, allowed.ids)]
     if len(foreign):
         return f"{len(foreign)} ids are no candidates, the first is {int(foreign[0])}"

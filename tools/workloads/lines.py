@@ -105,9 +105,8 @@ def _line(spec: Spec, captured: Captured) -> Line:
         "evaluation": None,
     }
     dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
-    axes = {name: axis.value for name, axis in spec.axes.items()} | structure.axes
     shapes = {
-        name: [axes[axis] for axis in spec.inputs[name].shape or ()]
+        name: [_length(spec, structure, axis) for axis in spec.inputs[name].shape or ()]
         for name in structure.tensors
     }
     blob = integer_file(structure.tensors, dtypes, shapes) if path else b""
@@ -136,6 +135,11 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     return Structure(_pick(made.axes, var_axes), _pick(made.tensors, spec.inputs))
+
+
+def _length(spec: Spec, structure: Structure, axis: str) -> int:
+    is_const = spec.axes[axis].value is not None
+    return spec.const(axis) if is_const else structure.axes[axis]
 
 
 def _pick(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

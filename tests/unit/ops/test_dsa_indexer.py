@@ -33,13 +33,12 @@ NAME = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
 SMALL = sized(NAME, num_index_heads=8, topk=128, page_size=16)
 REFERENCE = replaced(loaded(NAME).reference, "TOPK = 2048", "TOPK = 128")
 SCORED = "(weights[b].unsqueeze(1) * dots.relu()).sum(dim=0)"
-READ = """    keys = pages[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
-    scales = pages[:, key_bytes:].contiguous().view(torch.float32)
+READ = """        keys = own[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
+        scales = own[:, key_bytes:].contiguous().view(torch.float32)
 """
-TOKEN_BY_TOKEN = """    tokens = k_index_cache_fp8.reshape(num_pages * page_size, -1)
-    keys = tokens[:, :head_dim].contiguous().view(torch.float8_e4m3fn)
-    scales = tokens[:, head_dim:].contiguous().view(torch.float32)
-    scales = scales.reshape(num_pages, page_size)
+TOKEN_BY_TOKEN = """        own = own.view(-1, head_dim + 4)
+        keys = own[:, :head_dim].contiguous().view(torch.float8_e4m3fn)
+        scales = own[:, head_dim:].contiguous().view(torch.float32)
 """
 PAGES = "block_table[b, : (seq_len + page_size - 1) // page_size]"
 # fault → the text and what replaces it
@@ -80,8 +79,8 @@ FAULTS = {
 HARMLESS = {
     "mean over the heads": (".sum(dim=0)", ".mean(dim=0)"),
     "keys scaled first": (
-        ".flatten(0, 1)[:seq_len].float()",
-        ".flatten(0, 1)[:seq_len].float() * 4",
+        "[:seq_len].float()",
+        "[:seq_len].float() * 4",
     ),
     "ids in their own order": (
         "best = scores.topk(min(TOPK, seq_len)).indices",
@@ -117,7 +116,7 @@ def test_what_keeps_the_set_is_no_fault(change):
 
 
 def test_reading_behind_the_last_token_is_caught():
-    stale = replaced(REFERENCE, ".flatten(0, 1)[:seq_len]", ".flatten(0, 1)")
+    stale = replaced(REFERENCE, "head_dim)[:seq_len]", "head_dim)")
     stale = replaced(stale, ".flatten()[:seq_len]", ".flatten()")
     assert failures(stale)
 

@@ -20,17 +20,17 @@ def run(
     # last two axes of the cache only say how many bytes a token takes.
     pages = k_index_cache_fp8.reshape(num_pages, -1)
     key_bytes = page_size * head_dim
-    keys = pages[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
-    scales = pages[:, key_bytes:].contiguous().view(torch.float32)
-    keys = keys.reshape(num_pages, page_size, head_dim)
 
     topk_indices = torch.full(
         (batch_size, TOPK), -1, dtype=torch.int32, device=q_index_fp8.device
     )
     for b, seq_len in enumerate(seq_lens.tolist()):
         used = block_table[b, : (seq_len + page_size - 1) // page_size].long()
-        k = keys[used].flatten(0, 1)[:seq_len].float()
-        k_scale = scales[used].flatten()[:seq_len]
+        own = pages[used]
+        keys = own[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
+        scales = own[:, key_bytes:].contiguous().view(torch.float32)
+        k = keys.reshape(-1, head_dim)[:seq_len].float()
+        k_scale = scales.flatten()[:seq_len]
 
         # The scale of q is part of the weights; that of k is positive.
         dots = q_index_fp8[b].float() @ k.T  # [num_index_heads, seq_len]
