@@ -74,12 +74,15 @@ def check_tokens(definition: Definition) -> list[Problem]:
     generator does not know declares none.
     """
     spec = OPS.get(definition.op_type)
-    meaning: Mapping[str, str] = spec.name_tokens if spec is not None else {}
+    meaning = spec.name_tokens if spec is not None else {}
     problems = []
     for token, stated in name_tokens(definition.name):
-        axis = meaning.get(token)
-        if axis is None:
+        axes = meaning.get(token)
+        if axes is None:
             continue
+        if isinstance(axes, str):
+            axes = (axes,)
+        axis = next((a for a in axes if a in definition.axes), axes[0])
         declared = definition.const_axes.get(axis)
         if declared == stated:
             continue

@@ -230,7 +230,9 @@ class ReferenceTests:
         """Return the verdict on one output, by its policy or else its tolerance."""
         policy = self.policies.get(name)
         if policy is not None:
-            question = Question(trial.definition, trial.case, trial.inputs, source)
+            question = Question(
+                trial.definition, trial.case, trial.inputs, source, widest
+            )
             return policy.judge(actual, expected, question)
         tolerance = self.tolerance(name, source, trial.case.name)
         if widest is not None:

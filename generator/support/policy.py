@@ -15,13 +15,15 @@ class Question:
     """Hold what a policy may want to know of a comparison beside the two values.
 
     `inputs` are the trial's, on the CPU; nobody writes to these. `source` is `oracle`,
-    or a provider with its backend (`flashinfer/fa2`).
+    or a provider with its backend (`flashinfer/fa2`). `other` is the second source
+    where two are held against each other, None where it is the reference.
     """
 
     definition: Definition
     case: Case
     inputs: Mapping[str, Any]
     source: str
+    other: str | None = None
 
 
 class Policy(Protocol):

@@ -58,6 +58,9 @@ def _over_backends(
         else:
             name = "-".join(filter(None, ("unavailable", backend.name)))
             params.append(_skipped(f"{provider}: {reason}", name, True))
+    if not params:
+        reason = f"{provider}: has nothing for {cls.name}"
+        params.append(_skipped(reason, "no-backend", True))
     return params
 
 

@@ -14,6 +14,7 @@ from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
 from tools.workloads.rows import pool_structure, rope_structure
 from tools.workloads.safetensors import integer_file
+from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import Structure, paged_structure, ragged_structure
 
 BLOB_LIMIT = 64 * 1024
@@ -22,6 +23,8 @@ HEADER_ROOM = 512
 LOGITS_LIMIT = 1024**3
 # The same limit for the updated states of a batch, which it holds all at once.
 STATES_LIMIT = 1024**3
+# A query's list of chosen tokens takes 8 KiB.
+CHOSEN_LIMIT = 32
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 
@@ -50,11 +53,17 @@ def _without_twins(lines: Iterable[Captured]) -> list[Captured]:
 
 
 def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
+    if "sparse_indices" in spec.inputs:
+        return axes["M"] <= CHOSEN_LIMIT
     if "positions" in spec.inputs:
         return 8 * axes["M"] + HEADER_ROOM <= BLOB_LIMIT
     if "state_batch_indices" in spec.inputs:
         state = spec.const("nheads") * spec.const("head_dim") * spec.const("dstate")
         return 4 * axes["batch_size"] * state <= STATES_LIMIT
+    if "block_table" in spec.inputs:
+        # Every row has room for the longest sequence: 8 times the mean is rare.
+        room = 8 * keys(axes) // axes["batch_size"] // spec.const("page_size")
+        return 4 * axes["batch_size"] * (room + 1) + HEADER_ROOM <= BLOB_LIMIT
     if "kv_indptr" not in spec.inputs:
         return True
     batch_size = axes["len_indptr"] - 1
@@ -96,13 +105,25 @@ def _line(spec: Spec, captured: Captured) -> Line:
         "evaluation": None,
     }
     dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
-    blob = integer_file(structure.tensors, dtypes) if path else b""
+    shapes = {
+        name: [_length(spec, structure, axis) for axis in spec.inputs[name].shape or ()]
+        for name in structure.tensors
+    }
+    blob = integer_file(structure.tensors, dtypes, shapes) if path else b""
     return Line(json.dumps(document, separators=(",", ":")), path, blob)
 
 
 def _structure(spec: Spec, captured: Captured) -> Structure:
     rng = random.Random(f"{spec.name}/{captured.uuid}")
-    if "kv_indices" in spec.inputs:
+    if "sparse_indices" in spec.inputs:
+        made = chosen_structure(
+            captured.axes["M"], spec.const("page_size"), spec.const("topk"), rng
+        )
+    elif "block_table" in spec.inputs:
+        made = table_structure(
+            captured.axes, spec.const("page_size"), spec.const("topk"), rng
+        )
+    elif "kv_indices" in spec.inputs:
         made = paged_structure(captured.axes, spec.const("page_size"), rng)
     elif "kv_indptr" in spec.inputs:
         made = ragged_structure(captured.axes, rng)
@@ -114,6 +135,11 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     return Structure(_pick(made.axes, var_axes), _pick(made.tensors, spec.inputs))
+
+
+def _length(spec: Spec, structure: Structure, axis: str) -> int:
+    is_const = spec.axes[axis].value is not None
+    return spec.const(axis) if is_const else structure.axes[axis]
 
 
 def _pick(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

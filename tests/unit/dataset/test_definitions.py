@@ -63,9 +63,23 @@ NAME_TOKENS = {
     "mla_ragged": {"h": "num_qo_heads", "qk": "qk_dim", "vo": "vo_dim"},
     "rope": {"d": "head_size", "rd": "rotary_dim"},
     "mamba_ssu": {"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
+    "dsa_paged": {
+        "h": "num_qo_heads",
+        "d": "index_head_dim",
+        "ckv": "head_dim_ckv",
+        "kpe": "head_dim_kpe",
+        "topk": "topk",
+        "ps": "page_size",
+    },
 }
+# an indexer's heads are no query heads
+INDEXER_TOKENS = {**NAME_TOKENS["dsa_paged"], "h": "num_index_heads"}
+# tokens that are no axis
+DTYPES = {"fp"}
 # constants that a name leaves out, because they follow from those it has
 UNNAMED = {"mla_ragged": {"num_kv_heads": "num_qo_heads"}}
+# constants of the indexer's cache, whose layout is one
+CACHE_LAYOUT = {"kv_cache_num_heads": 1, "head_dim_with_scale": 128 + 4}
 # op_types with one reference for all definitions
 MODULES = {
     "gemm": "gemm",
@@ -93,6 +107,9 @@ def reference_module(definition):
         kernel = definition["name"].rpartition("_h")[0]
         gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
         return f"gemma_{kernel}" if gemma else kernel
+    if definition["op_type"] == "dsa_paged":
+        indexer = "stage:indexer" in definition["tags"]
+        return "dsa_topk_indexer_fp8" if indexer else "dsa_sparse_attention"
     stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
     page_size = definition["axes"]["page_size"]["value"]
     return f"{definition['op_type']}_{stage}" + ("_ps1" if page_size == 1 else "")
@@ -109,14 +126,15 @@ def test_counts():
         "mla_ragged": 2,
         "rope": 1,
         "mamba_ssu": 2,
+        "dsa_paged": 3,
     }
-    assert len({spec.name for spec in SPECS}) == 104
+    assert len({spec.name for spec in SPECS}) == 107
 
 
 def test_each_family_shares_its_texts():
     texts = {(spec.op_type, spec.reference) for spec in SPECS}
     counts = Counter(op_type for op_type, _ in texts)
-    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4}
+    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4, "dsa_paged": 2}
     assert counts == dict.fromkeys(MODULES, 1) | several
 
 
@@ -134,8 +152,11 @@ def test_keys_stand_in_the_order_of_the_format(spec):
 @EVERY
 def test_name_tokens_are_the_constants(spec):
     tokens = dict(re.findall(r"_([a-z]+)(\d+)", spec.name))
-    axes = NAME_TOKENS[spec.op_type]
-    named = {axes[t]: int(n) for t, n in tokens.items()}
+    indexer = "block_table" in spec.inputs
+    axes = INDEXER_TOKENS if indexer else NAME_TOKENS[spec.op_type]
+    named = {axes[t]: int(n) for t, n in tokens.items() if t not in DTYPES}
+    if indexer:
+        named |= CACHE_LAYOUT
     for unnamed, same in UNNAMED.get(spec.op_type, {}).items():
         named[unnamed] = named[same]
     assert named == {
@@ -160,7 +181,10 @@ def test_reference_is_the_module_of_its_family(spec):
     assert isinstance(docstring, ast.Expr)
     for node in expected.body:
         if isinstance(node, ast.Assign):
-            node.value = ast.Constant(EPS[tag_values(spec, "model")[0]])
+            is_topk = ast.unparse(node.targets[0]) == "TOPK"
+            model = tag_values(spec, "model")[0]
+            value = spec.const("topk") if is_topk else EPS[model]
+            node.value = ast.Constant(value)
     assert ast.dump(ast.parse(definition["reference"])) == ast.dump(expected)
 
 

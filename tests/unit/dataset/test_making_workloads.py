@@ -15,6 +15,7 @@ from tools.workloads.captured import Captured
 from tools.workloads.choose import choose
 from tools.workloads.rows import pool_structure, rope_structure
 from tools.workloads.safetensors import integer_file
+from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import (
     distinct,
     paged_structure,
@@ -162,3 +163,27 @@ def test_the_data_begins_at_a_multiple_of_eight():
     length = int.from_bytes(content[:8], "little")
     assert length % 8 == 0
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]
+
+
+@given(num_tokens=st.integers(1, 4), page=st.sampled_from([1, 64]), seed=st.integers(0))
+def test_chosen_tokens_are_distinct_and_padding_comes_last(num_tokens, page, seed):
+    made = chosen_structure(num_tokens, page, 256, random.Random(seed))
+    indices = made.tensors["sparse_indices"]
+    assert len(indices) == 256 * num_tokens
+    chosen = [n for n in indices if n != -1]
+    assert len(set(chosen)) == len(chosen)
+    assert all(0 <= n < made.axes["num_pages"] * page for n in chosen)
+
+
+def test_block_tables_hold_every_sequence_and_the_top_k():
+    axes = {"len_indptr": 5, "num_kv_indices": 1000, "num_pages": 1100}
+    made = table_structure(axes, 64, 2048, random.Random(1))
+    lens, table = made.tensors["seq_lens"], made.tensors["block_table"]
+    assert sum(lens) == 1000
+    assert made.axes["max_num_pages"] == 32
+    assert len(table) == 4 * 32
+
+
+def test_a_shape_that_the_values_do_not_fill_is_an_error():
+    with pytest.raises(ValueError, match="do not fill"):
+        integer_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})

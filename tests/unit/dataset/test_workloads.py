@@ -7,6 +7,7 @@ import math
 import uuid
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from safetensors.numpy import load_file
@@ -34,7 +35,9 @@ def tensors_of(workload):
     (path,) = {value["path"] for value in stored.values()}
     assert path.startswith("./blob/workloads/")
     assert path.endswith(f"_{workload['uuid'].replace('-', '')}.safetensors")
-    assert (ROOT / path).stat().st_size <= 64 * 1024
+    # a query's list of chosen tokens takes 8 KiB
+    limit = 260 if "sparse_indices" in stored else 64
+    assert (ROOT / path).stat().st_size <= limit * 1024
     tensors = load_file(ROOT / path)
     assert list(stored) == [stored[name]["tensor_key"] for name in stored]
     assert set(stored) == set(tensors)
@@ -93,8 +96,14 @@ def test_shapes_and_constraints_hold(spec):
         for name, tensor in tensors.items():
             assert str(tensor.dtype) == spec.inputs[name].dtype
             assert list(tensor.shape) == [axes[a] for a in spec.inputs[name].shape]
+        # what is random has the declared shape
+        shaped = {
+            name: SimpleNamespace(shape=[axes[a] for a in declared.shape or ()])
+            for name, declared in spec.inputs.items()
+        }
+        known = {**axes, **shaped, **tensors}
         for constraint in spec.constraints:
-            assert eval(constraint, {"__builtins__": {}}, {**axes, **tensors})
+            assert eval(constraint, {"__builtins__": {}}, known)
 
 
 @EVERY
@@ -135,6 +144,33 @@ def test_positions_and_slots_are_within_what_they_index():
                 assert used.max() < axes["state_cache_size"]
                 padded |= {spec.name} if len(used) < len(slots) else set()
     assert padded == {spec.name for spec in SPECS if spec.op_type == "mamba_ssu"}
+
+
+def test_sparse_lists_and_block_tables_stay_within_the_cache():
+    padded, left_out = set(), 0
+    for spec in SPECS:
+        if spec.op_type != "dsa_paged":
+            continue
+        for line in traces(spec):
+            tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
+            page_size, topk = spec.const("page_size"), spec.const("topk")
+            if "sparse_indices" in tensors:
+                for row in tensors["sparse_indices"].tolist():
+                    chosen = [n for n in row if n != -1]
+                    assert 0 < len(chosen) == len(set(chosen))
+                    assert all(0 <= n < axes["num_pages"] * page_size for n in chosen)
+                    assert row[: len(chosen)] == chosen
+                    padded |= {spec.name} if len(chosen) < topk else set()
+                continue
+            lens, table = tensors["seq_lens"].tolist(), tensors["block_table"]
+            rows = zip(lens, table.tolist(), strict=True)
+            pages = [p for n, row in rows for p in row[: -(-n // page_size)]]
+            assert len(set(pages)) == len(pages)
+            assert 0 <= table.min() <= table.max() < axes["num_pages"]
+            assert 0 < min(lens) <= max(lens) <= axes["max_num_pages"] * page_size
+            left_out += sum(n > topk for n in lens)
+    assert len(padded) == 2
+    assert left_out > 5
 
 
 def test_pages_are_not_contiguous():

@@ -38,6 +38,9 @@ INTERFACES = {
     },
     "rope_with_cos_sin_cache_neox_style_d128_rd64": {"head_size": 96},
     "mamba_ssu_decode_h128_d64_s128_ng8": {"nheads": 4, "ngroups": 2},
+    "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1": LATENT,
+    "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64": LATENT,
+    "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64": {"num_index_heads": 4},
 }
 
 
