@@ -74,6 +74,9 @@ MAMBA_SSU = OpSpec(
     "mamba_ssu",
     name_tokens={"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
 )
+GDN = OpSpec(
+    "gdn", name_tokens={"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"}
+)
 
 OPS: Mapping[str, OpSpec] = {
     spec.op_type: spec
@@ -86,5 +89,6 @@ OPS: Mapping[str, OpSpec] = {
         MLA_RAGGED,
         ROPE,
         MAMBA_SSU,
+        GDN,
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.families import (
+    gdn,
     gemm,
     gqa_paged,
     gqa_ragged,
@@ -26,5 +27,6 @@ def every_spec() -> tuple[Spec, ...]:
         mla_ragged,
         rope,
         mamba_ssu,
+        gdn,
     )
     return tuple(spec for family in families for spec in family.specs())
