@@ -41,39 +41,24 @@ def log_decay(
 
 
 def solve(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    log_g: torch.Tensor,
-    beta: torch.Tensor,
-    state: torch.Tensor,
-    chunk: int = CHUNK,
+    sequence: Sequence[torch.Tensor], state: torch.Tensor, chunk: int = CHUNK
 ) -> Solved:
-    """Return one sequence's outputs, not yet scaled, and its last state, in float64.
+    """Return one sequence's outputs, not yet scaled, and its last state.
 
-    q, k and v are [T, heads, length], log_g and beta [T, heads], the state [heads,
-    values, keys]. Not token by token: what a chunk's tokens add to the state follows
+    The sequence is q, k and v, [T, heads, length], ln g and beta, [T, heads]. Not token by token: what a chunk's tokens add to the state follows
     from a triangular system (Yang et al. 2024, Gated Delta Networks, section 3.3).
     """
-    outputs = [v[:0]]
-    for start in range(0, len(q), chunk):
-        part = slice(start, start + chunk)
-        output, state = _solve_chunk(
-            *(x[part].transpose(0, 1) for x in (q, k, v, log_g, beta)), state
-        )
+    outputs = [sequence[2][:0]]
+    for start in range(0, len(sequence[0]), chunk):
+        part = [tensor[start : start + chunk].transpose(0, 1) for tensor in sequence]
+        output, state = _solve_chunk(part, state)
         outputs.append(output.transpose(0, 1))
     return Solved(torch.cat(outputs), state)
 
 
-def _solve_chunk(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    log_g: torch.Tensor,
-    beta: torch.Tensor,
-    state: torch.Tensor,
-) -> Solved:
+def _solve_chunk(part: Sequence[torch.Tensor], state: torch.Tensor) -> Solved:
     """Return a chunk's outputs [heads, T, values] and the state after it."""
+    q, k, v, log_g, beta = part
     total = log_g.cumsum(-1)  # [heads, T]: ln of the decay since the chunk began
     since = total[:, :, None] - total[:, None, :]
     past = torch.ones_like(since, dtype=torch.bool).tril()
