@@ -18,6 +18,7 @@ OP_FUNCTIONS = (
     "make_inputs",
     "oracle",
     "defined_rows",
+    "filled_inputs",
     "flashinfer_backends",
     "flashinfer_ground_truth",
     "sglang_backends",

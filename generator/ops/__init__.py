@@ -85,6 +85,9 @@ DSA_PAGED = OpSpec(
         "ps": "page_size",
     },
 )
+GDN = OpSpec(
+    "gdn", name_tokens={"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"}
+)
 
 OPS: Mapping[str, OpSpec] = {
     spec.op_type: spec
@@ -98,5 +101,6 @@ OPS: Mapping[str, OpSpec] = {
         ROPE,
         MAMBA_SSU,
         DSA_PAGED,
+        GDN,
     )
 }

@@ -45,6 +45,8 @@ class ReferenceTests:
     make_inputs: ClassVar[Callable[..., Inputs]] = generic.make_inputs
     oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
     defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
+    # the inputs that `run()` fills: oracle and adapters return them after the outputs
+    filled_inputs: ClassVar[Callable[[Inputs], tuple[str, ...]] | None] = None
     tolerances: ClassVar[tuple[Override, ...]] = ()
     policies: ClassVar[Mapping[str, Policy]] = {}
     # of the rendering: gen-tests --sizes and --tolerance
@@ -122,7 +124,7 @@ class ReferenceTests:
         if self.unresolved is not None or oracle is None:
             pytest.skip(f"oracle: UNRESOLVED: {self.unresolved}")
         expected = as_tuple(oracle(trial.definition, trial.fresh_inputs()))
-        self._check(trial, trial.outputs, expected, "oracle", record_property)
+        self._check(trial, self._results(trial), expected, "oracle", record_property)
 
     def test_determinism(self, trial: Trial) -> None:
         """A second call on the same inputs returns the same bits."""
@@ -134,14 +136,16 @@ class ReferenceTests:
             assert same_bits(first, second), f"{name} differs between two calls"
 
     def test_inputs_unmodified(self, trial: Trial) -> None:
-        """`run()` does not write to its inputs."""
-        names = trial.modified_inputs
+        """`run()` does not write to its inputs, but for those that it is to fill."""
+        filled = self._filled(trial)
+        names = [name for name in trial.modified_inputs if name not in filled]
         assert not names, f"run() writes to {', '.join(names)}"
 
     @classmethod
     def tolerance(cls, output: str, source: str, case: str) -> Tolerance:
         """Return an output's tolerance against a source (`flashinfer/fa2`)."""
-        dtype = cls.interface.output_specs[output].dtype
+        specs = {**cls.interface.input_specs, **cls.interface.output_specs}
+        dtype = specs[output].dtype
         return choose_tolerance(
             cls.tolerances, output, dtype, source, cls.run_tolerance, case
         )
@@ -173,7 +177,16 @@ class ReferenceTests:
         __tracebackhide__ = True
         expected = self._expect(trial, provider, backend)
         source = source_name(provider, backend)
-        self._check(trial, trial.outputs, expected, source, record_property)
+        self._check(trial, self._results(trial), expected, source, record_property)
+
+    def _filled(self, trial: Trial) -> tuple[str, ...]:
+        """Return the names of the inputs that `run()` fills in this case."""
+        filled_inputs = type(self).filled_inputs
+        return () if filled_inputs is None else filled_inputs(trial.inputs)
+
+    def _results(self, trial: Trial) -> tuple[Any, ...]:
+        """Return all that `run()` gave: its outputs, and the inputs that it filled."""
+        return trial.outputs + tuple(trial.after(name) for name in self._filled(trial))
 
     def _check(
         self,
@@ -186,7 +199,8 @@ class ReferenceTests:
     ) -> None:
         """Compare all outputs with those of a source; record, then assert."""
         __tracebackhide__ = True  # the message says it all
-        names = list(self.interface.output_specs)
+        specs = {**self.interface.input_specs, **self.interface.output_specs}
+        names = [*self.interface.output_specs, *self._filled(trial)]
         assert len(actual) == len(names), f"run() returned {len(actual)} values"
         assert len(expected) == len(names), f"{source} gave {len(expected)} values"
         rows = None
@@ -195,7 +209,6 @@ class ReferenceTests:
             rows = defined_rows(trial.definition, trial.inputs)
             if not bool(rows.any()):
                 pytest.skip(f"{source}: defines no row of this case")
-        specs = self.interface.output_specs
         row_axis = leading_axis(specs[names[0]])
         failures = []
         for name, a, e in zip(names, actual, expected, strict=True):

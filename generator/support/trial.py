@@ -67,7 +67,11 @@ class Trial:
     @cached_property
     def modified_inputs(self) -> tuple[str, ...]:
         """Return the names of the inputs that `run()` wrote to."""
-        return self._first_call[1]
+        return tuple(self._first_call[1])
+
+    def after(self, name: str) -> Any:
+        """Return an input as `run()` left it."""
+        return self._first_call[1].get(name, self.inputs[name])
 
     def repeat(self) -> tuple[Any, ...]:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
@@ -75,7 +79,8 @@ class Trial:
         return as_tuple(self._run(*self.fresh_inputs().values()))
 
     @cached_property
-    def _first_call(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
+        """Return the outputs, and the inputs that were written to, as they are now."""
         given = self.fresh_inputs()
         seed(RUN_SEED)
         try:
@@ -85,12 +90,12 @@ class Trial:
                 raise
             kind = type(error).__name__
             pytest.skip(f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}")
-        modified = tuple(
-            name
+        modified = {
+            name: given[name]
             for name, value in self.inputs.items()
             if isinstance(value, torch.Tensor)
             and not same_bits(given[name], value.to(self.device))
-        )
+        }
         return outputs, modified
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.families import (
     dsa_paged,
+    gdn,
     gemm,
     gqa_paged,
     gqa_ragged,
@@ -28,5 +29,6 @@ def every_spec() -> tuple[Spec, ...]:
         rope,
         mamba_ssu,
         dsa_paged,
+        gdn,
     )
     return tuple(spec for family in families for spec in family.specs())

@@ -18,11 +18,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Describe one input or output; a shape of None is a Python scalar."""
+    """Describe one input or output; a shape of None is a Python scalar.
+
+    An optional input may be None, and workloads may leave it out.
+    """
 
     shape: tuple[str, ...] | None
     dtype: str
     description: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,8 @@ class Spec:
 
     `captured_from` names the definition whose captured workloads give the axes; the
     definition's own name where it was captured itself. `captured_op_type` is its
-    op_type where that is another one. `sm_scale` is the value of the input of that name
-    in derived workloads.
+    op_type where that is another one. `sm_scale` is the value of the input `sm_scale`,
+    or `scale`, in derived workloads.
     """
 
     name: str
@@ -84,4 +88,5 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
         "shape": shape,
         "dtype": tensor.dtype,
         "description": tensor.description,
+        **({"optional": True} if tensor.optional else {}),
     }

@@ -6,12 +6,13 @@ import json
 import random
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
+from tools.workloads.delta import delta_structure, kept_axes, state_bytes
 from tools.workloads.rows import pool_structure, rope_structure
 from tools.workloads.safetensors import integer_file
 from tools.workloads.sparse import chosen_structure, table_structure
@@ -40,6 +41,8 @@ class Line:
 def workload_lines(spec: Spec) -> list[Line]:
     """Return the definition's workloads."""
     captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
+    if "A_log" in spec.inputs:
+        captured = tuple(replace(c, axes=kept_axes(c.axes)) for c in captured)
     fitting = [line for line in captured if _fits(spec, line.axes)]
     return [_line(spec, line) for line in choose(_without_twins(fitting), spec.name)]
 
@@ -57,6 +60,10 @@ def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
         return axes["M"] <= CHOSEN_LIMIT
     if "positions" in spec.inputs:
         return 8 * axes["M"] + HEADER_ROOM <= BLOB_LIMIT
+    if "A_log" in spec.inputs:
+        state = 4 * spec.const("num_v_heads") * spec.const("head_size") ** 2
+        drafts = "intermediate_states_buffer" in spec.inputs
+        return state_bytes(axes, state, drafts) <= STATES_LIMIT
     if "state_batch_indices" in spec.inputs:
         state = spec.const("nheads") * spec.const("head_dim") * spec.const("dstate")
         return 4 * axes["batch_size"] * state <= STATES_LIMIT
@@ -123,6 +130,8 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         made = table_structure(
             captured.axes, spec.const("page_size"), spec.const("topk"), rng
         )
+    elif "A_log" in spec.inputs:
+        made = delta_structure(captured.axes, rng)
     elif "kv_indices" in spec.inputs:
         made = paged_structure(captured.axes, spec.const("page_size"), rng)
     elif "kv_indptr" in spec.inputs:
@@ -156,6 +165,6 @@ def _input(
 ) -> dict[str, Any]:
     if name in structure.tensors:
         return {"type": "safetensors", "path": f"./{path}", "tensor_key": name}
-    if name == "sm_scale":
+    if name in ("sm_scale", "scale"):
         return {"type": "scalar", "value": sm_scale}
     return {"type": "random"}

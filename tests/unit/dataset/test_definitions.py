@@ -71,13 +71,17 @@ NAME_TOKENS = {
         "topk": "topk",
         "ps": "page_size",
     },
+    "gdn": {"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"},
 }
 # an indexer's heads are no query heads
 INDEXER_TOKENS = {**NAME_TOKENS["dsa_paged"], "h": "num_index_heads"}
 # tokens that are no axis
 DTYPES = {"fp"}
 # constants that a name leaves out, because they follow from those it has
-UNNAMED = {"mla_ragged": {"num_kv_heads": "num_qo_heads"}}
+UNNAMED = {
+    "mla_ragged": {"num_kv_heads": "num_qo_heads"},
+    "gdn": {"num_k_heads": "num_q_heads"},
+}
 # constants of the indexer's cache, whose layout is one
 CACHE_LAYOUT = {"kv_cache_num_heads": 1, "head_dim_with_scale": 128 + 4}
 # op_types with one reference for all definitions
@@ -103,6 +107,8 @@ def reference_module(definition):
     """Name the module that a definition's reference was read from, by its facts."""
     if definition["op_type"] in MODULES:
         return MODULES[definition["op_type"]]
+    if definition["op_type"] == "gdn":
+        return "_".join(definition["name"].split("_")[:2])
     if definition["op_type"] == "rmsnorm":
         kernel = definition["name"].rpartition("_h")[0]
         gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
@@ -127,14 +133,21 @@ def test_counts():
         "rope": 1,
         "mamba_ssu": 2,
         "dsa_paged": 3,
+        "gdn": 9,
     }
-    assert len({spec.name for spec in SPECS}) == 107
+    assert len({spec.name for spec in SPECS}) == 116
 
 
 def test_each_family_shares_its_texts():
     texts = {(spec.op_type, spec.reference) for spec in SPECS}
     counts = Counter(op_type for op_type, _ in texts)
-    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4, "dsa_paged": 2}
+    several = {
+        "rmsnorm": 6,
+        "gqa_paged": 4,
+        "mla_paged": 4,
+        "dsa_paged": 2,
+        "gdn": 3,
+    }
     assert counts == dict.fromkeys(MODULES, 1) | several
 
 
@@ -159,9 +172,10 @@ def test_name_tokens_are_the_constants(spec):
         named |= CACHE_LAYOUT
     for unnamed, same in UNNAMED.get(spec.op_type, {}).items():
         named[unnamed] = named[same]
-    assert named == {
-        name: axis.value for name, axis in spec.axes.items() if axis.value is not None
-    }
+    constants = {n: a.value for n, a in spec.axes.items() if a.value is not None}
+    # decode's one token is no number of the name
+    constants.pop("seq_len", None)
+    assert named == constants
 
 
 @EVERY

@@ -18,6 +18,8 @@ from tools.workloads.captured import captured_lines
 ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()
 OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
+# axes that count the rows of a workload
+COUNTS = ("M", "total_q", "total_seq_len", "batch_size", "num_tokens")
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 
@@ -80,7 +82,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
 @EVERY
 def test_batches_are_no_uniform_sweep(spec):
     sizes = [
-        sum(axes[n] for n in ("M", "total_q", "batch_size", "num_tokens") if n in axes)
+        sum(axes[name] for name in COUNTS if name in axes)
         for axes in (line["workload"]["axes"] for line in traces(spec))
     ]
     steps = {b - a for a, b in pairwise(sorted(sizes))}
