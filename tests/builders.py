@@ -95,6 +95,7 @@ def class_of(
         "interface": definition.interface,
         "constants": tuple(definition.constants),
         "tolerances": op.TOLERANCES,
+        "policies": getattr(op, "POLICIES", {}),
         "reference": staticmethod(lambda: run),
     }
     return type("Rendered", bases, {**attributes, **changes})

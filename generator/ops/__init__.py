@@ -74,6 +74,7 @@ MAMBA_SSU = OpSpec(
     "mamba_ssu",
     name_tokens={"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
 )
+SAMPLING = OpSpec("sampling", name_tokens={"v": "vocab_size"})
 
 OPS: Mapping[str, OpSpec] = {
     spec.op_type: spec
@@ -86,5 +87,6 @@ OPS: Mapping[str, OpSpec] = {
         MLA_RAGGED,
         ROPE,
         MAMBA_SSU,
+        SAMPLING,
     )
 }

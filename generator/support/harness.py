@@ -20,10 +20,10 @@ from .compare import Comparison, compare
 from .constraints import holds
 from .definition import Backend, Case, Definition, Interface, TensorSpec
 from .memory import dtype_of, shape_of
-from .policy import Policy, Question
+from .policy import Policy, Question, Repeating
 from .providers import PROVIDERS, backend_reason
 from .tolerance import Override, Tolerance, choose_tolerance, looser
-from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, same_bits, seed
+from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, join, same_bits, seed
 
 RecordProperty = Callable[[str, object], None]
 
@@ -122,7 +122,7 @@ class ReferenceTests:
         if self.unresolved is not None or oracle is None:
             pytest.skip(f"oracle: UNRESOLVED: {self.unresolved}")
         expected = as_tuple(oracle(trial.definition, trial.fresh_inputs()))
-        self._check(trial, trial.outputs, expected, "oracle", record_property)
+        self._check(trial, self._outputs(trial), expected, "oracle", record_property)
 
     def test_determinism(self, trial: Trial) -> None:
         """A second call on the same inputs returns the same bits."""
@@ -156,12 +156,33 @@ class ReferenceTests:
         adapter = getattr(type(self), f"{provider}_ground_truth")
         given = trial.fresh_inputs()
         seed(PROVIDER_SEED)
-        if provider != "sglang":
-            return as_tuple(adapter(trial.definition, given, backend.name))
+
+        def call() -> tuple[Any, ...]:
+            if provider != "sglang":
+                return as_tuple(adapter(trial.definition, given, backend.name))
+            asked = sglang.ask(adapter, trial.definition, given, backend.name)
+            return as_tuple(asked)
+
         try:
-            return as_tuple(sglang.ask(adapter, trial.definition, given, backend.name))
+            first = call()
+            # the draws go on where those of the first call ended: no seed between
+            return join(first, call, self._calls(first, trial.case))
         except sglang.Unavailable as error:
             pytest.skip(f"sglang: {error}")
+
+    def _outputs(self, trial: Trial) -> tuple[Any, ...]:
+        """Return the reference's outputs, of as many calls as a policy asks for."""
+        return trial.joined_outputs(self._calls(trial.outputs, trial.case))
+
+    def _calls(self, answer: tuple[Any, ...], case: Case) -> int:
+        """Return how often to call who gave this answer: once, or a policy says."""
+        wanted = [1]
+        # an answer of too few or too many values is for `_check` to refuse
+        for name, value in zip(self.interface.output_specs, answer, strict=False):
+            policy = self.policies.get(name)
+            if isinstance(policy, Repeating):
+                wanted.append(policy.calls(value, case))
+        return max(wanted)
 
     def _match(
         self,
@@ -173,7 +194,7 @@ class ReferenceTests:
         __tracebackhide__ = True
         expected = self._expect(trial, provider, backend)
         source = source_name(provider, backend)
-        self._check(trial, trial.outputs, expected, source, record_property)
+        self._check(trial, self._outputs(trial), expected, source, record_property)
 
     def _check(
         self,

@@ -11,6 +11,7 @@ from tools.families import (
     mla_ragged,
     rmsnorm,
     rope,
+    sampling,
 )
 from tools.families.spec import Spec
 
@@ -26,5 +27,6 @@ def every_spec() -> tuple[Spec, ...]:
         mla_ragged,
         rope,
         mamba_ssu,
+        sampling,
     )
     return tuple(spec for family in families for spec in family.specs())

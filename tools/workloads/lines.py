@@ -12,8 +12,12 @@ from typing import Any
 from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
-from tools.workloads.rows import pool_structure, rope_structure
-from tools.workloads.safetensors import integer_file
+from tools.workloads.rows import (
+    pool_structure,
+    rope_structure,
+    sampling_structure,
+)
+from tools.workloads.safetensors import vector_file
 from tools.workloads.structure import Structure, paged_structure, ragged_structure
 
 BLOB_LIMIT = 64 * 1024
@@ -22,6 +26,8 @@ HEADER_ROOM = 512
 LOGITS_LIMIT = 1024**3
 # The same limit for the updated states of a batch, which it holds all at once.
 STATES_LIMIT = 1024**3
+# The same limit for the probabilities of a batch.
+PROBS_LIMIT = 1024**3
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 
@@ -55,6 +61,8 @@ def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
     if "state_batch_indices" in spec.inputs:
         state = spec.const("nheads") * spec.const("head_dim") * spec.const("dstate")
         return 4 * axes["batch_size"] * state <= STATES_LIMIT
+    if "probs" in spec.inputs:
+        return 4 * axes["batch_size"] * spec.const("vocab_size") <= PROBS_LIMIT
     if "kv_indptr" not in spec.inputs:
         return True
     batch_size = axes["len_indptr"] - 1
@@ -96,7 +104,7 @@ def _line(spec: Spec, captured: Captured) -> Line:
         "evaluation": None,
     }
     dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
-    blob = integer_file(structure.tensors, dtypes) if path else b""
+    blob = vector_file(structure.tensors, dtypes) if path else b""
     return Line(json.dumps(document, separators=(",", ":")), path, blob)
 
 
@@ -110,6 +118,8 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         made = rope_structure(captured.axes["M"], rng)
     elif "state_batch_indices" in spec.inputs:
         made = pool_structure(captured.axes["batch_size"], rng)
+    elif "probs" in spec.inputs:
+        made = sampling_structure(captured.axes["batch_size"], rng)
     else:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
