@@ -67,8 +67,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         "k-per-row": (
             "small",
             16,
-            (("steps", 1, 1.0, 3), ("steps", 2, 1.0, 8), ("steps", 3, 1.0, 12))
-            + (("steps", 4, 1.0, 16), ("steps", 6, 1.0, 16)),
+            (
+                ("steps", 1, 1.0, 3),
+                ("steps", 2, 1.0, 8),
+                ("steps", 3, 1.0, 12),
+                ("steps", 4, 1.0, 16),
+                ("steps", 6, 1.0, 16),
+            ),
         ),
         "ties-at-k": ("small", 16, (("tied", 3, 1.0, 10), ("tied", 6, 1.0, 12))),
         "zero-probability": (
@@ -101,8 +106,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         "p-per-row": (
             "small",
             16,
-            (("steps", 0, 0.1, 3), ("steps", 0, 0.3, 8), ("steps", 0, 0.5, 12))
-            + (("steps", 0, 0.6, 16), ("steps", 0, 0.7, 16)),
+            (
+                ("steps", 0, 0.1, 3),
+                ("steps", 0, 0.3, 8),
+                ("steps", 0, 0.5, 12),
+                ("steps", 0, 0.6, 16),
+                ("steps", 0, 0.7, 16),
+            ),
         ),
         # the tokens before reach p, without a rest: nothing crosses it any more
         "p-is-a-sum": ("small", 16, (("steps", 0, 0.25, 4), ("steps", 0, 0.4375, 8))),
@@ -138,8 +148,14 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         "p-of-the-kept": (
             "small",
             16,
-            (("steps", 3, 0.6, 8), ("steps", 5, 0.75, 16), ("steps", 2, 0.55, 6))
-            + (("steps", 1, 0.9, 2), ("steps", 3, 0.3, 3), ("steps", 4, 1.0, 16)),
+            (
+                ("steps", 3, 0.6, 8),
+                ("steps", 5, 0.75, 16),
+                ("steps", 2, 0.55, 6),
+                ("steps", 1, 0.9, 2),
+                ("steps", 3, 0.3, 3),
+                ("steps", 4, 1.0, 16),
+            ),
         ),
         "ties": (
             "small",

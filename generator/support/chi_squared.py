@@ -51,7 +51,7 @@ def bins(expected: torch.Tensor) -> torch.Tensor:
     if len(rare) == 0:
         return result
     start = rare.cumsum(0) - rare
-    pools = int((float(rare.sum()) / _POOL))
+    pools = int(float(rare.sum()) / _POOL)
     # the last pool takes what is left over; too little for a pool joins a token
     pool = (start / _POOL).long().clamp_max(max(pools - 1, 0)) + alone
     result[~often] = pool if float(rare.sum()) >= FEWEST else max(alone - 1, 0)

@@ -150,7 +150,7 @@ def _illegal(law: Law, tokens: torch.Tensor) -> tuple[list[str], int]:
     wrong = tokens[~law.is_legal(tokens)]
     if len(wrong) == 0:
         return [], 0
-    kinds, counts = wrong.unique(return_counts=True)
+    kinds, counts = torch.unique(wrong, return_counts=True)
     texts = [
         f"token {token} {law.objection(token)}, drawn {count} times"
         for token, count in zip(
@@ -220,23 +220,22 @@ def _probability_findings(
     for row in rows.nonzero().flatten().tolist():
         law, own = laws.laws[int(laws.row_law[row])], probabilities[row].double()
         own = own / own.sum()
-        sure = own[law.tokens]
+        sure, free = own[law.tokens], float(own[law.free].sum())
         exact = law.weights / law.weights.sum()
-        off = float((sure / sure.sum() / exact - 1.0).abs().max())
-        outside = 1.0 - float(sure.sum()) - float(own[law.free].sum())
-        free = float(own[law.free].sum())
+        off = (sure / sure.sum() / exact - 1.0).abs()
+        illegal = 1.0 - float(sure.sum()) - free
         low, high = law.free_share
-        if not off <= PROBABILITY_RTOL:
+        say = f"{who}: row {row}, {law}"
+        if not bool((off <= PROBABILITY_RTOL).all()):
+            worst = int(off.argmax())
             findings.append(
-                f"{who}: row {row}, {law}: a probability is off by {off:.3g}"
+                f"{say}: token {int(law.tokens[worst])} is off by {float(off[worst]):.3g}"
             )
-        if not abs(outside) <= PROBABILITY_RTOL:
-            findings.append(
-                f"{who}: row {row}, {law}: illegal tokens have {outside:.3g}"
-            )
+        if not abs(illegal) <= PROBABILITY_RTOL:
+            findings.append(f"{say}: illegal tokens have {illegal:.3g}")
         if not low - PROBABILITY_RTOL <= free <= high + PROBABILITY_RTOL:
             findings.append(
-                f"{who}: row {row}, {law}: tokens at the boundary have {free:.6g}, "
+                f"{say}: tokens at the boundary have {free:.6g}, "
                 f"expected {low:.6g} to {high:.6g}"
             )
     return findings[:NAMED_TOKENS]

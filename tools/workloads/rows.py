@@ -52,7 +52,7 @@ def sampling_structure(batch_size: int, rng: random.Random) -> Structure:
     """Return each row's k and p: most rows have the service's default, some others."""
     usual_k, usual_p = rng.choice(TOP_KS), rng.choice(TOP_PS)
     own = [rng.random() < 0.25 for _ in range(batch_size)]
-    tensors = {
+    tensors: dict[str, list[float]] = {
         "top_k": [rng.choice(TOP_KS) if differs else usual_k for differs in own],
         "top_p": [rng.choice(TOP_PS) if differs else usual_p for differs in own],
     }
