@@ -9,8 +9,9 @@ run() draws one token a row, so a batch has many rows of few kinds, and run() is
 `calls` times from different seeds. Every kind's draws are tested against its exact law
 at 1e-6 in all. What that sees, with a probability over 0.99:
 
-- small, some 100 draws a kind: whatever moves a boundary by one token, as each token at
-  a boundary has at least a ninth of the kept mass;
+- small, 190 to 460 draws of each kind that k or p cuts off: a boundary moved by one
+  token, as a token that weighs w of the kept mass and is never drawn makes the statistic
+  draws · w / (1 - w), which is at least 45; one draw of an illegal token is enough;
 - medium, 6272 draws of one kind: 2 % of the mass moved between any two of 32 tokens of
   1/42 to 1/26 each, as the noncentrality 6272 · 0.02² · (1/p + 1/q) is at least 128;
 - large, 49152 draws of one kind: 2 % moved between two tokens of 1/2 each, the hardest
@@ -66,13 +67,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
     "top_k": {
         "k-per-row": (
             "small",
-            16,
+            24,
             (
                 ("steps", 1, 1.0, 3),
                 ("steps", 2, 1.0, 8),
                 ("steps", 3, 1.0, 12),
                 ("steps", 4, 1.0, 16),
-                ("steps", 6, 1.0, 16),
+                ("steps", 5, 1.0, 19),
             ),
         ),
         "ties-at-k": ("small", 16, (("tied", 3, 1.0, 10), ("tied", 6, 1.0, 12))),
@@ -105,13 +106,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
     "top_p": {
         "p-per-row": (
             "small",
-            16,
+            24,
             (
                 ("steps", 0, 0.1, 3),
                 ("steps", 0, 0.3, 8),
                 ("steps", 0, 0.5, 12),
                 ("steps", 0, 0.6, 16),
-                ("steps", 0, 0.7, 16),
+                ("steps", 0, 0.7, 19),
             ),
         ),
         # the tokens before reach p, without a rest: nothing crosses it any more
@@ -147,7 +148,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         # p counts what k kept: of all it would be crossed one token later
         "p-of-the-kept": (
             "small",
-            16,
+            24,
             (
                 ("steps", 3, 0.6, 8),
                 ("steps", 5, 0.75, 16),

@@ -28,7 +28,9 @@ class Score:
         """Return how probable at least this statistic is where the law holds."""
         if self.freedom == 0:
             return 1.0
-        halves = torch.tensor([self.freedom / 2, self.statistic / 2]).double()
+        halves = torch.tensor(
+            [self.freedom / 2, self.statistic / 2], dtype=torch.float64
+        )
         return float(torch.special.gammaincc(halves[0], halves[1]))
 
 

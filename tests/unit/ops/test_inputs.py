@@ -38,6 +38,9 @@ INTERFACES = {
     },
     "rope_with_cos_sin_cache_neox_style_d128_rd64": {"head_size": 96},
     "mamba_ssu_decode_h128_d64_s128_ng8": {"nheads": 4, "ngroups": 2},
+    "top_k_sampling_from_probs_v128256": {"vocab_size": 512},
+    "top_p_sampling_from_probs_v129280": {"vocab_size": 512},
+    "top_k_top_p_sampling_from_probs_v262208": {"vocab_size": 512},
 }
 
 
