@@ -39,7 +39,9 @@ def test_a_row_without_ties_has_one_law(top_k, top_p):
     assert law.free_share == (0.0, 0.0)
     exact = [float(value) for value in expected.values()]
     found = law.weights / law.weights.sum()
-    torch.testing.assert_close(found, torch.tensor(exact).double(), rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        found, torch.tensor(exact, dtype=torch.float64), rtol=1e-12, atol=0
+    )
 
 
 def law(weights, top_k=None, top_p=None):
