@@ -63,6 +63,7 @@ NAME_TOKENS = {
     "mla_ragged": {"h": "num_qo_heads", "qk": "qk_dim", "vo": "vo_dim"},
     "rope": {"d": "head_size", "rd": "rotary_dim"},
     "mamba_ssu": {"h": "nheads", "d": "head_dim", "s": "dstate", "ng": "ngroups"},
+    "sampling": {"v": "vocab_size"},
 }
 # constants that a name leaves out, because they follow from those it has
 UNNAMED = {"mla_ragged": {"num_kv_heads": "num_qo_heads"}}
@@ -93,6 +94,8 @@ def reference_module(definition):
         kernel = definition["name"].rpartition("_h")[0]
         gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
         return f"gemma_{kernel}" if gemma else kernel
+    if definition["op_type"] == "sampling":
+        return definition["name"].rpartition("_v")[0]
     stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
     page_size = definition["axes"]["page_size"]["value"]
     return f"{definition['op_type']}_{stage}" + ("_ps1" if page_size == 1 else "")
@@ -109,14 +112,15 @@ def test_counts():
         "mla_ragged": 2,
         "rope": 1,
         "mamba_ssu": 2,
+        "sampling": 21,
     }
-    assert len({spec.name for spec in SPECS}) == 104
+    assert len({spec.name for spec in SPECS}) == 125
 
 
 def test_each_family_shares_its_texts():
     texts = {(spec.op_type, spec.reference) for spec in SPECS}
     counts = Counter(op_type for op_type, _ in texts)
-    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4}
+    several = {"rmsnorm": 6, "gqa_paged": 4, "mla_paged": 4, "sampling": 3}
     assert counts == dict.fromkeys(MODULES, 1) | several
 
 

@@ -97,7 +97,7 @@ FAULTS = {
 }
 # faults that only one case is about
 ALONE = {
-    "k = 0 as argmax": ["k-not-positive"],
+    "k = 0 as argmax": ["k-keeps-all"],
     "p reached and not crossed": ["p-is-a-sum"],
     "p <= 0 ignored": ["argmax"],
     "both p <= 0 ignored": ["argmax"],
