@@ -88,6 +88,7 @@ DSA_PAGED = OpSpec(
 GDN = OpSpec(
     "gdn", name_tokens={"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"}
 )
+SAMPLING = OpSpec("sampling", name_tokens={"v": "vocab_size"})
 
 OPS: Mapping[str, OpSpec] = {
     spec.op_type: spec
@@ -102,5 +103,6 @@ OPS: Mapping[str, OpSpec] = {
         MAMBA_SSU,
         DSA_PAGED,
         GDN,
+        SAMPLING,
     )
 }

@@ -20,10 +20,10 @@ from .compare import Comparison, compare
 from .constraints import holds
 from .definition import Backend, Case, Definition, Interface, TensorSpec
 from .memory import dtype_of, shape_of
-from .policy import Policy, Question
+from .policy import Policy, Question, Repeating
 from .providers import PROVIDERS, backend_reason
 from .tolerance import Override, Tolerance, choose_tolerance, looser
-from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, same_bits, seed
+from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, join, same_bits, seed
 
 RecordProperty = Callable[[str, object], None]
 
@@ -160,12 +160,37 @@ class ReferenceTests:
         adapter = getattr(type(self), f"{provider}_ground_truth")
         given = trial.fresh_inputs()
         seed(PROVIDER_SEED)
-        if provider != "sglang":
-            return as_tuple(adapter(trial.definition, given, backend.name))
+
+        def call() -> tuple[Any, ...]:
+            if provider != "sglang":
+                return as_tuple(adapter(trial.definition, given, backend.name))
+            asked = sglang.ask(adapter, trial.definition, given, backend.name)
+            return as_tuple(asked)
+
         try:
-            return as_tuple(sglang.ask(adapter, trial.definition, given, backend.name))
+            first = call()
+            # the draws go on where those of the first call ended: no seed between
+            return join(first, call, self._calls(first, trial.case))
         except sglang.Unavailable as error:
             pytest.skip(f"sglang: {error}")
+
+    def _results(self, trial: Trial) -> tuple[Any, ...]:
+        """Return all that `run()` gave: its outputs, and the inputs that it filled.
+
+        The outputs are those of as many calls as a policy asks for.
+        """
+        outputs = trial.joined_outputs(self._calls(trial.outputs, trial.case))
+        return outputs + tuple(trial.after(name) for name in self._filled(trial))
+
+    def _calls(self, answer: tuple[Any, ...], case: Case) -> int:
+        """Return how often to call who gave this answer: once, or a policy says."""
+        wanted = [1]
+        # an answer of too few or too many values is for `_check` to refuse
+        for name, value in zip(self.interface.output_specs, answer, strict=False):
+            policy = self.policies.get(name)
+            if isinstance(policy, Repeating):
+                wanted.append(policy.calls(value, case))
+        return max(wanted)
 
     def _match(
         self,
@@ -183,10 +208,6 @@ class ReferenceTests:
         """Return the names of the inputs that `run()` fills in this case."""
         filled_inputs = type(self).filled_inputs
         return () if filled_inputs is None else filled_inputs(trial.inputs)
-
-    def _results(self, trial: Trial) -> tuple[Any, ...]:
-        """Return all that `run()` gave: its outputs, and the inputs that it filled."""
-        return trial.outputs + tuple(trial.after(name) for name in self._filled(trial))
 
     def _check(
         self,

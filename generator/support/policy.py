@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .compare import Comparison
 from .definition import Case, Definition
@@ -31,3 +31,11 @@ class Policy(Protocol):
 
     def judge(self, actual: Any, expected: Any, question: Question) -> Comparison:
         """Return the verdict on a reference's output held against a source's."""
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """Ask for more than one call of `run()` and of a provider: for more draws."""
+
+    def calls(self, answer: Any, case: Case) -> int:
+        """Return how often to call who gave this answer; the answers are joined."""

@@ -73,6 +73,26 @@ class Trial:
         """Return an input as `run()` left it."""
         return self._first_call[1].get(name, self.inputs[name])
 
+    def joined_outputs(self, calls: int) -> tuple[Any, ...]:
+        """Return the outputs of that many calls, one after the other along the rows.
+
+        The first call is the one of `outputs`; the others follow from another seed, on
+        one copy of the inputs.
+        """
+        if calls == 1:
+            return self.outputs
+        if calls not in self._joined:
+            first, given = self.outputs, self.fresh_inputs()
+            seed(RUN_SEED + 1)
+            self._joined[calls] = join(
+                first, lambda: as_tuple(self._run(*given.values())), calls
+            )
+        return self._joined[calls]
+
+    @cached_property
+    def _joined(self) -> dict[int, tuple[Any, ...]]:
+        return {}
+
     def repeat(self) -> tuple[Any, ...]:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
         seed(RUN_SEED)
@@ -102,6 +122,14 @@ class Trial:
 def seed(value: int) -> None:
     """Seed torch's generators, for references and kernels that draw samples."""
     torch.manual_seed(value)
+
+
+def join(
+    first: tuple[Any, ...], call: Callable[[], tuple[Any, ...]], calls: int
+) -> tuple[Any, ...]:
+    """Return a first answer and those of more calls, joined along the rows."""
+    answers = [first, *(call() for _ in range(calls - 1))]
+    return tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
 
 
 def as_tuple(returned: Any) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from tools.families import (
     mla_ragged,
     rmsnorm,
     rope,
+    sampling,
 )
 from tools.families.spec import Spec
 
@@ -30,5 +31,6 @@ def every_spec() -> tuple[Spec, ...]:
         mamba_ssu,
         dsa_paged,
         gdn,
+        sampling,
     )
     return tuple(spec for family in families for spec in family.specs())

@@ -13,8 +13,12 @@ from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
 from tools.workloads.delta import delta_structure, kept_axes, state_bytes
-from tools.workloads.rows import pool_structure, rope_structure
-from tools.workloads.safetensors import integer_file
+from tools.workloads.rows import (
+    pool_structure,
+    rope_structure,
+    sampling_structure,
+)
+from tools.workloads.safetensors import vector_file
 from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import Structure, paged_structure, ragged_structure
 
@@ -26,6 +30,8 @@ LOGITS_LIMIT = 1024**3
 STATES_LIMIT = 1024**3
 # A query's list of chosen tokens takes 8 KiB.
 CHOSEN_LIMIT = 32
+# The same limit for the probabilities of a batch.
+PROBS_LIMIT = 1024**3
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 
@@ -71,6 +77,8 @@ def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
         # Every row has room for the longest sequence: 8 times the mean is rare.
         room = 8 * keys(axes) // axes["batch_size"] // spec.const("page_size")
         return 4 * axes["batch_size"] * (room + 1) + HEADER_ROOM <= BLOB_LIMIT
+    if "probs" in spec.inputs:
+        return 4 * axes["batch_size"] * spec.const("vocab_size") <= PROBS_LIMIT
     if "kv_indptr" not in spec.inputs:
         return True
     batch_size = axes["len_indptr"] - 1
@@ -116,7 +124,7 @@ def _line(spec: Spec, captured: Captured) -> Line:
         name: [_length(spec, structure, axis) for axis in spec.inputs[name].shape or ()]
         for name in structure.tensors
     }
-    blob = integer_file(structure.tensors, dtypes, shapes) if path else b""
+    blob = vector_file(structure.tensors, dtypes, shapes) if path else b""
     return Line(json.dumps(document, separators=(",", ":")), path, blob)
 
 
@@ -140,6 +148,8 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         made = rope_structure(captured.axes["M"], rng)
     elif "state_batch_indices" in spec.inputs:
         made = pool_structure(captured.axes["batch_size"], rng)
+    elif "probs" in spec.inputs:
+        made = sampling_structure(captured.axes["batch_size"], rng)
     else:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]

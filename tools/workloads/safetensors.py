@@ -1,4 +1,4 @@
-"""Writing integer tensors as a safetensors file, without numpy."""
+"""Writing tensors of numbers as a safetensors file, without numpy."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import struct
 from collections.abc import Mapping, Sequence
 
 # of a dataset's dtype: the names that safetensors and struct have for it
-_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q")}
+_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q"), "float32": ("F32", "f")}
 
 
-def integer_file(
-    tensors: Mapping[str, Sequence[int]],
+def vector_file(
+    tensors: Mapping[str, Sequence[float]],
     dtypes: Mapping[str, str],
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> bytes:
     """Return the bytes of a safetensors file; the same tensors give the same bytes.
 
-    `dtypes` gives the dtype of each tensor, int32 or int64, and `shapes` the shape of
+    `dtypes` gives the dtype of each tensor, int32, int64 or float32, and `shapes` the shape of
     those that are no vectors.
     """
     header: dict[str, object] = {}

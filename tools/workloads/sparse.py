@@ -23,7 +23,8 @@ def table_structure(
     """
     made = paged_structure(captured, page_size, rng)
     pages, last = made.tensors["kv_indices"], made.tensors["kv_last_page_len"]
-    rows = [pages[a:b] for a, b in pairwise(made.tensors["kv_indptr"])]
+    starts = made.tensors["kv_indptr"]
+    rows = [pages[a:b] for a, b in pairwise(map(int, starts))]
     room = max(*map(len, rows), -(-topk // page_size))
     lens = [
         (len(row) - 1) * page_size + end for row, end in zip(rows, last, strict=True)

@@ -12,10 +12,10 @@ from tools.workloads.choose import keys
 
 @dataclass(frozen=True)
 class Structure:
-    """Hold the axes of a workload and the integers behind its indirections."""
+    """Hold the axes of a workload and its tensors that are not drawn at random."""
 
     axes: Mapping[str, int]
-    tensors: Mapping[str, Sequence[int]]
+    tensors: Mapping[str, Sequence[float]]
 
 
 def paged_structure(

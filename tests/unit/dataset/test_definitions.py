@@ -72,6 +72,7 @@ NAME_TOKENS = {
         "ps": "page_size",
     },
     "gdn": {"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"},
+    "sampling": {"v": "vocab_size"},
 }
 # an indexer's heads are no query heads
 INDEXER_TOKENS = {**NAME_TOKENS["dsa_paged"], "h": "num_index_heads"}
@@ -116,6 +117,8 @@ def reference_module(definition):
     if definition["op_type"] == "dsa_paged":
         indexer = "stage:indexer" in definition["tags"]
         return "dsa_topk_indexer_fp8" if indexer else "dsa_sparse_attention"
+    if definition["op_type"] == "sampling":
+        return definition["name"].rpartition("_v")[0]
     stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
     page_size = definition["axes"]["page_size"]["value"]
     return f"{definition['op_type']}_{stage}" + ("_ps1" if page_size == 1 else "")
@@ -134,8 +137,9 @@ def test_counts():
         "mamba_ssu": 2,
         "dsa_paged": 3,
         "gdn": 9,
+        "sampling": 21,
     }
-    assert len({spec.name for spec in SPECS}) == 116
+    assert len({spec.name for spec in SPECS}) == 137
 
 
 def test_each_family_shares_its_texts():
@@ -147,6 +151,7 @@ def test_each_family_shares_its_texts():
         "mla_paged": 4,
         "dsa_paged": 2,
         "gdn": 3,
+        "sampling": 3,
     }
     assert counts == dict.fromkeys(MODULES, 1) | several
 

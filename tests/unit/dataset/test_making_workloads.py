@@ -14,7 +14,7 @@ from safetensors import safe_open
 from tools.workloads.captured import Captured
 from tools.workloads.choose import choose
 from tools.workloads.rows import pool_structure, rope_structure
-from tools.workloads.safetensors import integer_file
+from tools.workloads.safetensors import vector_file
 from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import (
     distinct,
@@ -139,7 +139,7 @@ def test_the_choice_depends_on_the_seed_alone():
 def test_the_file_is_what_safetensors_reads(tmp_path):
     tensors = {"kv_indptr": [0, 2, 2], "kv_indices": [7, -1], "none": []}
     path = tmp_path / "x.safetensors"
-    path.write_bytes(integer_file(tensors, dict.fromkeys(tensors, "int32")))
+    path.write_bytes(vector_file(tensors, dict.fromkeys(tensors, "int32")))
     with safe_open(path, framework="np") as file:
         assert set(file.keys()) == set(tensors)
         read = {name: file.get_tensor(name) for name in tensors}
@@ -150,7 +150,7 @@ def test_the_file_is_what_safetensors_reads(tmp_path):
 def test_each_tensor_has_its_dtype(tmp_path):
     tensors = {"positions": [2**40, -2], "indptr": [3]}
     path = tmp_path / "x.safetensors"
-    path.write_bytes(integer_file(tensors, {"positions": "int64", "indptr": "int32"}))
+    path.write_bytes(vector_file(tensors, {"positions": "int64", "indptr": "int32"}))
     with safe_open(path, framework="np") as file:
         read = {name: file.get_tensor(name) for name in tensors}
     assert {name: tensor.tolist() for name, tensor in read.items()} == tensors
@@ -159,7 +159,7 @@ def test_each_tensor_has_its_dtype(tmp_path):
 
 
 def test_the_data_begins_at_a_multiple_of_eight():
-    content = integer_file({"x": [1]}, {"x": "int32"})
+    content = vector_file({"x": [1]}, {"x": "int32"})
     length = int.from_bytes(content[:8], "little")
     assert length % 8 == 0
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]
@@ -186,4 +186,4 @@ def test_block_tables_hold_every_sequence_and_the_top_k():
 
 def test_a_shape_that_the_values_do_not_fill_is_an_error():
     with pytest.raises(ValueError, match="do not fill"):
-        integer_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})
+        vector_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})

@@ -47,6 +47,9 @@ INTERFACES = {
     "gdn_decode_qk4_v8_d128_k_last": DELTA,
     "gdn_mtp_qk4_v8_d128_k_last": DELTA,
     "gdn_prefill_qk4_v8_d128_k_last": DELTA,
+    "top_k_sampling_from_probs_v128256": {"vocab_size": 512},
+    "top_p_sampling_from_probs_v129280": {"vocab_size": 512},
+    "top_k_top_p_sampling_from_probs_v262208": {"vocab_size": 512},
 }
 
 
