@@ -17,6 +17,7 @@ OP_FUNCTIONS = (
     "make_inputs",
     "oracle",
     "defined_rows",
+    "peak_bytes",
     "flashinfer_backends",
     "flashinfer_ground_truth",
     "sglang_backends",

@@ -9,6 +9,7 @@ from tools.families import (
     mamba_ssu,
     mla_paged,
     mla_ragged,
+    moe,
     rmsnorm,
     rope,
 )
@@ -26,5 +27,6 @@ def every_spec() -> tuple[Spec, ...]:
         mla_ragged,
         rope,
         mamba_ssu,
+        moe,
     )
     return tuple(spec for family in families for spec in family.specs())
