@@ -99,13 +99,18 @@ def plan_tests(
         if spec is not None:
             constants, found = resolve_constants(definition, spec)
             problems += found
+        known = {constant.name for constant in constants}
         classes.append(
             TestClass(
                 class_name,
                 definition,
                 next(i.name for i in interfaces if _same(i, definition)),
                 next(r.name for r in references if definition.name in r.definitions),
-                {name.upper(): n for name, n in definition.const_axes.items()},
+                {
+                    name.upper(): n
+                    for name, n in definition.const_axes.items()
+                    if name not in known
+                },
                 constants,
                 _unresolved(op_type, spec, constants),
             )

@@ -19,6 +19,7 @@ OP_FUNCTIONS = (
     "oracle",
     "defined_rows",
     "filled_inputs",
+    "peak_bytes",
     "flashinfer_backends",
     "flashinfer_ground_truth",
     "sglang_backends",

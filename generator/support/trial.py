@@ -11,6 +11,7 @@ import torch
 
 from .definition import Case, Definition
 from .stream import Stream
+from .tiled import Tiled, fresh, lazy
 
 Inputs = dict[str, Any]
 # other draws for a production kernel than for the reference: where both draw the same
@@ -52,11 +53,32 @@ class Trial:
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""
+        return {name: fresh(value, self.device) for name, value in self.inputs.items()}
+
+    def lazy_inputs(self) -> Inputs:
+        """Return a copy of the inputs on the device in which stand-ins stay such."""
+        return {name: lazy(value, self.device) for name, value in self.inputs.items()}
+
+    def _run_inputs(self) -> Inputs:
+        """Return inputs for `run()`: on a CPU, tensors of stand-ins are made once.
+
+        Making them again takes longer than all the rest, and `modified_inputs` shows
+        that they are as they were.
+        """
+        made = self._made_on_cpu
         return {
-            name: value.to(self.device, copy=True)
-            if isinstance(value, torch.Tensor)
-            else value
+            name: made[name] if name in made else fresh(value, self.device)
             for name, value in self.inputs.items()
+        }
+
+    @cached_property
+    def _made_on_cpu(self) -> Inputs:
+        if self.device.type != "cpu":
+            return {}
+        return {
+            name: value.tensor(self.device)
+            for name, value in self.inputs.items()
+            if isinstance(value, Tiled)
         }
 
     @cached_property
@@ -96,12 +118,12 @@ class Trial:
     def repeat(self) -> tuple[Any, ...]:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
         seed(RUN_SEED)
-        return as_tuple(self._run(*self.fresh_inputs().values()))
+        return as_tuple(self._run(*self._run_inputs().values()))
 
     @cached_property
     def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
         """Return the outputs, and the inputs that were written to, as they are now."""
-        given = self.fresh_inputs()
+        given = self._run_inputs()
         seed(RUN_SEED)
         try:
             outputs = as_tuple(self._run(*given.values()))
@@ -113,10 +135,18 @@ class Trial:
         modified = {
             name: given[name]
             for name, value in self.inputs.items()
-            if isinstance(value, torch.Tensor)
-            and not same_bits(given[name], value.to(self.device))
+            if not _untouched(value, given[name])
         }
         return outputs, modified
+
+
+def _untouched(value: Any, given: Any) -> bool:
+    """Return whether what a callee was given is still what was made."""
+    if isinstance(value, Tiled):
+        return value.same_bits(given)
+    if isinstance(value, torch.Tensor):
+        return same_bits(given, value.to(given.device))
+    return True
 
 
 def seed(value: int) -> None:

@@ -11,6 +11,7 @@ from tools.families import (
     mamba_ssu,
     mla_paged,
     mla_ragged,
+    moe,
     rmsnorm,
     rope,
     sampling,
@@ -32,5 +33,6 @@ def every_spec() -> tuple[Spec, ...]:
         dsa_paged,
         gdn,
         sampling,
+        moe,
     )
     return tuple(spec for family in families for spec in family.specs())

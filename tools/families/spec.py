@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -36,7 +36,7 @@ class Spec:
     `captured_from` names the definition whose captured workloads give the axes; the
     definition's own name where it was captured itself. `captured_op_type` is its
     op_type where that is another one. `sm_scale` is the value of the input `sm_scale`,
-    or `scale`, in derived workloads.
+    or `scale`, in derived workloads, `scalars` those of other inputs.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Spec:
     constraints: tuple[str, ...] = ()
     sm_scale: float | None = None
     captured_op_type: str | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
     def const(self, axis: str) -> int:
         """Return the value of a constant axis."""

@@ -13,6 +13,7 @@ from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
 from tools.workloads.delta import delta_structure, kept_axes, state_bytes
+from tools.workloads.experts import moe_structure
 from tools.workloads.rows import (
     pool_structure,
     rope_structure,
@@ -64,6 +65,9 @@ def _without_twins(lines: Iterable[Captured]) -> list[Captured]:
 def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
     if "sparse_indices" in spec.inputs:
         return axes["M"] <= CHOSEN_LIMIT
+    if "topk_ids" in spec.inputs:
+        pairs = axes["seq_len"] * spec.const("top_k")
+        return 4 * pairs + HEADER_ROOM <= BLOB_LIMIT
     if "positions" in spec.inputs:
         return 8 * axes["M"] + HEADER_ROOM <= BLOB_LIMIT
     if "A_log" in spec.inputs:
@@ -104,7 +108,14 @@ def _line(spec: Spec, captured: Captured) -> Line:
     sm_scale = captured.sm_scale if own else spec.sm_scale
     identity = captured.uuid
     if not own:
-        content = [spec.name, sm_scale, dict(structure.axes), dict(structure.tensors)]
+        content: list[object] = [
+            spec.name,
+            sm_scale,
+            dict(structure.axes),
+            dict(structure.tensors),
+        ]
+        if structure.scalars:
+            content.append(dict(structure.scalars))
         identity = str(uuid.uuid5(NAMESPACE, json.dumps(content)))
     path = _blob_path(spec, identity) if structure.tensors else ""
     document = {
@@ -150,10 +161,16 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         made = pool_structure(captured.axes["batch_size"], rng)
     elif "probs" in spec.inputs:
         made = sampling_structure(captured.axes["batch_size"], rng)
+    elif spec.op_type == "moe":
+        made = moe_structure(spec, captured, rng)
     else:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
-    return Structure(_pick(made.axes, var_axes), _pick(made.tensors, spec.inputs))
+    return Structure(
+        _pick(made.axes, var_axes),
+        _pick(made.tensors, spec.inputs),
+        _pick(made.scalars, spec.inputs),
+    )
 
 
 def _length(spec: Spec, structure: Structure, axis: str) -> int:
@@ -175,6 +192,8 @@ def _input(
 ) -> dict[str, Any]:
     if name in structure.tensors:
         return {"type": "safetensors", "path": f"./{path}", "tensor_key": name}
+    if name in structure.scalars:
+        return {"type": "scalar", "value": structure.scalars[name]}
     if name in ("sm_scale", "scale"):
         return {"type": "scalar", "value": sm_scale}
     return {"type": "random"}

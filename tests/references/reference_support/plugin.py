@@ -164,7 +164,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
 
     cls, case, device = request.cls, request.param, _device(request.config)
     definition = cls.definition()
-    reason = shortage(definition, case, device)
+    reason = shortage(definition, case, device, cls.peak_bytes)
     if reason is not None:
         pytest.skip(reason)
     return Trial(

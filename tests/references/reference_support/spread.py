@@ -12,6 +12,9 @@ from .definition import Case
 from .harness import ReferenceTests, backends_of, too_few, usable_sources
 from .providers import backend_reason
 
+# of an op that counts its bytes: making so many takes a CPU about 20 seconds
+SLOW_BYTES = 6 * 2**30
+
 
 def spread(
     metafunc: pytest.Metafunc,
@@ -34,12 +37,12 @@ def spread(
     elif metafunc.function.__name__ == "test_ground_truths_agree":
         usable = usable_sources(cls, device)
         params = (
-            [_case(case) for case in cases]
+            [_case(cls, case) for case in cases]
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable", with_backend)]
         )
     else:
-        params = [_case(case) for case in cases]
+        params = [_case(cls, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
 
@@ -54,18 +57,25 @@ def _over_backends(
     for backend in backends_of(cls, provider, cls.definition()):
         reason = backend_reason(provider, backend, device)
         if reason is None:
-            params += [_case(case, backend) for case in cases]
+            params += [_case(cls, case, backend) for case in cases]
         else:
             name = "-".join(filter(None, ("unavailable", backend.name)))
             params.append(_skipped(f"{provider}: {reason}", name, True))
+    if not params:
+        reason = f"{provider}: has nothing for {cls.name}"
+        params.append(_skipped(reason, "no-backend", True))
     return params
 
 
-def _case(case: Case, backend: Any = None) -> Any:
-    """Return a parameter set; a large case is marked slow."""
+def _case(cls: type[ReferenceTests], case: Case, backend: Any = None) -> Any:
+    """Return a parameter set; a large case, or one of large tensors, is marked slow."""
     values = [case] if backend is None else [case, backend]
     name = "-".join(filter(None, (case.name, backend.name if backend else "")))
-    marks = [pytest.mark.slow] if case.size == "large" else []
+    slow = case.size == "large" or (
+        cls.peak_bytes is not None
+        and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES
+    )
+    marks = [pytest.mark.slow] if slow else []
     return pytest.param(*values, id=name, marks=marks)
 
 
