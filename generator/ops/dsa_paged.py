@@ -31,6 +31,7 @@ from generator.support.indexer import (
     visible_ids,
 )
 from generator.support.paging import STALE
+from generator.support.sglang import Unavailable
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 from generator.support.topk_policy import PADDING, TopKSet
@@ -363,7 +364,11 @@ def _logits_bf16(inputs: dict[str, Any]) -> torch.Tensor:
 
 def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
     """Call the kernel that SGLang serves with; never run by this project."""
-    import deep_gemm
+    try:
+        import deep_gemm
+    except (ImportError, OSError, RuntimeError) as error:
+        # its wheels are built for one version of PyTorch
+        raise Unavailable(f"deep_gemm: import failed: {error}") from error
 
     page_size = inputs["k_index_cache_fp8"].shape[1]
     lens = inputs["seq_lens"].view(-1, 1)

@@ -16,6 +16,7 @@ from generator.support.indexer import (
     unpacked,
     visible_ids,
 )
+from generator.support.sglang import Unavailable
 from tests.builders import (
     cases_of,
     class_of,
@@ -268,3 +269,18 @@ def test_two_sources_are_held_against_each_other():
         ignore_property,
         widest="sglang/bf16",
     )
+
+
+def test_deep_gemm_is_asked_only_where_it_is_installed(monkeypatch):
+    def names(found):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+        return [b.name for b in dsa_paged.sglang_backends(SMALL)]
+
+    assert names(None) == ["fp32", "bf16"]
+    assert names(object()) == ["fp32", "bf16", "deep_gemm"]
+
+
+def test_a_deep_gemm_that_does_not_load_is_a_reason_to_skip(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deep_gemm", None)
+    with pytest.raises(Unavailable, match="deep_gemm: import failed"):
+        dsa_paged._logits_deep_gemm(inputs_of("one-token"))
