@@ -1,7 +1,7 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (b72d846efdb157af).
+definitions and from gen-tests' own sources (b14bddf34f6bae69).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -59,14 +59,14 @@ _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at 
 _SHORT = (
     "the kernel rounds to bfloat16 what goes into silu, both its factors' product and "
     "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
-    "the reference's own are 1.5e-5 of the power; atol is 5 of such deviations"
+    "the reference's own are 1.5e-5 of the power; atol and rtol are 5 of such deviations of outputs up to 2"
 )
 _EIGHT_BITS = (
     "the kernel quantises the values between the products to float8_e4m3: a rounding "
     "to 4 bits is 2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are "
     "about 1, so that atol is 4 deviations"
 )
-_BF16 = Tolerance(1e-2, 2e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
+_BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
 _F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.98, 1.02))
 TOLERANCES = (
     Override("output", Tolerance(4e-3, 2e-4, 5e-6), _ROUNDED_ONCE, source="oracle"),
@@ -110,7 +110,7 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if bias:
         # as the model is: it has no bias
-        found.append(_case(definition, "no-bias", "small", 2))
+        found.append(_case(definition, "no-bias", "small", 3))
     return found
 
 
@@ -131,8 +131,8 @@ def _case(
     top_k = definition.constants["top_k"]
     most = int(_ELEMENTS[size] // _expert_elements(definition))
     remote = min(experts - local, 3 * top_k)
-    # a token has top_k to choose from, and two more if it can: else it has no choice
-    fewest = 0 if remote else top_k + 2
+    # of top_k experts alone a token would have no choice
+    fewest = 0 if remote else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     return Case(name, size, {"seq_len": tokens}, params)

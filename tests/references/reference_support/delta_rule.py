@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 
@@ -38,6 +39,21 @@ def log_decay(
     """Return ln g = -exp(A_log) · ln(1 + e^(a + dt_bias)), in the arguments' dtype."""
     raw = a + dt_bias
     return -A_log.exp() * torch.logaddexp(raw, torch.zeros_like(raw))
+
+
+def gates(inputs: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ln g and beta as a model computes them before its kernels: float32."""
+    names = ("A_log", "a", "dt_bias", "b")
+    A_log, a, dt_bias, b = (inputs[name].float() for name in names)
+    return log_decay(A_log, a, dt_bias).contiguous(), b.sigmoid().contiguous()
+
+
+def sequences(inputs: Mapping[str, Any]) -> list[Any]:
+    """Return the index of each sequence's tokens in a tensor of all tokens."""
+    if "cu_seqlens" not in inputs:
+        return list(range(len(inputs["q"])))
+    ends = inputs["cu_seqlens"].tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def solve(

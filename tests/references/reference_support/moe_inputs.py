@@ -23,10 +23,10 @@ from .stream import Stream
 ACTIVATION_SCALE = 16.0
 # how much a method shrinks the sum of the experts' outputs
 _GAIN = {
-    routing.DEEPSEEK: 1.5,
-    routing.RENORMALIZE: 2.0,
-    routing.ROUTED: 1.0,
-    routing.LLAMA4: 3.0,
+    routing.DEEPSEEK: 3.0,
+    routing.RENORMALIZE: 3.0,
+    routing.ROUTED: 2.0,
+    routing.LLAMA4: 4.0,
 }
 
 
@@ -61,12 +61,12 @@ def routing_inputs(
         raised = hot[: case.params["local"]]
         logits, bias = routing.draw_scores(own, tokens, experts, hot, raised)
         return {"routing_logits": logits, "routing_bias": bias}
-    top = 0.0 if method == routing.LLAMA4 else 4.0
+    top = 1.0 if method == routing.LLAMA4 else 4.0
     logits = routing.draw_logits(own, tokens, experts, hot, top)
     made = {"routing_logits": logits.to(torch.bfloat16)}
     if method == routing.LLAMA4:
         # logits that follow each other are up to 1/32 apart as sigmoids
-        std = 0.05 if case.params["bias"] else 0.0
+        std = 0.02 if case.params["bias"] else 0.0
         made["routing_bias"] = own.child("bias").values((experts,), std).bfloat16()
     return made
 
@@ -99,7 +99,7 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
     if interface.input_specs["gemm1_weights"].dtype == "float32":
         return {
             "gemm1_weights": draw_mx(one, first, sizes[0]),
-            "gemm2_weights": draw_mx(two, second, 0.6 * sizes[1]),
+            "gemm2_weights": draw_mx(two, second, 3.0 * sizes[1]),
         }
     made: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),
@@ -108,7 +108,7 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
     if "gemm1_weights_scale" in interface.inputs:
         for name, own, (_, rows, columns), size in (
             ("gemm1_weights_scale", one, first, sizes[0]),
-            ("gemm2_weights_scale", two, second, 0.5 * sizes[1]),
+            ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
         ):
             shape = (experts, rows // BLOCK, columns // BLOCK)
             made[name] = draw_scales(own.child("scale"), shape, size / CODE_STD)
@@ -117,7 +117,7 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
     undone = sizes[0] / CODE_STD**2
     gate = draw_scales(one.child("gate"), (experts,), undone)
     up = draw_scales(one.child("up"), (experts,), undone) * ACTIVATION_SCALE
-    down = draw_scales(two.child("down"), (experts,), 0.5 * sizes[1] / CODE_STD)
+    down = draw_scales(two.child("down"), (experts,), 1.5 * sizes[1] / CODE_STD)
     return {
         **made,
         "output1_scales_scalar": up,

@@ -149,12 +149,13 @@ def draw_scores(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return float32 logits and a bfloat16 bias that choose by their sum.
 
-    All choices fall on the `hot` experts, most often on the `raised` ones of these. The
-    bias reorders them: the choice by unbiased scores is another one.
+    All choices fall on the `hot` experts, those of every other token, from the first
+    on, also on `raised` ones of these. The bias reorders them: the choice by unbiased
+    scores is another one.
     """
     logits = stream.child("logits").values((tokens, experts), 0.8) - 4.0
     logits[:, hot] += 4.0
-    logits[:, raised] += 0.75
+    logits[::2, raised] += 3.0
     bias = stream.child("bias").values((experts,), 0.1)
     return logits, bias.to(torch.bfloat16)
 

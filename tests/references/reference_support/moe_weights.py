@@ -34,11 +34,16 @@ def draw_f8(stream: Stream, shape: tuple[int, int, int]) -> Tiled:
 
 
 def draw_scales(stream: Stream, shape: Sequence[int], size: float) -> torch.Tensor:
-    """Return float32 scales of 4 significant bits, 0.7 … 3 times about `size`."""
+    """Return float32 scales of 4 significant bits, their root mean square `size`.
+
+    The power of two that they are multiples of is the nearest: size is met within
+    sqrt(2).
+    """
     count = math.prod(shape)
     mantissas = torch.tensor(stream.integers(8, 16, count), dtype=torch.float32)
     doubled = torch.tensor(stream.child("doubled").integers(0, 2, count))
-    unit = 2.0 ** math.floor(math.log2(size) - 3.5)
+    # of 8 … 15, and of 1 and 2: the mean squares are 137.5 and 2.5
+    unit = 2.0 ** round(math.log2(size / math.sqrt(137.5 * 2.5)))
     return (mantissas * (1 + doubled) * unit).reshape(tuple(shape))
 
 
