@@ -109,7 +109,7 @@ def sglang_ground_truth(
     x, weight = inputs["hidden_states"], inputs["weight"]
     layer = GemmaRMSNorm if definition.constants["unit_offset"] else RMSNorm
     norm = layer(x.shape[1], eps=definition.constants["eps"])
-    norm.weight.data = weight
+    norm.weight = torch.nn.Parameter(weight, requires_grad=False)
     if "residual" not in inputs:
         out: torch.Tensor = norm.forward_native(x.float())
     else:

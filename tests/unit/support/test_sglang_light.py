@@ -96,6 +96,18 @@ def test_cuda_is_hidden_while_kernels_are_chosen(tmp_path):
     assert found == ["light", "1 False True", "13.0", "True"]
 
 
+def test_the_kernels_get_no_stand_in(tmp_path):
+    pretend = "torch.cuda.is_available = lambda: True"
+    probe = """
+        try:
+            import sgl_kernel
+        except ImportError:
+            print("none")
+    """
+    modules = {**MODULES, "sglang/srt/layers/sampler.py": probe}
+    assert loaded(write(tmp_path, modules), pretend)[0] == "none"
+
+
 @pytest.mark.parametrize("cuda", [False, True])
 def test_a_complete_installation_gets_no_stand_ins(tmp_path, cuda):
     packages = {f"{name}/__init__.py": "" for name in (*OPTIONAL, KERNELS)}
