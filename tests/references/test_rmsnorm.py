@@ -1,7 +1,7 @@
 """Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
-definitions and from gen-tests' own sources (b14bddf34f6bae69).
+definitions and from gen-tests' own sources (0ce22eb10b8d3ce1).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -142,7 +142,7 @@ def sglang_ground_truth(
     x, weight = inputs["hidden_states"], inputs["weight"]
     layer = GemmaRMSNorm if definition.constants["unit_offset"] else RMSNorm
     norm = layer(x.shape[1], eps=definition.constants["eps"])
-    norm.weight.data = weight
+    norm.weight = torch.nn.Parameter(weight, requires_grad=False)
     if "residual" not in inputs:
         out: torch.Tensor = norm.forward_native(x.float())
     else:

@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (b14bddf34f6bae69).
+definitions and from gen-tests' own sources (0ce22eb10b8d3ce1).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from .sglang_light import ENVIRONMENT
 from .sglang_wire import SHARED_FROM, pack, receive, release, send
 
 _LAST_LINES, _LAST_BYTES = 12, 4000
@@ -55,7 +56,7 @@ class Process:
             stdout=self._log,
             stderr=self._log,
             pass_fds=[theirs.fileno()],
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**ENVIRONMENT, **os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
         theirs.close()

@@ -37,8 +37,13 @@ def test_the_files_are_the_repository_s(built):
     files = sorted(p.relative_to(built) for p in built.rglob("*") if p.is_file())
     # A definition and its workloads each, a blob for each line with indirections:
     # eight of each paged attention, 108 of the others, four of which have seven lines,
+<<<<<<< HEAD
     # eight of the indexer and six of each sparse attention.
     assert len(files) == 2 * 107 + 8 * 43 + 108 + 20
+=======
+    # and eight of each gated delta net but for decode.
+    assert len(files) == 2 * 113 + 8 * 43 + 108 + 8 * 6
+>>>>>>> gdn
     assert all((ROOT / f).read_bytes() == (built / f).read_bytes() for f in files)
 
 

@@ -13,6 +13,7 @@ from safetensors import safe_open
 
 from tools.workloads.captured import Captured
 from tools.workloads.choose import choose
+from tools.workloads.delta import delta_structure, kept_axes, state_bytes
 from tools.workloads.rows import pool_structure, rope_structure
 from tools.workloads.safetensors import vector_file
 from tools.workloads.sparse import chosen_structure, table_structure
@@ -165,6 +166,7 @@ def test_the_data_begins_at_a_multiple_of_eight():
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]
 
 
+<<<<<<< HEAD
 @given(num_tokens=st.integers(1, 4), page=st.sampled_from([1, 64]), seed=st.integers(0))
 def test_chosen_tokens_are_distinct_and_padding_comes_last(num_tokens, page, seed):
     made = chosen_structure(num_tokens, page, 256, random.Random(seed))
@@ -187,3 +189,34 @@ def test_block_tables_hold_every_sequence_and_the_top_k():
 def test_a_shape_that_the_values_do_not_fill_is_an_error():
     with pytest.raises(ValueError, match="do not fill"):
         vector_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})
+=======
+@given(batch=st.integers(1, 60), seed=st.integers(0, 9))
+def test_drafts_have_distinct_slots_of_a_larger_pool(batch, seed):
+    made = delta_structure({"batch_size": batch}, random.Random(seed))
+    slots = made.tensors["initial_state_indices"]
+    assert len(set(slots)) == len(slots) == batch
+    assert all(0 <= slot < made.axes["pool_size"] for slot in slots)
+    assert batch < made.axes["pool_size"]
+    assert made.axes["seq_len"] > 1
+    assert state_bytes({"batch_size": batch}, 1, drafts=True) >= (
+        made.axes["pool_size"] * made.axes["seq_len"]
+    )
+
+
+@given(count=st.integers(1, 60), more=st.integers(0, 500), seed=st.integers(0, 9))
+def test_prefilled_sequences_have_tokens(count, more, seed):
+    axes = {"len_indptr": count + 1, "total_q": count + more}
+    made = delta_structure(axes, random.Random(seed))
+    ends = made.tensors["cu_seqlens"]
+    assert all(a < b for a, b in pairwise(ends))
+    assert (ends[0], ends[-1], len(ends)) == (0, count + more, count + 1)
+    assert made.axes["num_seqs"] == count
+    assert state_bytes(axes, 3, drafts=False) == 3 * count
+
+
+def test_a_state_does_not_grow_with_what_it_has_read():
+    decode = {"batch_size": 4, "num_pages": 9, "len_indptr": 5, "num_kv_indices": 7}
+    prefill = {"len_indptr": 5, "total_q": 9, "num_kv_indices": 7, "num_pages": 9}
+    assert kept_axes(decode) == {"batch_size": 4}
+    assert kept_axes(prefill) == {"len_indptr": 5, "total_q": 9}
+>>>>>>> gdn

@@ -141,6 +141,40 @@ def test_a_backend_has_its_range_of_gpus(importable, monkeypatch, sm, reason):
     assert providers.backend_reason("flashinfer", backend, CUDA) == reason
 
 
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (None, None),
+        (
+            "not installed",
+            "mtp needs cutlass: not installed (pip install nvidia-cutlass-dsl)",
+        ),
+        ("import failed: OSError: no", "mtp needs cutlass: import failed: OSError: no"),
+    ],
+)
+def test_a_backend_may_need_a_module(monkeypatch, failure, reason):
+    failures = {"cutlass": failure}
+    monkeypatch.setattr(providers, "import_failure", failures.get)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    backend = Backend("mtp", min_sm=90, needs=("triton", "cutlass"))
+    assert providers.backend_reason("flashinfer", backend, CUDA) == reason
+    # the device is the first reason, and what is missing is asked for by its own name
+    cpu = providers.backend_reason("flashinfer", backend, CPU)
+    assert cpu == "needs CUDA, device is cpu"
+    failures["triton"] = "not installed"
+    found = providers.backend_reason("flashinfer", backend, CUDA)
+    assert found == "mtp needs triton: not installed (pip install triton)"
+
+
+def test_what_the_cpu_can_compute_may_need_a_module_too(monkeypatch):
+    monkeypatch.setattr(providers, "provider_reason", lambda provider, device: None)
+    native = Backend("native", needs_cuda=False, needs=("no_such_module_here",))
+    assert providers.backend_reason("sglang", native, CPU) == (
+        "native needs no_such_module_here: not installed "
+        "(pip install no_such_module_here)"
+    )
+
+
 def test_the_version_is_that_of_the_distribution(monkeypatch):
     versions = {"flashinfer-python": "0.6.9"}
 

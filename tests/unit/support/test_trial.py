@@ -66,6 +66,13 @@ def test_an_input_that_is_written_to_is_named_and_does_not_spoil_the_next_call()
     assert same_bits(tried.inputs["x"], Stream("d", "c").values((3,)))
 
 
+def test_an_input_can_be_had_as_run_left_it():
+    tried = trial(lambda x, s: x.mul_(s))
+    assert same_bits(tried.after("x"), 2.0 * tried.inputs["x"])
+    assert tried.after("s") == 2.0
+    assert trial(lambda x, s: x * s).after("x") is not None
+
+
 def test_a_write_of_the_same_bits_is_no_modification():
     assert trial(lambda x, s: x.copy_(x.clone())).modified_inputs == ()
 
