@@ -166,7 +166,6 @@ def test_the_data_begins_at_a_multiple_of_eight():
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]
 
 
-<<<<<<< HEAD
 @given(num_tokens=st.integers(1, 4), page=st.sampled_from([1, 64]), seed=st.integers(0))
 def test_chosen_tokens_are_distinct_and_padding_comes_last(num_tokens, page, seed):
     made = chosen_structure(num_tokens, page, 256, random.Random(seed))
@@ -189,7 +188,8 @@ def test_block_tables_hold_every_sequence_and_the_top_k():
 def test_a_shape_that_the_values_do_not_fill_is_an_error():
     with pytest.raises(ValueError, match="do not fill"):
         vector_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})
-=======
+
+
 @given(batch=st.integers(1, 60), seed=st.integers(0, 9))
 def test_drafts_have_distinct_slots_of_a_larger_pool(batch, seed):
     made = delta_structure({"batch_size": batch}, random.Random(seed))
@@ -219,4 +219,3 @@ def test_a_state_does_not_grow_with_what_it_has_read():
     prefill = {"len_indptr": 5, "total_q": 9, "num_kv_indices": 7, "num_pages": 9}
     assert kept_axes(decode) == {"batch_size": 4}
     assert kept_axes(prefill) == {"len_indptr": 5, "total_q": 9}
->>>>>>> gdn
