@@ -1,7 +1,7 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (0ce22eb10b8d3ce1).
+definitions and from gen-tests' own sources (3f708dce3e202796).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -439,7 +439,9 @@ INTERFACE_2 = Interface(
     outputs={
         "topk_indices": "int32[batch_size, topk]",
     },
-    constraints=("topk <= max_num_pages * page_size",),
+    constraints=(
+        "topk <= max_num_pages * page_size",
+    ),
 )
 
 # ---- the references, as the definitions have them

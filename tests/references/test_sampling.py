@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (0ce22eb10b8d3ce1).
+definitions and from gen-tests' own sources (3f708dce3e202796).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -54,7 +54,6 @@ from reference_support.sampling_law import Laws, distinct_rows, laws_of
 from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].

@@ -75,7 +75,11 @@ def run_triton_bf16(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
 
 def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
-    """Return what SGLang's PyTorch code gives in float32, rounded to bfloat16."""
+    """Return what SGLang's PyTorch code gives in float32, rounded to bfloat16.
+
+    That code knows no expert that isn't here. So each choice of one that is becomes a
+    token of its own, and a token's sum is taken here.
+    """
     from sglang.srt.layers.moe.fused_moe_native import moe_forward_native
 
     x = hidden_states(inputs)
@@ -83,8 +87,10 @@ def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
     experts, ids = chosen(definition, inputs, ids)
     if routing.routing_of(definition) == routing.LLAMA4:
         x, weights = x * weights, torch.ones_like(weights)
-    # this code knows no absent experts: they get the weight 0
-    weights = weights.where(ids >= 0, torch.zeros_like(weights))
+    tokens, slots = (ids >= 0).nonzero(as_tuple=True)
+    total = torch.zeros_like(x)
+    if len(tokens) == 0:
+        return total.to(torch.bfloat16)
     one, two = dequantized(inputs, experts, torch.float32)
     layer = SimpleNamespace(num_experts=len(experts), w13_weight=one, w2_weight=two)
     config = SimpleNamespace(
@@ -93,9 +99,12 @@ def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
         gemm1_alpha=None,
         gemm1_clamp_limit=None,
     )
-    routed = (weights, ids.clamp_min(0), None)
-    output: torch.Tensor = moe_forward_native(layer, x, routed, config)
-    return output.to(torch.bfloat16)
+    routed = (weights[tokens, slots, None], ids[tokens, slots, None], None)
+    outputs = moe_forward_native(layer, x[tokens], routed, config)
+    for slot in range(ids.shape[1]):
+        # one slot at a time, so that no token occurs twice
+        total[tokens[slots == slot]] += outputs[slots == slot]
+    return total.to(torch.bfloat16)
 
 
 def route(
