@@ -213,7 +213,5 @@ def _read_named(name: str, tree: ast.Module) -> tuple[Any, int] | None:
 
 _READERS: Mapping[str, Callable[[ast.Module], tuple[Any, int] | None]] = {
     "eps": _read_eps,
-    **{
-        name: partial(_read_named, name) for name in ("top_k", "n_group", "topk_group")
-    },
+    **{name: partial(_read_named, name) for name in ("top_k", "n_group", "topk_group")},
 }

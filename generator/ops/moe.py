@@ -103,7 +103,8 @@ def _case(
 
 
 def _expert_elements(definition: Definition) -> int:
-    return 3 * definition.axes["hidden_size"] * definition.axes["intermediate_size"]
+    axes = definition.axes
+    return 3 * axes["hidden_size"] * axes["intermediate_size"]
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
@@ -118,10 +119,9 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
     weights = width * local * _expert_elements(definition)
     rest = tensor_bytes(definition, case) - weights
-    chosen = case.params["local"] * _expert_elements(definition)
-    if case.axes["seq_len"] * definition.constants["top_k"] < case.params["local"]:
-        tokens = case.axes["seq_len"] * definition.constants["top_k"]
-        chosen = tokens * _expert_elements(definition)
+    pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
+    local_experts: int = case.params["local"]
+    chosen = min(local_experts, pairs) * _expert_elements(definition)
     return weights + COPIES * rest + 8 * chosen + 32 * first
 
 

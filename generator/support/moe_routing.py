@@ -39,9 +39,7 @@ def experts_of(definition: Definition) -> tuple[int, int]:
     return axes.get("num_experts", local), local
 
 
-def choices(
-    definition: Definition, inputs: Mapping[str, Any]
-) -> list[Choice]:
+def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
     """Return each token's experts and weights, by numbers of the whole model.
 
     One token at a time with Python's floats: float64, sorted, ties to the lower expert.
@@ -117,9 +115,7 @@ def _deepseek(
     groups = [scores[g * size : (g + 1) * size] for g in range(n_group)]
     strength = [sum(sorted(group)[-2:]) for group in groups]
     allowed = [
-        e
-        for g in _best(strength, topk_group)
-        for e in range(g * size, (g + 1) * size)
+        e for g in _best(strength, topk_group) for e in range(g * size, (g + 1) * size)
     ]
     chosen = [allowed[i] for i in _best([scores[e] for e in allowed], top_k)]
     unbiased = {e: _sigmoid(row[e]) for e in chosen}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -98,7 +99,7 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     exponents = exponents.clamp(-127, 126).to(torch.int32)
     scaled = blocks.abs() * _power_of_two(-exponents)[:, :, None]
     halfway = torch.tensor(
-        [(a + b) / 2 for a, b in zip(E2M1, E2M1[1:], strict=False)],
+        [(a + b) / 2 for a, b in pairwise(E2M1)],
         device=values.device,
     )
     codes = torch.bucketize(scaled, halfway)

@@ -43,7 +43,11 @@ class Process:
         # printed text must neither reach pytest's output nor fill a pipe
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._expired = ""
-        arguments = [json.dumps(paths), f"{package}.sglang_worker", str(theirs.fileno())]
+        arguments = [
+            json.dumps(paths),
+            f"{package}.sglang_worker",
+            str(theirs.fileno()),
+        ]
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", _BOOT, *arguments],
             stdin=subprocess.PIPE,
@@ -116,7 +120,9 @@ class Process:
         # read at a place: seeking would move where the worker writes
         size = os.fstat(self._log.fileno()).st_size
         start = max(0, size - _LAST_BYTES)
-        text = os.pread(self._log.fileno(), _LAST_BYTES, start).decode("utf-8", "replace")
+        text = os.pread(self._log.fileno(), _LAST_BYTES, start).decode(
+            "utf-8", "replace"
+        )
         return "\n".join(text.splitlines()[-_LAST_LINES:])
 
 

@@ -65,9 +65,7 @@ def moe_spec(row: Row) -> Spec:
         ),
         reference=_reference(row),
         captured_from=CAPTURED,
-        scalars={}
-        if row.scaling is None
-        else {"routed_scaling_factor": row.scaling},
+        scalars={} if row.scaling is None else {"routed_scaling_factor": row.scaling},
     )
 
 

@@ -67,7 +67,8 @@ def test_inputs_are_given_as_their_kind_asks(spec):
             declared = spec.inputs[name]
             if declared.shape is None:
                 assert given["type"] == "scalar"
-                assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
+                if name == "sm_scale":
+                    assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
             elif declared.dtype in ("int32", "int64"):
                 assert given["type"] == "safetensors"
             else:
@@ -77,7 +78,11 @@ def test_inputs_are_given_as_their_kind_asks(spec):
 @EVERY
 def test_batches_are_no_uniform_sweep(spec):
     sizes = [
-        sum(axes[n] for n in ("M", "total_q", "batch_size", "num_tokens") if n in axes)
+        sum(
+            axes[n]
+            for n in ("M", "total_q", "batch_size", "num_tokens", "seq_len")
+            if n in axes
+        )
         for axes in (line["workload"]["axes"] for line in traces(spec))
     ]
     steps = {b - a for a, b in pairwise(sorted(sizes))}
@@ -93,7 +98,8 @@ def test_shapes_and_constraints_hold(spec):
         for name, tensor in tensors.items():
             assert str(tensor.dtype) == spec.inputs[name].dtype
             assert list(tensor.shape) == [axes[a] for a in spec.inputs[name].shape]
-        for constraint in spec.constraints:
+        # those of weights, which are random, are about constants alone
+        for constraint in (c for c in spec.constraints if "weights" not in c):
             assert eval(constraint, {"__builtins__": {}}, {**axes, **tensors})
 
 
