@@ -149,7 +149,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     count = moe_routing.experts_of(definition)[1]
     weighs_input = moe_routing.routing_of(definition) == moe_routing.LLAMA4
     states = inputs["hidden_states"].double()
-    output = torch.zeros_like(states)
+    output: torch.Tensor = torch.zeros_like(states)
     tokens: dict[int, list[tuple[int, float]]] = {}
     for token, choice in enumerate(moe_routing.choices(definition, inputs)):
         for expert, weight in choice.items():

@@ -89,7 +89,8 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
     Codes are uint8 [n, k / 2], the lower half of a byte first; scales, uint8
     [n, k / 32], are exponents plus 127. By the OCP MX specification: the scale is the
-    power of two of the largest magnitude, less two; values round to even.
+    power of two of the largest magnitude, less two; values round to even. Blocks whose
+    largest magnitude is below 2^-124 become 0: float32 has no smaller scales.
     """
     n, k = values.shape
     blocks = values.float().view(n, k // MX_BLOCK, MX_BLOCK)

@@ -84,7 +84,12 @@ def _line(spec: Spec, captured: Captured) -> Line:
     sm_scale = captured.sm_scale if own else spec.sm_scale
     identity = captured.uuid
     if not own:
-        content = [spec.name, sm_scale, dict(structure.axes), dict(structure.tensors)]
+        content: list[Any] = [
+            spec.name,
+            sm_scale,
+            dict(structure.axes),
+            dict(structure.tensors),
+        ]
         if structure.scalars:
             content.append(dict(structure.scalars))
         identity = str(uuid.uuid5(NAMESPACE, json.dumps(content)))

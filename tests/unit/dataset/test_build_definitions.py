@@ -37,7 +37,7 @@ def test_the_files_are_the_repository_s(built):
     files = sorted(p.relative_to(built) for p in built.rglob("*") if p.is_file())
     # A definition and its workloads each, a blob for each line with indirections:
     # eight of each paged attention, 108 of the others, four of which have seven lines.
-    assert len(files) == 2 * 104 + 8 * 43 + 108
+    assert len(files) == 2 * 123 + 8 * 48 + 108
     assert all((ROOT / f).read_bytes() == (built / f).read_bytes() for f in files)
 
 
