@@ -182,7 +182,7 @@ def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tenso
     inner = up * gate / (1.0 + torch.exp(-gate))
     if "gemm2_weights_scale" in inputs:
         return _product(inner, two, inputs["gemm2_weights_scale"][expert])
-    y = inner @ two.double().T
+    y: torch.Tensor = inner @ two.double().T
     if "output2_scales_scalar" in inputs:
         y = y * inputs["output2_scales_scalar"][expert].double()
     return y

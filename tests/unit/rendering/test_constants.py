@@ -187,7 +187,7 @@ def test_a_constants_token_is_held_against_the_axis_of_its_name():
     assert check_tokens(definition) == []
     renamed = replace(definition, name=definition.name.replace("topk8", "topk4"))
     (problem,) = check_tokens(renamed)
-    assert problem.message == 'The name says topk4, but the axis "top_k" is 8.'
+    assert problem.message == "The name says topk4, but the axis 'top_k' is 8."
     renamed = replace(definition, name=definition.name.replace("e128", "e64"))
     (problem,) = check_tokens(renamed)
-    assert 'the axis "num_experts" is 128' in problem.message
+    assert "the axis 'num_experts' is 128" in problem.message
