@@ -19,7 +19,7 @@ SUPPORT_FOLDER = "reference_support"
 # provider → the base class that tests against it, and what a reader should know of it
 _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "flashinfer": ("MatchesFlashInfer", "FlashInfer's kernels, live, on a CUDA device"),
-    "sglang": ("MatchesSGLang", "SGLang's kernels, live, on a CUDA device"),
+    "sglang": ("MatchesSGLang", "SGLang's layers, live, in a process of their own"),
     "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
 }
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"

@@ -122,23 +122,31 @@ def _as_text(result: Validation) -> Iterator[str]:
 def doctor(as_json: bool) -> int:
     """Say what this machine can test, and what to install for the rest.
 
+    For each op_type: the provider that would be its ground truth here, or why none.
     Exit status 1 where no reference test can run.
     """
     import json
 
-    from generator.doctor import can_test, diagnose
+    from generator.doctor import can_test, diagnose, served
     from generator.ground_truth.machine import this_machine
 
     with progress("Trying imports"):
         checks = diagnose(this_machine())
+        op_types = served(this_machine())
     if as_json:
         rows = [check.as_dict() for check in checks]
-        write(json.dumps({"checks": rows}, indent=2) + "\n")
+        table = [row.as_dict() for row in op_types]
+        write(json.dumps({"checks": rows, "op_types": table}, indent=2) + "\n")
     else:
         for check in checks:
             write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
             if check.advice:
                 write(f"        {check.advice}\n")
+        width = max(len(row.op_type) for row in op_types)
+        write("\nop_type, and its ground truth on this machine\n")
+        for row in op_types:
+            text = row.summary if row.provider else f"none ({row.summary})"
+            write(f"{row.op_type:<{width}}  {one_line(text)}\n")
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 

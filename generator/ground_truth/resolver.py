@@ -51,6 +51,7 @@ class Resolution:
             "provider": chosen.provider if chosen else None,
             "symbol": chosen.symbol if chosen else None,
             "version": chosen.version if chosen else None,
+            "note": chosen.note if chosen else "",
             "status": "UNRESOLVED" if self.unresolved else "RESOLVED",
             "reason": self.unresolved,
             "rejected": {v.provider: v.reason for v in self.rejected},

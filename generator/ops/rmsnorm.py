@@ -109,9 +109,9 @@ def sglang_ground_truth(
     x, weight = inputs["hidden_states"], inputs["weight"]
     layer = GemmaRMSNorm if definition.constants["unit_offset"] else RMSNorm
     norm = layer(x.shape[1], eps=definition.constants["eps"])
-    norm.weight.data = weight
+    norm.weight = torch.nn.Parameter(weight, requires_grad=False)
     if "residual" not in inputs:
-        out = norm.forward_native(x.float())
+        out: torch.Tensor = norm.forward_native(x.float())
     else:
         out, _ = norm.forward_native(x.float(), inputs["residual"].float())
     return out.to(x.dtype)

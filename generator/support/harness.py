@@ -279,6 +279,9 @@ class GroundTruthsAgree(ReferenceTests):
     ) -> None:
         """Every usable source agrees with the first one."""
         usable = usable_sources(type(self), trial.device)
+        if any(name == "sglang" for name, _ in usable) and sglang.refusal() is not None:
+            # importable as it looked, it is not: the others can still be compared
+            usable = [source for source in usable if source[0] != "sglang"]
         if len(usable) < 2:
             pytest.skip(too_few(usable))
         first, *others = usable

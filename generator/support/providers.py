@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
 from functools import cache
 
 import torch
@@ -81,7 +82,8 @@ def version(provider: str) -> str:
     try:
         return importlib.metadata.version(_DISTRIBUTIONS[provider])
     except importlib.metadata.PackageNotFoundError:
-        return str(getattr(importlib.import_module(provider), "__version__", ""))
+        # imported before it is described, but for SGLang, which never is
+        return str(getattr(sys.modules.get(provider), "__version__", ""))
 
 
 def describe(provider: str, device: torch.device) -> str:
@@ -89,4 +91,6 @@ def describe(provider: str, device: torch.device) -> str:
     reason = provider_reason(provider, device)
     if reason is not None:
         return f"{provider}: {reason}"
-    return f"{provider} {version(provider)}"
+    text = f"{provider} {version(provider)}".rstrip()
+    note = sglang.note(device.type == "cuda") if provider == "sglang" else ""
+    return f"{text} ({note})" if note else text

@@ -13,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ ANSWER_SECONDS = 600.0
 START_SECONDS = 300.0
 ANSWER_VARIABLE = "REFERENCE_SGLANG_SECONDS"
 START_VARIABLE = "REFERENCE_SGLANG_START_SECONDS"
+# the layers are where the adapters look for them from here on
+OLDEST = (0, 5, 23)
 # a worker that was lost so often is not started again
 MOST_LOSSES = 5
 
@@ -79,19 +82,18 @@ class Provider:
             self.lose(self.process.end_of_it())
             if self.refusal is not None:
                 raise Unavailable(self.refusal)
-        reason = _not_installed()
-        if reason is None:
-            process = Process(__name__.rpartition(".")[0])
-            try:
-                reason = process.start(_seconds(START_VARIABLE, START_SECONDS))
-            except Lost as loss:
-                reason = f"its import did not end well: {loss}"
-            self.process = process
-        if reason is not None:
+        self.refusal = _not_installed()
+        if self.refusal is not None:
+            raise Unavailable(self.refusal)
+        self.process = process = Process(__name__.rpartition(".")[0])
+        try:
+            self.refusal = process.start(_seconds(START_VARIABLE, START_SECONDS))
+        except Lost as loss:
+            self.refusal = " ".join(f"its import {loss}".split())
+        if self.refusal is not None:
             self.stop()
-            self.refusal = reason
-            raise Unavailable(reason)
-        return self.process
+            raise Unavailable(self.refusal)
+        return process
 
     def lose(self, reason: str) -> None:
         """End the worker for a reason; too many of them, and there is no next one."""
@@ -181,8 +183,15 @@ def _not_installed() -> str | None:
         spec = importlib.util.find_spec("sglang")
     except (ImportError, ValueError):
         spec = None
-    # a folder of that name is not a package
-    return "not installed" if spec is None or spec.origin is None else None
+    if spec is None or spec.origin is None:  # a folder of that name is no package
+        return "not installed"
+    try:
+        version = importlib.metadata.version("sglang")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+    oldest = ".".join(str(n) for n in OLDEST)
+    return f"version {version} is older than {oldest}" if numbers < OLDEST else None
 
 
 def _seconds(variable: str, default: float) -> float:

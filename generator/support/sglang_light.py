@@ -56,7 +56,7 @@ _DECIDING = (
 _ROTARY = "sglang.srt.layers.rotary_embedding.base"
 # PyTorch code of SGLang that is compiled would take minutes and round differently;
 # a cache of cosines in float32 is what its CUDA kernels have
-_ENVIRONMENT = {"TORCHDYNAMO_DISABLE": "1", "SGLANG_ROPE_CACHE_FP32": "1"}
+ENVIRONMENT = {"TORCHDYNAMO_DISABLE": "1", "SGLANG_ROPE_CACHE_FP32": "1"}
 
 
 def is_installed(module: str) -> bool:
@@ -75,7 +75,7 @@ def missing(cuda: bool) -> tuple[str, ...]:
 
 def load() -> str:
     """Import SGLang; return COMPLETE or LIGHT. Whatever its import raises is raised."""
-    for name, value in _ENVIRONMENT.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import torch
 
@@ -84,15 +84,17 @@ def load() -> str:
     if not absent and cuda:
         importlib.import_module("sglang.srt.layers.layernorm")
         return COMPLETE
-    if absent:
-        sys.meta_path.append(StandInFinder(absent))
+    # none for the kernels: what asks for them has other code where they are missing
+    stand_ins = [module for module in absent if module != KERNELS]
+    if stand_ins:
+        sys.meta_path.append(StandInFinder(stand_ins))
     _import_without_cuda(torch)
     return LIGHT if absent else COMPLETE
 
 
 def _import_without_cuda(torch: ModuleType) -> None:
     """Import what decides on kernels while torch says that it has no CUDA."""
-    version: Any = torch.version  # type: ignore[attr-defined]
+    version: Any = torch.version
     kept, version.cuda = version.cuda, None
     try:
         is_cuda = importlib.import_module("sglang.srt.utils").is_cuda

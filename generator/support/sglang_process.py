@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from .sglang_light import ENVIRONMENT
 from .sglang_wire import SHARED_FROM, pack, receive, release, send
 
 _LAST_LINES, _LAST_BYTES = 12, 4000
@@ -43,6 +44,7 @@ class Process:
         # printed text must neither reach pytest's output nor fill a pipe
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._expired = ""
+        self._heard = 0
         arguments = [
             json.dumps(paths),
             f"{package}.sglang_worker",
@@ -54,7 +56,7 @@ class Process:
             stdout=self._log,
             stderr=self._log,
             pass_fds=[theirs.fileno()],
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**ENVIRONMENT, **os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
         theirs.close()
@@ -67,7 +69,11 @@ class Process:
 
     @contextmanager
     def deadline(self, seconds: float, complaint: str) -> Iterator[None]:
-        """Kill the worker when time is up; its end is raised as Lost."""
+        """Kill the worker when time is up; its end is raised as Lost.
+
+        What it prints from now on is what it printed last.
+        """
+        self._heard = os.fstat(self._log.fileno()).st_size
         timer = threading.Timer(seconds, self._expire, [complaint])
         timer.daemon = True
         timer.start()
@@ -100,10 +106,8 @@ class Process:
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
-        except subprocess.TimeoutExpired:
-            pass
         self._kill()
         self._process.wait()
         self._log.close()
@@ -119,11 +123,11 @@ class Process:
     def _last_words(self) -> str:
         # read at a place: seeking would move where the worker writes
         size = os.fstat(self._log.fileno()).st_size
-        start = max(0, size - _LAST_BYTES)
+        start = max(self._heard, size - _LAST_BYTES)
         text = os.pread(self._log.fileno(), _LAST_BYTES, start).decode(
             "utf-8", "replace"
         )
-        return "\n".join(text.splitlines()[-_LAST_LINES:])
+        return "\n".join(line[:200] for line in text.splitlines()[-_LAST_LINES:])
 
 
 def _meaning(status: int) -> str:
@@ -143,10 +147,11 @@ def exchange(
     The inputs must live until this returns: with `share` the worker uses the memory of
     large CUDA tensors itself.
     """
-    cuda = torch.cuda.is_initialized()
-    if cuda:
-        torch.cuda.empty_cache()  # room for what the worker computes
-        torch.cuda.synchronize()
+    cuda: Any = torch.cuda
+    used = cuda.is_initialized()
+    if used:
+        cuda.empty_cache()  # room for what the worker computes
+        cuda.synchronize()
     message = pack(request, share=share)
     try:
         with process.deadline(seconds, f"did not answer in {seconds:g} s"):
@@ -156,8 +161,8 @@ def exchange(
         release(message)
         raise
     finally:
-        if cuda:
-            torch.cuda.ipc_collect()
+        if used:
+            cuda.ipc_collect()
     return kind, value
 
 

@@ -8,6 +8,7 @@ Both ends are this project's own processes, of one user on one machine.
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 from contextlib import suppress
@@ -97,7 +98,7 @@ def send(connection: Connection, message: Message) -> None:
     """Send a packed message."""
     connection.send_bytes(pickle.dumps((message.tensors, message.payload)))
     for buffer in message.buffers:
-        view = memoryview(buffer.numpy())
+        view = buffer.numpy().data
         for start in range(0, len(view), _CHUNK):
             connection.send_bytes(view[start : start + _CHUNK])
 
@@ -128,22 +129,24 @@ def release(message: Message) -> None:
     """
     for handle in message.shared:
         *_, device, _, _, _, _, counter, offset, _, _ = handle
+        storage: Any = torch.UntypedStorage
         with suppress(Exception):
-            torch.UntypedStorage._release_ipc_counter(counter, offset, device=device)
+            storage._release_ipc_counter(counter, offset, device=device)
 
 
 def _share(tensor: torch.Tensor) -> tuple[Any, ...]:
-    from torch.multiprocessing.reductions import reduce_tensor
-
-    _, arguments = reduce_tensor(tensor)
+    _, arguments = _reductions().reduce_tensor(tensor)
     return tuple(arguments)
 
 
 def _open(handle: tuple[Any, ...]) -> torch.Tensor:
-    from torch.multiprocessing.reductions import rebuild_cuda_tensor
-
-    tensor: torch.Tensor = rebuild_cuda_tensor(*handle)
+    tensor: torch.Tensor = _reductions().rebuild_cuda_tensor(*handle)
     return tensor
+
+
+def _reductions() -> Any:
+    # not at the top: its import sets up sharing between processes
+    return importlib.import_module("torch.multiprocessing.reductions")
 
 
 def _flatten(tensor: torch.Tensor) -> tuple[_Sent, torch.Tensor]:
@@ -159,7 +162,7 @@ def _flatten(tensor: torch.Tensor) -> tuple[_Sent, torch.Tensor]:
 def _receive_bytes(connection: Connection, spec: _Sent) -> torch.Tensor:
     count = torch.Size(spec.shape).numel() * spec.dtype.itemsize
     buffer = torch.empty(count, dtype=torch.uint8)
-    view = memoryview(buffer.numpy())
+    view = buffer.numpy().data
     for start in range(0, count, _CHUNK):
         connection.recv_bytes_into(view[start : start + _CHUNK])
     return buffer

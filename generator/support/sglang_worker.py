@@ -27,6 +27,7 @@ from .sglang_wire import Message, pack, receive, send
 from .trial import PROVIDER_SEED, seed
 
 _FRAMES = 8
+_cuda: Any = torch.cuda
 
 
 def main(descriptor: int) -> None:
@@ -36,7 +37,7 @@ def main(descriptor: int) -> None:
     connection = Connection(descriptor)
     try:
         how = load()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         text = " ".join(str(error).split())[:300]
         reason = f"import failed: {type(error).__name__}: {text}"
         traceback.print_exc()
@@ -79,11 +80,11 @@ def _reply(connection: Connection) -> tuple[Message, bool]:
         request = receive(connection)
     except (EOFError, ConnectionError):
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         return _failure(error)
     try:
         return pack(("answer", _answer(*request))), True
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         return _failure(error)
 
 
@@ -135,19 +136,19 @@ def _failure(error: BaseException) -> tuple[Message, bool]:
     traceback.clear_frames(error.__traceback__)
     error.__traceback__ = None
     try:
-        if torch.cuda.is_initialized():
-            torch.cuda.synchronize()
-    except Exception as broken:
+        if _cuda.is_initialized():
+            _cuda.synchronize()
+    except Exception as broken:  # noqa: BLE001
         details["context"] = " ".join(str(broken).split())[:200]
     return pack((kind, details)), not details["context"]
 
 
 def _give_back_memory() -> None:
-    if not torch.cuda.is_initialized():
+    if not _cuda.is_initialized():
         return
     gc.collect()
     try:
-        torch.cuda.empty_cache()
-        torch.cuda.ipc_collect()
-    except Exception:  # a context that is broken gives its memory back at the end
+        _cuda.empty_cache()
+        _cuda.ipc_collect()
+    except Exception:  # noqa: BLE001 (a broken context gives it back at its end)
         traceback.print_exc()
