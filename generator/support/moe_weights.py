@@ -103,7 +103,7 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         [(a + b) / 2 for a, b in pairwise(E2M1)],
         device=values.device,
     )
-    codes = torch.bucketize(scaled, halfway)
+    codes = torch.bucketize(scaled, halfway, out_int32=True)
     # bucketize gives the lower one of a tie: an odd code goes to the even one above
     at_tie = (scaled == halfway[codes.clamp_max(6)]) & (codes < 7)
     codes = codes + (at_tie & (codes % 2 == 1))
