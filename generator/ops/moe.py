@@ -103,7 +103,8 @@ def _case(
 
 
 def _expert_elements(definition: Definition) -> int:
-    return 3 * definition.axes["hidden_size"] * definition.axes["intermediate_size"]
+    axes = definition.axes
+    return 3 * axes["hidden_size"] * axes["intermediate_size"]
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
@@ -118,10 +119,9 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
     weights = width * local * _expert_elements(definition)
     rest = tensor_bytes(definition, case) - weights
-    chosen = case.params["local"] * _expert_elements(definition)
-    if case.axes["seq_len"] * definition.constants["top_k"] < case.params["local"]:
-        tokens = case.axes["seq_len"] * definition.constants["top_k"]
-        chosen = tokens * _expert_elements(definition)
+    pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
+    local_experts: int = case.params["local"]
+    chosen = min(local_experts, pairs) * _expert_elements(definition)
     return weights + COPIES * rest + 8 * chosen + 32 * first
 
 
@@ -149,7 +149,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     count = moe_routing.experts_of(definition)[1]
     weighs_input = moe_routing.routing_of(definition) == moe_routing.LLAMA4
     states = inputs["hidden_states"].double()
-    output = torch.zeros_like(states)
+    output: torch.Tensor = torch.zeros_like(states)
     tokens: dict[int, list[tuple[int, float]]] = {}
     for token, choice in enumerate(moe_routing.choices(definition, inputs)):
         for expert, weight in choice.items():
@@ -182,7 +182,7 @@ def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tenso
     inner = up * gate / (1.0 + torch.exp(-gate))
     if "gemm2_weights_scale" in inputs:
         return _product(inner, two, inputs["gemm2_weights_scale"][expert])
-    y = inner @ two.double().T
+    y: torch.Tensor = inner @ two.double().T
     if "output2_scales_scalar" in inputs:
         y = y * inputs["output2_scales_scalar"][expert].double()
     return y

@@ -439,9 +439,7 @@ INTERFACE_2 = Interface(
     outputs={
         "topk_indices": "int32[batch_size, topk]",
     },
-    constraints=(
-        "topk <= max_num_pages * page_size",
-    ),
+    constraints=("topk <= max_num_pages * page_size",),
 )
 
 # ---- the references, as the definitions have them

@@ -55,6 +55,7 @@ from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
+
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].
 

@@ -98,8 +98,10 @@ TENSOR_SCALES = {
     ),
     "scale of gate behind silu": (
         "silu(gate) * up",
-        "silu(gate / output1_scales_gate_scalar[expert]) * up"
-        " * output1_scales_gate_scalar[expert]",
+        (
+            "silu(gate / output1_scales_gate_scalar[expert]) * up"
+            " * output1_scales_gate_scalar[expert]"
+        ),
     ),
     "the next expert's output scale": (
         "output2_scales_scalar[expert]",
@@ -127,9 +129,11 @@ GROUPED = {
     ),
     "normalised over local experts": (
         "chosen.sum(dim=1, keepdim=True)",
-        "(chosen * ((experts >= local_expert_offset) & (experts <"
-        " local_expert_offset + gemm1_weights.shape[0]))).sum(1, keepdim=True)"
-        ".clamp_min(0.1)",
+        (
+            "(chosen * ((experts >= local_expert_offset) & (experts <"
+            " local_expert_offset + gemm1_weights.shape[0]))).sum(1, keepdim=True)"
+            ".clamp_min(0.1)"
+        ),
     ),
 }
 GROUPS = {

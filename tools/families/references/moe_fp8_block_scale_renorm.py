@@ -24,7 +24,7 @@ def run(
     states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
 
     output = torch.zeros_like(states)
-    for expert in experts.unique().tolist():
+    for expert in sorted(set(experts.flatten().tolist())):
         tokens, slots = (experts == expert).nonzero(as_tuple=True)
         w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
         w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
