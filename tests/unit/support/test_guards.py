@@ -124,7 +124,7 @@ def test_the_context_is_probed_after_what_did_not_pass(
     if probed:
         assert report.user_properties == [(context.LOST, "a::b")]
         with pytest.raises(
-            pytest.fail.Exception, match="^CUDA context lost after a::b$"
+            pytest.fail.Exception, match=r"^CUDA context lost after a::b$"
         ):
             guard.pytest_runtest_setup(item)
     else:
