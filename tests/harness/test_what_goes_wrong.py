@@ -11,6 +11,7 @@ from tests.builders import replaced
 from tests.harness.datasets import (
     DECODE,
     NORM,
+    TWICE,
     class_name,
     decode,
     norm,
@@ -108,6 +109,25 @@ def test_a_library_that_ends_the_process_on_import_is_a_skip(tmp_path):
     assert "flashinfer: import failed: SystemExit: 0" in outcome.detail
     # nothing was compared: under --strict that is no success
     assert run.status == 1
+
+
+def test_an_unknown_op_type_is_compared_with_the_function_that_its_tag_names(tmp_path):
+    tagged = {**TWICE, "tags": ["fi_api:flashinfer.twice"]}
+    wrong = {**tagged, "name": "twice_n4_b", "reference": "def run(x):\n    return x\n"}
+    plain = {**TWICE, "name": "twice_n4_c"}
+    folder = render(tmp_path, [tagged, wrong, plain])
+    text = (folder / "test_twice.py").read_text()
+    assert "called live where their parameters" in " ".join(text.split())
+    assert text.count("# matched by the names of parameters and inputs") == 2
+    library = "def twice(input, out=None):\n    return input * 2\n"
+    options = pretend(tmp_path, EVERY_BACKEND, library)
+    run = run_pytest(folder, *options, *CPU, "-k", "flashinfer")
+    found = {o.test_class: (o.status, o.case, o.detail) for o in run.outcomes}
+    assert found["TestTwiceN4"][:2] == ("passed", "generic-twice")
+    assert found["TestTwiceN4B"][0] == "failed"
+    assert found["TestTwiceN4C"][0] == "skipped"
+    assert "UNRESOLVED: the definition has no fi_api tag" in found["TestTwiceN4C"][2]
+    assert "definitions compared: 2 with flashinfer/twice" in run.stdout
 
 
 def test_the_junit_file_says_which_machine_and_whom_each_test_is_about(right, green):
