@@ -59,6 +59,8 @@ class TestClass:
     axes: Mapping[str, int]
     constants: tuple[Constant, ...]
     unresolved: str | None
+    # FlashInfer's functions that tags name, of an op_type without a module
+    fi_apis: tuple[str, ...] = ()
 
     @property
     def dependent_constants(self) -> tuple[str, ...]:
@@ -78,6 +80,11 @@ class TestPlan:
     classes: tuple[TestClass, ...]
     options: Options
     problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def is_matched_by_name(self) -> bool:
+        """Return whether FlashInfer's functions are matched by the names of inputs."""
+        return any(planned.fi_apis for planned in self.classes)
 
 
 def plan_tests(
@@ -113,6 +120,7 @@ def plan_tests(
                 },
                 constants,
                 _unresolved(op_type, spec, constants),
+                definition.tag_values("fi_api") if spec is None else (),
             )
         )
     return TestPlan(

@@ -31,11 +31,11 @@ def render_test_file(plan: TestPlan) -> str:
     bases = [_PROVIDERS[provider][0] for provider in providers]
     bases = ["GroundTruthsAgree", *bases] if bases else ["ReferenceTests"]
     harness = ", ".join([*bases, "main"])
-    own = [
-        "import sys",
-        "from reference_support.definition import Interface",
-        f"from reference_support.harness import {harness}",
-    ]
+    own = ["import sys", "from reference_support.definition import Interface"]
+    if plan.is_matched_by_name:
+        bases, harness = ["MatchesByName"], "main"
+        own.append("from reference_support.automatch import MatchesByName")
+    own.append(f"from reference_support.harness import {harness}")
     if not all(reference.nestable for reference in plan.references):
         own.append("from reference_support.reference import load_reference")
     return (

@@ -11,6 +11,7 @@ import click
 
 from generator import __version__
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, progress, run, write
+from generator.cli.verify import verify
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
@@ -148,6 +149,9 @@ def doctor(as_json: bool) -> int:
             text = row.summary if row.provider else f"none ({row.summary})"
             write(f"{row.op_type:<{width}}  {one_line(text)}\n")
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
+
+
+cli.add_command(verify)
 
 
 def main() -> None:

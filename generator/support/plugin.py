@@ -56,8 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--sizes {sizes!r}: choose out of {', '.join(SIZES)}, comma-separated"
         )
-    _device(config)
-    config.pluginmanager.register(Compared(config), "reference-comparisons")
+    device = _device(config)
+    from .context import ContextGuard
+    from .evidence import Evidence
+    from .exhaustion import MemoryGuard
+
+    register = config.pluginmanager.register
+    register(Compared(config), "reference-comparisons")
+    register(ContextGuard(config, device), "reference-context")
+    register(MemoryGuard(device), "reference-memory")
+    register(Evidence(config, device), "reference-evidence")
 
 
 def _is_strict(config: pytest.Config) -> bool:

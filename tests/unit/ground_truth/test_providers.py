@@ -231,6 +231,12 @@ def test_an_op_type_without_a_module_is_unresolved() -> None:
     assert found.as_dict()["reason"] == "no op module for twice"
 
 
+def test_an_op_type_without_a_module_may_be_matched_by_name() -> None:
+    tagged = definition("twice", tags=["fi_api:flashinfer.twice"])
+    reason = resolve(tagged, FakeMachine()).unresolved
+    assert reason == "no op module for twice; its tests match its fi_api by name"
+
+
 def test_a_constant_that_no_source_knows_is_unresolved() -> None:
     found = resolve(definition(reference="X = 1"), FakeMachine())
     assert (found.unresolved, found.chosen) == ("no source knows eps", None)

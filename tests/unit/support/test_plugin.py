@@ -102,9 +102,10 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     config = Config()
     plugin.pytest_configure(config)
     assert config.lines[0][1].startswith("slow: ")
-    ((name, counted),) = config.registered
-    assert name == "reference-comparisons"
-    assert isinstance(counted, plugin.Compared)
+    registered = dict(config.registered)
+    assert isinstance(registered["reference-comparisons"], plugin.Compared)
+    names = {"comparisons", "context", "memory", "evidence"}
+    assert registered.keys() == {f"reference-{name}" for name in names}
 
 
 @pytest.mark.parametrize("sizes", ["huge", "", "small,huge"])
