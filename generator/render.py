@@ -22,6 +22,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "sglang": ("MatchesSGLang", "SGLang's kernels, live, on a CUDA device"),
     "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
 }
+_RECORDED = "what these kernels returned when they were recorded, anywhere"
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"
 
 
@@ -31,10 +32,15 @@ def render_test_file(plan: TestPlan) -> str:
     bases = [_PROVIDERS[provider][0] for provider in providers]
     bases = ["GroundTruthsAgree", *bases] if bases else ["ReferenceTests"]
     harness = ", ".join([*bases, "main"])
+    recorded = []
+    if providers:
+        recorded = ["from reference_support.recorded import MatchesRecorded"]
+        bases.append("MatchesRecorded")
     own = [
         "import sys",
         "from reference_support.definition import Interface",
         f"from reference_support.harness import {harness}",
+        *recorded,
     ]
     if not all(reference.nestable for reference in plan.references):
         own.append("from reference_support.reference import load_reference")
@@ -45,7 +51,11 @@ def render_test_file(plan: TestPlan) -> str:
             plan=plan,
             version=__version__,
             sources_hash=sources_hash(),
-            comparisons=[*(_PROVIDERS[provider][1] for provider in providers), _ORACLE],
+            comparisons=[
+                *(_PROVIDERS[provider][1] for provider in providers),
+                *([_RECORDED] if providers else []),
+                _ORACLE,
+            ],
             imports=import_block(plan.op.imports if plan.op is not None else (), own),
             bases=bases,
         )

@@ -11,6 +11,7 @@ import click
 
 from generator import __version__
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, progress, run, write
+from generator.cli.record import record
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
@@ -140,6 +141,9 @@ def doctor(as_json: bool) -> int:
             if check.advice:
                 write(f"        {check.advice}\n")
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
+
+
+cli.add_command(record)
 
 
 def main() -> None:

@@ -203,20 +203,37 @@ class ReferenceTests:
             if rows is not None and leading_axis(specs[name]) == row_axis:
                 a, e = keep_rows(a, rows), keep_rows(e, rows)
             result = self._judge(trial, name, a, e, source, widest)
-            record = {
-                "definition": self.name,
-                "case": trial.case.name,
-                "source": source if widest is None else f"{source} ~ {widest}",
-                "output": name,
-                "rows_left_out": 0 if rows is None else int((~rows).sum()),
-                "not_independent": list(self.dependent_constants),
-                **result.as_dict(),
-            }
-            record_property("comparison", json.dumps(record))
-            if not result.passed:
-                subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
-                failures.append(result.message(subject))
+            told = source if widest is None else f"{source} ~ {widest}"
+            left_out = 0 if rows is None else int((~rows).sum())
+            failures += self._tell(
+                trial, name, told, result, record_property, rows_left_out=left_out
+            )
         assert not failures, "\n" + "\n".join(failures)
+
+    def _tell(
+        self,
+        trial: Trial,
+        name: str,
+        source: str,
+        result: Comparison,
+        record_property: RecordProperty,
+        **more: object,
+    ) -> list[str]:
+        """Record the verdict on one output; return what speaks against it, if any."""
+        record = {
+            "definition": self.name,
+            "case": trial.case.name,
+            "source": source,
+            "output": name,
+            **more,
+            "not_independent": list(self.dependent_constants),
+            **result.as_dict(),
+        }
+        record_property("comparison", json.dumps(record))
+        if result.passed:
+            return []
+        subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
+        return [result.message(subject)]
 
     def _judge(
         self,

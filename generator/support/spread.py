@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import torch
 from .definition import Case
 from .harness import ReferenceTests, backends_of, too_few, usable_sources
 from .providers import backend_reason
+from .recorded import missing, recorded_cases
+from .recording import recording_path
 
 
 def spread(
@@ -18,6 +21,7 @@ def spread(
     cls: type[ReferenceTests],
     sizes: Sequence[str],
     device: torch.device,
+    recordings: Path,
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
@@ -38,10 +42,23 @@ def spread(
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable", with_backend)]
         )
+    elif metafunc.function.__name__ == "test_matches_recorded":
+        params = _over_recorded(cls, cases, recordings)
     else:
         params = [_case(case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _over_recorded(
+    cls: type[ReferenceTests], cases: list[Case], recordings: Path
+) -> list[Any]:
+    if not recording_path(recordings, cls.op_type, cls.name).exists():
+        return [_skipped(missing(cls, recordings), "missing", False)]
+    recorded = recorded_cases(cls, recordings, cases)
+    if not recorded:
+        return [_skipped("recorded: none of these cases", "no-case", False)]
+    return [_case(case) for case in recorded]
 
 
 def _over_backends(
