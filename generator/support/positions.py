@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 
@@ -23,8 +24,9 @@ STORED_BYTES = 8 * 2**10
 TAIL = 16
 
 
+@lru_cache(maxsize=64)
 def stored_positions(
-    shape: Sequence[int], itemsize: int, *key: str
+    shape: tuple[int, ...], itemsize: int, *key: str
 ) -> torch.Tensor | None:
     """Return the flat positions to keep of an output: int64, sorted, none twice.
 
@@ -67,7 +69,9 @@ def _spread(
         index.insert(0, numbers % length)
         numbers = numbers // length
     for length in shape[leading:]:
-        strata = torch.stack([stream.permutation(each) for _ in range(cells)])
+        # the order of random numbers: for each cell, its strata shuffled
+        ranks = stream.permutation(cells * each).reshape(cells, each)
+        strata = ranks.argsort(dim=1)
         shift = stream.permutation(cells)[:, None]
         index.append(((strata * cells + shift) * length // (each * cells)).flatten())
     return tuple(index)

@@ -16,7 +16,7 @@ from . import positions
 from .compare import FAILED, Comparison
 from .definition import Case
 from .fingerprint import case_value, input_hashes, interface_hash
-from .harness import RecordProperty, ReferenceTests, leading_axis
+from .harness import RecordProperty, ReferenceTests, keep_rows, leading_axis
 from .policy import Question
 from .recording import FOLDER, Recording, read, read_description, recording_path
 from .tolerance import RECORDED
@@ -69,15 +69,14 @@ class MatchesRecorded(ReferenceTests):
         about = recording.body["recordings"][label]
         source = f"{RECORDED}{about['source']}"
         rows = self._defined(trial)
-        specs = self.interface.output_specs
-        row_axis = leading_axis(next(iter(specs.values())))
+        names, results = self._names(trial), self._results(trial)
+        specs = {**self.interface.input_specs, **self.interface.output_specs}
+        row_axis = leading_axis(specs[names[0]])
         outputs = about["cases"][trial.case.name]
-        assert list(outputs) == list(specs), f"{label} has {', '.join(outputs)}"
-        assert len(trial.outputs) == len(specs), (
-            f"run() returned {len(trial.outputs)} values"
-        )
+        assert list(outputs) == names, f"{label} has {', '.join(outputs)}"
+        assert len(results) == len(names), f"run() returned {len(results)} values"
         count, failures = 0, []
-        for name, actual in zip(specs, trial.outputs, strict=True):
+        for name, actual in zip(names, results, strict=True):
             shared = rows if leading_axis(specs[name]) == row_axis else None
             result = self._held(trial, recording, label, name, actual, shared)
             if result is None:
@@ -113,38 +112,39 @@ class MatchesRecorded(ReferenceTests):
         """Return the verdict on one output, None where the kernel defines none of it."""
         about = recording.body["recordings"][label]
         entry = about["cases"][trial.case.name][name]
-        found = _misshapen(actual, entry)
-        if found is not None:
-            return Comparison(FAILED, (found,))
-        policy = self.policies.get(name)
+        source, policy = about["source"], self.policies.get(name)
         if "parts" in entry:
-            question = Question(
-                trial.definition, trial.case, trial.inputs, about["source"]
-            )
+            question = Question(trial.definition, trial.case, trial.inputs, source)
             judge = getattr(policy, "judge_recorded", None)
             assert judge is not None, f"no policy judges what {label} has of {name!r}"
             parts = recording.parts(label, trial.case.name, name)
-            verdict: Comparison = judge(actual.cpu(), parts, question)
+            verdict: Comparison = judge(actual, parts, question)
             return verdict
         expected = recording.stored(label, trial.case.name, name)
-        actual = actual.detach().cpu()
         shape = tuple(entry["shape"])
         if policy is not None:
-            expected = expected.reshape(shape)
+            # a policy may take an answer of another shape than the reference's
+            actual, expected = on_cpu(actual), expected.reshape(shape)
             if rows is not None:
-                actual, expected = actual[rows], expected[rows]
-            if not expected.numel() and math.prod(shape):
-                return None
-            return self._judge(trial, name, actual, expected, about["source"], None)
+                actual, expected = keep_rows(actual, rows), keep_rows(expected, rows)
+            return self._judge(trial, name, actual, expected, source, None)
+        found = _misshapen(actual, entry)
+        if found is not None:
+            return Comparison(FAILED, (found,))
         kept = kept_positions(self.name, trial.case.name, name, entry)
         if rows is not None and shape and shape[0] == len(rows):
             defined = rows[kept // max(math.prod(shape[1:]), 1)]
             kept, expected = kept[defined], expected[defined]
             if not len(kept):
                 return None
-        picked = actual.reshape(-1)[kept]
-        result = self._judge(trial, name, picked, expected, about["source"], None)
+        picked = on_cpu(actual).reshape(-1)[kept]
+        result = self._judge(trial, name, picked, expected, source, None)
         return _placed(result, kept, shape)
+
+
+def on_cpu(value: Any) -> Any:
+    """Return a tensor on the CPU, anything else as it is."""
+    return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
 
 def kept_positions(
@@ -156,7 +156,7 @@ def kept_positions(
         return torch.arange(entry["elements"])
     itemsize = getattr(torch, entry["dtype"]).itemsize
     found = positions.stored_positions(
-        entry["shape"], itemsize, definition, case, output
+        tuple(entry["shape"]), itemsize, definition, case, output
     )
     assert found is not None, f"{output!r}: the recording has a part, all is expected"
     assert positions.digest(found) == told, (
