@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
+from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, progress, run, write
 from generator.cli.record import record
 from generator.wording import one_line, plural
@@ -144,6 +145,7 @@ def doctor(as_json: bool) -> int:
 
 
 cli.add_command(record)
+cli.add_command(drift)
 
 
 def main() -> None:

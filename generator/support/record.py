@@ -18,37 +18,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
-from .definition import Backend, Case
-from .fingerprint import case_value, input_hashes, interface_hash, source_hash
+from .definition import Backend
+from .fingerprint import case_value, interface_hash, source_hash
 from .harness import ReferenceTests, backends_of, source_name
 from .machine import Machine, this_machine
-from .memory import shortage
 from .providers import PROVIDERS, backend_reason
-from .recording import Damaged, Recording, Tensors, read, recording_path, write
-from .storing import Storing, Unstorable
-from .trial import PROVIDER_SEED, Trial, as_tuple
+from .recording import Damaged, Recording, read, recording_path, write
+from .storing import Unstorable
+from .take import Job, Take, cases_of
 
 # the status of a worker whose CUDA context a kernel has broken: the rest needs a new one
 BROKEN_CONTEXT = 70
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
 Sources = list[tuple[str, Backend]]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Say what a worker records; `symbols` are the definitions' fi_api tags."""
-
-    file: str
-    out: str
-    report: str
-    symbols: Mapping[str, Sequence[str]]
-    device: str = "cuda"
-    providers: Sequence[str] = ()
-    sizes: Sequence[str] = ("small",)
-    force: bool = False
 
 
 @dataclass
@@ -81,7 +65,7 @@ def record(cls: type[ReferenceTests], job: Job, machine: Machine) -> Result:
         if not job.force and _is_current(cls, old, wanted, job.sizes):
             result.status, result.labels = CURRENT, tuple(wanted)
             return result
-        taken = _Take(cls, job, machine, old)
+        taken = Take(cls, job, machine, old)
         made = _first_that_records(taken, sources, result.remarks)
         if made is None:
             return result
@@ -149,7 +133,7 @@ def _is_current(
     if old is None:
         return False
     source = source_hash(cls.make_inputs)
-    cases = {c.name: case_value(c) for c in _cases(cls, sizes)}
+    cases = {c.name: case_value(c) for c in cases_of(cls, sizes)}
     recorded = old.body["cases"]
     if not set(recorded) <= {case.name for case in cls.cases(cls.definition())}:
         return False
@@ -170,12 +154,8 @@ def _provider(label: str) -> str:
     return label.partition("@")[0].partition("/")[0]
 
 
-def _cases(cls: type[ReferenceTests], sizes: Sequence[str]) -> list[Case]:
-    return [case for case in cls.cases(cls.definition()) if case.size in sizes]
-
-
 def _first_that_records(
-    taken: _Take, sources: Sources, remarks: list[str]
+    taken: Take, sources: Sources, remarks: list[str]
 ) -> Recording | None:
     """Return the recording by the first provider of which a backend can be recorded.
 
@@ -205,142 +185,6 @@ def torch_is_alive(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     except Exception:  # noqa: BLE001
         raise SystemExit(BROKEN_CONTEXT) from None
-
-
-class _Take:
-    """Collect what the kernels of one definition return."""
-
-    def __init__(
-        self,
-        cls: type[ReferenceTests],
-        job: Job,
-        machine: Machine,
-        old: Recording | None,
-    ) -> None:
-        self.cls, self.job, self.machine, self._old = cls, job, machine, old
-        self.device = torch.device(job.device)
-        self.labels: list[str] = []
-        self._recordings: dict[str, Any] = {}
-        self._tensors: Tensors = {}
-        self._cases: dict[str, Any] = {}
-        definition = cls.definition()
-        self._trials = [
-            Trial(definition, case, self.device, cls.make_inputs, _never_run)
-            for case in _cases(cls, job.sizes)
-        ]
-        self._oracles: dict[str, tuple[Any, ...] | None] = {}
-
-    def add(self, provider: str, backend: Backend, remarks: list[str]) -> bool:
-        """Call a kernel on all cases; keep its outputs, all of them or none."""
-        label = self.machine.label(provider, backend)
-        source = source_name(provider, backend)
-        outputs: dict[str, Any] = {}
-        tensors: Tensors = {}
-        for trial in self._trials:
-            reason = shortage(trial.definition, trial.case, self.device)
-            if reason is not None:
-                remarks.append(f"{trial.case.name} left out: {reason}")
-                continue
-            try:
-                returned = self.cls()._expect(trial, provider, backend)
-            except pytest.skip.Exception as skipped:
-                remarks.append(f"{trial.case.name} left out: {skipped}")
-                continue
-            storing = Storing(self.cls, trial, source, label, remarks)
-            of_case = storing.outputs(returned, self._oracle(trial))
-            outputs[trial.case.name] = of_case
-            tensors |= storing.tensors
-            self._describe(trial)
-        if not outputs:
-            return False
-        about = self.machine.about(provider, backend)
-        symbols = self.job.symbols.get(self.cls.name, ())
-        adapter = getattr(self.cls, f"{provider}_ground_truth")
-        symbol = [s for s in symbols if s.split(".")[0] == provider]
-        self._recordings[label] = {
-            **about,
-            "symbol": ", ".join(symbol) or f"{adapter.__module__}.{adapter.__name__}",
-            "route": (adapter.__doc__ or "").strip().partition("\n")[0],
-            "make_inputs": source_hash(self.cls.make_inputs),
-            "seed": PROVIDER_SEED,
-            "cases": outputs,
-        }
-        self._tensors |= tensors
-        self.labels.append(label)
-        return True
-
-    def recording(self) -> Recording:
-        """Return the new recordings beside those of old that are of the same inputs."""
-        recordings, tensors, cases = self._recordings, self._tensors, self._cases
-        if self._old is not None:
-            kept = _of_same_inputs(self._old, cases, self.labels)
-            cases = {**kept[0], **cases}
-            recordings = {**kept[1], **recordings}
-            tensors = {**kept[2], **tensors}
-        body = {
-            "definition": self.cls.name,
-            "op_type": self.cls.op_type,
-            "interface": interface_hash(self.cls.definition()),
-            "cases": dict(sorted(cases.items())),
-            "recordings": dict(sorted(recordings.items())),
-        }
-        return Recording(body, tensors)
-
-    def _describe(self, trial: Trial) -> None:
-        if trial.case.name in self._cases:
-            return
-        self._cases[trial.case.name] = {
-            **case_value(trial.case),
-            "stream": [trial.definition.name, trial.case.name],
-            "inputs": input_hashes(trial.inputs),
-        }
-
-    def _oracle(self, trial: Trial) -> tuple[Any, ...] | None:
-        """Return the oracle's outputs for a case, None where there is no oracle."""
-        name = trial.case.name
-        if name not in self._oracles:
-            oracle = self.cls.oracle
-            self._oracles[name] = (
-                None
-                if oracle is None
-                else as_tuple(oracle(trial.definition, trial.fresh_inputs()))
-            )
-        return self._oracles[name]
-
-
-def _of_same_inputs(
-    old: Recording, cases: Mapping[str, Any], replaced: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any], Tensors]:
-    """Return the cases, recordings and tensors of a file that stay beside new ones.
-
-    A case goes with all that was recorded of it where its inputs are others now, for
-    the replay would find that stale.
-    """
-    stay = {
-        name: value
-        for name, value in old.body["cases"].items()
-        if name not in cases or cases[name] == value
-    }
-    recordings = {}
-    for label, about in old.body["recordings"].items():
-        of_cases = {n: outputs for n, outputs in about["cases"].items() if n in stay}
-        if label not in replaced and of_cases:
-            recordings[label] = {**about, "cases": of_cases}
-    used = {name for about in recordings.values() for name in about["cases"]}
-    tensors = {
-        name: tensor
-        for name, tensor in old.tensors.items()
-        if any(
-            name.startswith(f"{case}/{label}/")
-            for label, about in recordings.items()
-            for case in about["cases"]
-        )
-    }
-    return {n: v for n, v in stay.items() if n in used}, recordings, tensors
-
-
-def _never_run(*inputs: Any) -> Any:
-    raise AssertionError("recording never calls the reference")
 
 
 def classes_of(file: Path) -> Iterator[type[ReferenceTests]]:

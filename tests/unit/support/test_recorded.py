@@ -14,8 +14,9 @@ from generator.support.compare import FAILED, PASSED, Comparison
 from generator.support.definition import Backend, Case
 from generator.support.machine import Machine
 from generator.support.memory import dtype_of
-from generator.support.record import CURRENT, RECORDED, UNUSABLE, Job
+from generator.support.record import CURRENT, RECORDED, UNUSABLE
 from generator.support.recording import read, recording_path, write
+from generator.support.take import Job
 from tests.builders import (
     cases_of,
     class_of,
