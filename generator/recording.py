@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,9 +69,12 @@ def record(
     """
     results: list[Result] = []
 
+    lock = threading.Lock()
+
     def take(result: Result) -> None:
-        results.append(result)
-        tell(result)
+        with lock:
+            results.append(result)
+            tell(result)
 
     shares: list[tuple[Path, list[DatasetFile]]] = []
     for op_type in sorted({file.op_type for file in files}):
@@ -82,10 +87,18 @@ def record(
             else:
                 fit.append(file)
         shares += [(test_file, fit[i : i + _SHARE]) for i in range(0, len(fit), _SHARE)]
+    stop = threading.Event()
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-        work = [pool.submit(_record_share, *share, options, take) for share in shares]
-        for done in work:
-            done.result()
+        work = [
+            pool.submit(_record_share, *share, options, take, stop) for share in shares
+        ]
+        try:
+            for done in work:
+                done.result()
+        except BaseException:
+            # no worker is started any more; those at work are ended
+            stop.set()
+            raise
     return results
 
 
@@ -108,9 +121,10 @@ def _record_share(
     files: Sequence[DatasetFile],
     options: Options,
     take: Callable[[Result], None],
+    stop: threading.Event,
 ) -> None:
     left = {file.name: _symbols(options.dataset / file.path) for file in files}
-    while left:
+    while left and not stop.is_set():
         job = {
             "file": str(test_file.resolve()),
             "out": str(options.out.resolve()),
@@ -120,27 +134,34 @@ def _record_share(
             "sizes": options.sizes,
             "force": options.force,
         }
-        started, broken = "", None
-        for event in _worker(job, options.tests):
+        under_way, ended, broken = "", 0, None
+        for event in _worker(job, options.tests, stop):
             if event["event"] == "start":
-                started = event["definition"]
+                under_way = event["definition"]
             elif event["event"] == "end":
                 left.pop(event["definition"])
-                started = ""
+                under_way, ended = "", ended + 1
                 take(_result(event))
             else:
-                broken = event
+                broken = event["why"]
         if broken is None:
             return
-        # without a definition under way it is the file that can't be worked with
-        for name in [started] if started else list(left):
+        # between two definitions a worker may end and leave the rest to another; before
+        # the first one, it is the file that can't be worked with
+        gone = list(left) if not ended else []
+        gone = [under_way] if under_way else gone
+        for name in gone:
             left.pop(name)
-            take(Result(name, FAILED, remarks=(broken["why"],)))
+            take(Result(name, FAILED, remarks=(broken,)))
 
 
-def _worker(job: dict[str, Any], tests: Path) -> Iterator[dict[str, Any]]:
+def _worker(
+    job: dict[str, Any], tests: Path, stop: threading.Event
+) -> Iterator[dict[str, Any]]:
     """Yield a worker's events as they come, and one more where it did not end well."""
-    path = os.pathsep.join(filter(None, (str(tests), os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join(
+        filter(None, (str(tests.resolve()), os.environ.get("PYTHONPATH")))
+    )
     with tempfile.TemporaryDirectory(prefix="trace-dataset-") as folder:
         report, log = Path(folder, "report"), Path(folder, "log")
         report.touch()
@@ -155,11 +176,12 @@ def _worker(job: dict[str, Any], tests: Path) -> Iterator[dict[str, Any]]:
             )
         try:
             assert worker.stdin is not None
-            worker.stdin.write(json.dumps({**job, "report": str(report)}).encode())
-            worker.stdin.close()
+            # one that is gone already tells why in its log
+            with suppress(BrokenPipeError), worker.stdin as stdin:
+                stdin.write(json.dumps({**job, "report": str(report)}).encode())
             with report.open(encoding="utf-8") as events:
                 running = True
-                while running:
+                while running and not stop.is_set():
                     running = worker.poll() is None
                     yield from map(json.loads, _whole_lines(events))
                     if running:
@@ -168,7 +190,7 @@ def _worker(job: dict[str, Any], tests: Path) -> Iterator[dict[str, Any]]:
             if worker.poll() is None:
                 worker.kill()
             worker.wait()
-        if worker.returncode:
+        if worker.returncode and not stop.is_set():
             last = log.read_text("utf-8", "replace").strip().splitlines()[-1:]
             why = f"the worker ended with status {worker.returncode}: {' '.join(last)}"
             yield {"event": "broken", "why": why}

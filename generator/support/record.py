@@ -173,18 +173,19 @@ def _first_that_records(
             name = source_name(provider, backend)
             remarks.append(f"{name} failed: {type(error).__name__}: {text}")
             traceback.print_exc()
-            torch_is_alive(taken.device)
+            if not can_go_on(taken.device):
+                break
     return taken.recording() if done else None
 
 
-def torch_is_alive(device: torch.device) -> None:
-    """Raise SystemExit where a kernel has broken the process's CUDA context."""
-    if device.type != "cuda":
-        return
+def can_go_on(device: torch.device) -> bool:
+    """Return whether no kernel has broken the process's CUDA context yet."""
     try:
-        torch.cuda.synchronize(device)
-    except Exception:  # noqa: BLE001
-        raise SystemExit(BROKEN_CONTEXT) from None
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    except Exception:  # noqa: BLE001 - whatever it is, nothing can be computed
+        return False
+    return True
 
 
 def classes_of(file: Path) -> Iterator[type[ReferenceTests]]:
@@ -223,6 +224,9 @@ def main() -> int:
             else:
                 result = Result(name, FAILED, remarks=[f"{job.file} does not test it"])
             tell({"event": "end", **vars(result)})
+            if not can_go_on(torch.device(job.device)):
+                # without the destructors that would use the lost context
+                os._exit(BROKEN_CONTEXT)
     return 0
 
 

@@ -13,10 +13,13 @@ from .definition import Backend, Case
 from .fingerprint import case_value, input_hashes, interface_hash, source_hash
 from .harness import ReferenceTests, source_name
 from .machine import Machine
-from .memory import shortage
+from .memory import shortage, tensor_bytes
 from .recording import Recording, Tensors
 from .storing import Storing
 from .trial import PROVIDER_SEED, Trial, as_tuple
+
+# inputs up to this size are made once for all backends; larger ones would fill a machine
+KEPT_BYTES = 2**30
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,7 @@ class Take:
         self._recordings: dict[str, Any] = {}
         self._tensors: Tensors = {}
         self._cases: dict[str, Any] = {}
-        definition = cls.definition()
-        self._trials = [
-            Trial(definition, case, self.device, cls.make_inputs, _never_run)
-            for case in cases_of(cls, job.sizes)
-        ]
+        self._trials: dict[str, Trial] = {}
         self._oracles: dict[str, tuple[Any, ...] | None] = {}
 
     def add(self, provider: str, backend: Backend, remarks: list[str]) -> bool:
@@ -67,7 +66,9 @@ class Take:
         source = source_name(provider, backend)
         outputs: dict[str, Any] = {}
         tensors: Tensors = {}
-        for trial in self._trials:
+        for case in cases_of(self.cls, self.job.sizes):
+            trial = self._trial(case)
+            free_cached_memory(self.device)
             reason = shortage(trial.definition, trial.case, self.device)
             if reason is not None:
                 remarks.append(f"{trial.case.name} left out: {reason}")
@@ -104,7 +105,9 @@ class Take:
         """Return the new recordings beside those of old that are of the same inputs."""
         recordings, tensors, cases = self._recordings, self._tensors, self._cases
         if self._old is not None:
-            kept = _of_same_inputs(self._old, cases, self.labels)
+            known = {c.name: c for c in self.cls.cases(self.cls.definition())}
+            values = {name: case_value(case) for name, case in known.items()}
+            kept = _of_same_inputs(self._old, {**values, **cases}, self.labels)
             cases = {**kept[0], **cases}
             recordings = {**kept[1], **recordings}
             tensors = {**kept[2], **tensors}
@@ -116,6 +119,16 @@ class Take:
             "recordings": dict(sorted(recordings.items())),
         }
         return Recording(body, tensors)
+
+    def _trial(self, case: Case) -> Trial:
+        """Return a trial; the inputs of a small one are kept for the next backend."""
+        if case.name in self._trials:
+            return self._trials[case.name]
+        definition = self.cls.definition()
+        trial = Trial(definition, case, self.device, self.cls.make_inputs, _never_run)
+        if tensor_bytes(definition, case) <= KEPT_BYTES:
+            self._trials[case.name] = trial
+        return trial
 
     def _describe(self, trial: Trial) -> None:
         if trial.case.name in self._cases:
@@ -144,13 +157,13 @@ def _of_same_inputs(
 ) -> tuple[dict[str, Any], dict[str, Any], Tensors]:
     """Return the cases, recordings and tensors of a file that stay beside new ones.
 
-    A case goes with all that was recorded of it where its inputs are others now, for
-    the replay would find that stale.
+    A case goes with all that was recorded of it where it is not among `cases`, or is
+    another now: the replay would find that stale.
     """
     stay = {
         name: value
         for name, value in old.body["cases"].items()
-        if name not in cases or cases[name] == value
+        if name in cases and all(value[k] == v for k, v in cases[name].items())
     }
     recordings = {}
     for label, about in old.body["recordings"].items():
@@ -168,6 +181,12 @@ def _of_same_inputs(
         )
     }
     return {n: v for n, v in stay.items() if n in used}, recordings, tensors
+
+
+def free_cached_memory(device: torch.device) -> None:
+    """Give back what PyTorch keeps of a GPU's memory and others may need."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _never_run(*inputs: Any) -> Any:

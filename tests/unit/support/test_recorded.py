@@ -448,3 +448,38 @@ def test_other_positions_than_those_chosen_now_are_told(job):
                     entry["positions"] = "0" * 16
     write(path, found)
     assert "other positions than are chosen now" in str(replay(cls, job))
+
+
+def test_a_case_that_is_gone_leaves_the_file_with_the_next_recording(job):
+    record.record(rendered(NORM), job, HERE)
+    cls = rendered(NORM, cases=staticmethod(fewer_cases))
+    assert record.record(cls, job, NEWER).status == RECORDED
+    body = read(path_of(cls, job)).body
+    assert list(body["cases"]) == ["one-row"]
+    assert len(body["recordings"]) == 2
+    assert not replay(cls, job)
+
+
+def test_a_broken_context_keeps_what_was_recorded_before(job, monkeypatch):
+    monkeypatch.setattr(record, "can_go_on", lambda device: False)
+    cls = rendered(DECODE, flashinfer_ground_truth=failing("fa2"))
+    result = record.record(cls, job, HERE)
+    assert result.status == RECORDED
+    assert [label.split("@")[0] for label in result.labels] == ["flashinfer/cuda-cores"]
+
+
+def test_large_inputs_are_not_kept_for_the_next_backend(job, monkeypatch):
+    from generator.support import take
+
+    made = []
+
+    def make_inputs(definition, case, stream):
+        made.append(case.name)
+        return gqa_paged.make_inputs(definition, case, stream)
+
+    cls = rendered(DECODE, make_inputs=staticmethod(make_inputs))
+    record.record(cls, job, HERE)
+    assert len(made) == 4
+    monkeypatch.setattr(take, "KEPT_BYTES", 0)
+    record.record(cls, Job("", job.out, "", {}, "cpu", force=True), HERE)
+    assert len(made) == 4 + 3 * 4
