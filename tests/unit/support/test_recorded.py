@@ -10,6 +10,7 @@ import torch
 
 from generator.ops import gqa_paged, mamba_ssu, mla_paged, rmsnorm, rope
 from generator.support import harness, record
+from generator.support import recorded as recorded_module
 from generator.support.compare import FAILED, PASSED, Comparison
 from generator.support.definition import Backend, Case
 from generator.support.machine import Machine
@@ -265,6 +266,16 @@ def test_without_a_recording_it_skips_with_the_command(job):
     )
     assert reason.startswith("recorded: no ")
     assert reason.endswith(f"trace-dataset record --definition-name {NORM}")
+
+
+def test_a_stated_reason_is_told_where_nothing_is_recorded(job):
+    cls = rendered(NORM)
+    folder = Path(job.out)
+    (folder / "unrecorded.json").write_text(json.dumps({NORM: "needs SM100"}))
+    recorded_module._reasons.cache_clear()
+    told = recorded_module.missing(cls, folder)
+    recorded_module._reasons.cache_clear()
+    assert told.startswith("recorded: not yet: needs SM100; to record: trace-dataset")
 
 
 def other_inputs(definition, case, stream):
