@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,7 @@ def this_machine(device: torch.device) -> Machine:
     if device.type == "cuda":
         gpu, sm = torch.cuda.get_device_name(device), compute_capability(device)
         versions["driver"] = _driver()
-    today = datetime.datetime.now(datetime.timezone.utc).date()
-    return Machine(gpu, sm, versions, today.isoformat())
+    return Machine(gpu, sm, versions, time.strftime("%Y-%m-%d", time.gmtime()))
 
 
 def _version(provider: str) -> str:

@@ -33,7 +33,7 @@ def test_each_changed_output_is_a_line_with_its_figures(two):
     (line,) = lines
     assert "128 of 128 elements changed" in line
     assert "NMSE 0.000376" in line
-    assert "against the oracle 0.0004" in line
+    assert "against the oracle 0.000395 -> " in line
     assert "definitions changed" in done.stderr
 
 
