@@ -30,7 +30,10 @@ _HEADER_LINE = re.compile(r"^([0-9a-f]{64})  (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Options:
-    """Hold what the user chose; `tests` is the folder of rendered tests."""
+    """Hold what the user chose; `tests` is the folder of rendered tests.
+
+    `logs` is a folder that keeps what the workers print, tracebacks among it.
+    """
 
     dataset: Path
     tests: Path
@@ -40,6 +43,7 @@ class Options:
     sizes: tuple[str, ...] = ("small",)
     force: bool = False
     jobs: int = 4
+    logs: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def _record_share(
             "force": options.force,
         }
         under_way, ended, broken = "", 0, None
-        for event in _worker(job, options.tests, stop):
+        for event in _worker(job, options, stop):
             if event["event"] == "start":
                 under_way = event["definition"]
             elif event["event"] == "end":
@@ -156,19 +160,22 @@ def _record_share(
 
 
 def _worker(
-    job: dict[str, Any], tests: Path, stop: threading.Event
+    job: dict[str, Any], options: Options, stop: threading.Event
 ) -> Iterator[dict[str, Any]]:
     """Yield a worker's events as they come, and one more where it did not end well."""
     path = os.pathsep.join(
-        filter(None, (str(tests.resolve()), os.environ.get("PYTHONPATH")))
+        filter(None, (str(options.tests.resolve()), os.environ.get("PYTHONPATH")))
     )
     with tempfile.TemporaryDirectory(prefix="trace-dataset-") as folder:
         report, log = Path(folder, "report"), Path(folder, "log")
         report.touch()
+        if options.logs is not None:
+            options.logs.mkdir(parents=True, exist_ok=True)
+            log = options.logs / f"{next(iter(job['symbols']))}.log"
         with log.open("wb") as output:
             worker = subprocess.Popen(
                 _WORKER,
-                cwd=tests,
+                cwd=options.tests,
                 env={**os.environ, "PYTHONPATH": path},
                 stdin=subprocess.PIPE,
                 stdout=output,

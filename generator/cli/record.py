@@ -85,6 +85,12 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     show_default=True,
     help="Processes side by side on the device.",
 )
+@click.option(
+    "--logs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to keep what the kernels and their failures print.",
+)
 @click.option("--force", is_flag=True, help="Record anew what is current.")
 def record(
     op_types: tuple[str, ...],
@@ -97,6 +103,7 @@ def record(
     sizes: tuple[str, ...],
     device: str,
     jobs: int,
+    logs: Path | None,
     force: bool,
 ) -> int:
     """Record what production kernels return, for replay on any machine.
@@ -134,11 +141,12 @@ def record(
             dataset,
             tests if tests is not None else dataset / "tests" / "references",
             out if out is not None else dataset / "blob" / "ground_truth",
-            device,
+            "cuda:0" if device == "cuda" else device,
             providers,
             sizes,
             force,
             jobs,
+            logs,
         ),
         _tell,
     )

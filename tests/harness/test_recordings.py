@@ -144,9 +144,12 @@ def test_a_crash_costs_one_definition_and_a_second_run_goes_on(dataset):
 
 
 def test_a_backend_that_raises_is_told(dataset):
-    done = record(dataset, "--definition-name", DECODE, PRETEND=f"raise {DECODE} fa2")
+    arguments = ["--definition-name", DECODE, "--logs", "logs"]
+    done = record(dataset, *arguments, PRETEND=f"raise {DECODE} fa2")
     assert "    flashinfer/fa2 failed: RuntimeError: pretended\n" in done.stdout
     assert "flashinfer/fa3@" in done.stdout
+    text = (dataset / "logs" / f"{DECODE}.log").read_text("utf-8")
+    assert "Traceback (most recent call last):" in text
 
 
 def test_other_places_can_be_named(dataset, tmp_path):
