@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import shutil
-import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tests.builders import ROOT
+from generator.cli.output import run
+from generator.cli.trace_dataset import cli
 from tests.harness.datasets import DECODE, NORM, PREFILL, class_name, decode, norm
 from tests.harness.datasets import prefill as prefill_value
 from tests.harness.fakes import pretend
@@ -23,16 +25,20 @@ NO_CUDA = pytest.mark.skipif(
 
 
 def command(dataset, *arguments, **environment):
-    """Run trace-dataset in a dataset."""
-    return subprocess.run(
-        [sys.executable, "-m", "generator.cli.trace_dataset", *arguments],
-        cwd=dataset,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    """Run trace-dataset in a dataset; its workers are processes of their own."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
+        patch.chdir(dataset)
+        patch.setattr(sys, "argv", ["trace-dataset", *arguments])
+        for name, value in {"OMP_NUM_THREADS": "1", **environment}.items():
+            patch.setenv(name, value)
+        status = run(cli, "trace-dataset")
+    return SimpleNamespace(
+        returncode=status, stdout=stdout.getvalue(), stderr=stderr.getvalue()
     )
 
 
@@ -79,9 +85,9 @@ def test_all_are_recorded(recorded):
 def test_the_replay_runs_where_nothing_else_can(recorded, right):
     # the tests as rendered, in which no provider is usable
     folder = recorded[0] / "blob" / "ground_truth"
-    run = run_pytest(right, "--device", "cpu", "--recordings", str(folder), "--strict")
-    assert run.status == 0, run.stdout
-    replayed = [o for o in run.outcomes if o.function == "test_matches_recorded"]
+    ran = run_pytest(right, "--device", "cpu", "--recordings", str(folder), "--strict")
+    assert ran.status == 0, ran.stdout
+    replayed = [o for o in ran.outcomes if o.function == "test_matches_recorded"]
     assert {o.test_class for o in replayed} == {
         class_name(name) for name in (NORM, DECODE, PREFILL)
     }
@@ -92,7 +98,7 @@ def test_the_replay_runs_where_nothing_else_can(recorded, right):
         "1 with recorded:flashinfer/cuda-cores, 2 with recorded:flashinfer/fa2, "
         "2 with recorded:flashinfer/fa3"
     )
-    assert counted in run.stdout
+    assert counted in ran.stdout
 
 
 def test_a_copy_in_a_dataset_finds_its_recordings(recorded, right, tmp_path):
@@ -100,9 +106,9 @@ def test_a_copy_in_a_dataset_finds_its_recordings(recorded, right, tmp_path):
     shutil.copytree(recorded[0] / "blob", clone / "blob")
     folder = shutil.copytree(right, clone / "tests" / "references")
     (folder.parent / "no_generator.py").write_text("")
-    run = run_pytest(folder, "--device", "cpu", "-k", "recorded")
-    assert run.status == 0, run.stdout
-    assert "2 with recorded:flashinfer/fa3" in run.stdout
+    ran = run_pytest(folder, "--device", "cpu", "-k", "recorded")
+    assert ran.status == 0, ran.stdout
+    assert "2 with recorded:flashinfer/fa3" in ran.stdout
 
 
 def test_without_recordings_each_definition_is_one_skip_with_the_command(green):
@@ -119,12 +125,12 @@ def test_a_damaged_file_is_an_error_that_names_it(recorded, right, tmp_path):
     path = folder / "rmsnorm" / f"{NORM}.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     arguments = ["--recordings", str(folder), "-k", "recorded", "--device", "cpu"]
-    run = run_pytest(right, *arguments)
-    assert run.status == 1
-    of_norm = [o for o in run.outcomes if o.test_class == class_name(NORM)]
+    ran = run_pytest(right, *arguments)
+    assert ran.status == 1
+    of_norm = [o for o in ran.outcomes if o.test_class == class_name(NORM)]
     assert {o.status for o in of_norm} == {"failed"}
     assert all(f"{path} is damaged" in o.detail for o in of_norm)
-    others = [o for o in run.outcomes if o.test_class != class_name(NORM)]
+    others = [o for o in ran.outcomes if o.test_class != class_name(NORM)]
     assert {o.status for o in others} == {"passed"}
 
 
