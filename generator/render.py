@@ -22,6 +22,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "sglang": ("MatchesSGLang", "SGLang's layers, live, in a process of their own"),
     "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
 }
+_RECORDED = "what these kernels returned when they were recorded, anywhere"
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"
 
 
@@ -32,6 +33,9 @@ def render_test_file(plan: TestPlan) -> str:
     bases = ["GroundTruthsAgree", *bases] if bases else ["ReferenceTests"]
     harness = ", ".join([*bases, "main"])
     own = ["import sys", "from reference_support.definition import Interface"]
+    if providers:
+        bases.append("MatchesRecorded")
+        own.append("from reference_support.recorded import MatchesRecorded")
     if plan.is_matched_by_name:
         bases, harness = ["MatchesByName"], "main"
         own.append("from reference_support.automatch import MatchesByName")
@@ -45,7 +49,11 @@ def render_test_file(plan: TestPlan) -> str:
             plan=plan,
             version=__version__,
             sources_hash=sources_hash(),
-            comparisons=[*(_PROVIDERS[provider][1] for provider in providers), _ORACLE],
+            comparisons=[
+                *(_PROVIDERS[provider][1] for provider in providers),
+                *([_RECORDED] if providers else []),
+                _ORACLE,
+            ],
             imports=import_block(plan.op.imports if plan.op is not None else (), own),
             bases=bases,
         )

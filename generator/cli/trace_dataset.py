@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
+from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, progress, run, write
+from generator.cli.record import record
 from generator.cli.verify import verify
 from generator.wording import one_line, plural
 
@@ -152,6 +154,8 @@ def doctor(as_json: bool) -> int:
 
 
 cli.add_command(verify)
+cli.add_command(record)
+cli.add_command(drift)
 
 
 def main() -> None:

@@ -16,12 +16,14 @@ import pytest
 import torch
 
 from . import generic, sglang
+from .available import source_name, too_few, usable_sources
 from .compare import Comparison, compare
 from .constraints import holds
-from .definition import Backend, Case, Definition, Interface, TensorSpec
+from .definition import Backend, Case, Definition, Interface
 from .memory import PeakBytes, dtype_of, shape_of
 from .policy import Policy, Question, Repeating
-from .providers import PROVIDERS, backend_reason
+from .providers import backend_reason
+from .rows import keep_rows, leading_axis
 from .tolerance import Override, Tolerance, choose_tolerance, looser
 from .trial import PROVIDER_SEED, Inputs, Trial, as_tuple, join, same_bits, seed
 
@@ -216,6 +218,10 @@ class ReferenceTests:
         filled_inputs = type(self).filled_inputs
         return () if filled_inputs is None else filled_inputs(trial.inputs)
 
+    def _names(self, trial: Trial) -> list[str]:
+        """Return the names of what is compared, in the order of `_results`."""
+        return [*self.interface.output_specs, *self._filled(trial)]
+
     def _check(
         self,
         trial: Trial,
@@ -228,7 +234,7 @@ class ReferenceTests:
         """Compare all outputs with those of a source; record, then assert."""
         __tracebackhide__ = True  # the message says it all
         specs = {**self.interface.input_specs, **self.interface.output_specs}
-        names = [*self.interface.output_specs, *self._filled(trial)]
+        names = self._names(trial)
         assert len(actual) == len(names), f"run() returned {len(actual)} values"
         assert len(expected) == len(names), f"{source} gave {len(expected)} values"
         rows = None
@@ -244,20 +250,37 @@ class ReferenceTests:
             if rows is not None and leading_axis(specs[name]) == row_axis:
                 a, e = keep_rows(a, rows), keep_rows(e, rows)
             result = self._judge(trial, name, a, e, source, widest)
-            record = {
-                "definition": self.name,
-                "case": trial.case.name,
-                "source": source if widest is None else f"{source} ~ {widest}",
-                "output": name,
-                "rows_left_out": 0 if rows is None else int((~rows).sum()),
-                "not_independent": list(self.dependent_constants),
-                **result.as_dict(),
-            }
-            record_property("comparison", json.dumps(record))
-            if not result.passed:
-                subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
-                failures.append(result.message(subject))
+            told = source if widest is None else f"{source} ~ {widest}"
+            left_out = 0 if rows is None else int((~rows).sum())
+            failures += self._tell(
+                trial, name, told, result, record_property, rows_left_out=left_out
+            )
         assert not failures, "\n" + "\n".join(failures)
+
+    def _tell(
+        self,
+        trial: Trial,
+        name: str,
+        source: str,
+        result: Comparison,
+        record_property: RecordProperty,
+        **more: object,
+    ) -> list[str]:
+        """Record the verdict on one output; return what speaks against it, if any."""
+        record = {
+            "definition": self.name,
+            "case": trial.case.name,
+            "source": source,
+            "output": name,
+            **more,
+            "not_independent": list(self.dependent_constants),
+            **result.as_dict(),
+        }
+        record_property("comparison", json.dumps(record))
+        if result.passed:
+            return []
+        subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
+        return [result.message(subject)]
 
     def _judge(
         self,
@@ -337,50 +360,6 @@ class GroundTruthsAgree(ReferenceTests):
                 record_property,
                 widest=source_name(*other),
             )
-
-
-def leading_axis(spec: TensorSpec) -> str | None:
-    """Return the axis that a tensor's rows count: only outputs over it share rows."""
-    return spec.shape[0] if spec.shape else None
-
-
-def keep_rows(value: Any, rows: torch.Tensor) -> Any:
-    """Return those rows of an output; one of a wrong shape is left for `compare`."""
-    if not isinstance(value, torch.Tensor) or value.shape[:1] != rows.shape:
-        return value
-    return value[rows.to(value.device)]
-
-
-def source_name(provider: str, backend: Backend) -> str:
-    """Return `flashinfer/fa2`, or the provider alone where it has but one way."""
-    return f"{provider}/{backend.name}" if backend.name else provider
-
-
-def usable_sources(
-    cls: type[ReferenceTests], device: torch.device
-) -> list[tuple[str, Backend]]:
-    """Return the providers and backends of a test class that a device can call."""
-    definition = cls.definition()
-    return [
-        (provider, backend)
-        for provider in PROVIDERS
-        for backend in backends_of(cls, provider, definition)
-        if backend_reason(provider, backend, device) is None
-    ]
-
-
-def backends_of(
-    cls: type[ReferenceTests], provider: str, definition: Definition
-) -> Sequence[Backend]:
-    """Return a provider's backends for a definition, none without an adapter."""
-    backends = getattr(cls, f"{provider}_backends", None)
-    return () if backends is None else backends(definition)
-
-
-def too_few(usable: Sequence[tuple[str, Backend]]) -> str:
-    """Return why ground truths can't be held against each other."""
-    names = ", ".join(source_name(*source) for source in usable) or "none"
-    return f"fewer than two ground truths are usable here: {names}"
 
 
 def main(file: str, arguments: Sequence[str]) -> int:

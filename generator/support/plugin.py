@@ -7,9 +7,11 @@ so that a machine without it gets one line instead of a traceback.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="NAME",
         help="run the tests of this definition only; may be repeated",
+    )
+    group.addoption(
+        "--recordings",
+        metavar="DIR",
+        help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
     )
 
 
@@ -161,7 +168,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "trial" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
-        spread(metafunc, cls, sizes, _device(metafunc.config))
+        recordings = _recordings(metafunc.config, cls)
+        spread(metafunc, cls, sizes, _device(metafunc.config), recordings)
+
+
+def _recordings(config: pytest.Config, cls: type) -> Path:
+    """Return the folder of recordings, the user's or that of the tests' dataset."""
+    from .recorded import default_folder
+
+    chosen = config.getoption("--recordings")
+    if chosen is not None:
+        return Path(chosen)
+    return default_folder(Path(inspect.getfile(cls)).parent)
+
+
+@pytest.fixture(scope="class")
+def recordings(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of recordings."""
+    return _recordings(request.config, request.cls)
 
 
 @pytest.fixture(scope="class")

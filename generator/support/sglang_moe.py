@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,31 @@ def triton_moe(
             stack.enter_context(
                 _replaced(align, "sgl_moe_align_block_size", align_blocks)
             )
-        yield kernel.fused_experts_impl
+        if getattr(kernel, "_is_cuda", True):
+            yield kernel.fused_experts_impl
+        else:
+            yield partial(_of_two_or_more, kernel.fused_experts_impl)
+
+
+def _of_two_or_more(
+    fused_experts_impl: Callable[..., Any],
+    hidden_states: torch.Tensor,
+    w1: torch.Tensor,
+    w2: torch.Tensor,
+    topk_weights: torch.Tensor,
+    topk_ids: torch.Tensor,
+    **keywords: Any,
+) -> Any:
+    """Call SGLang's function, a single expert of a token beside one that is not here.
+
+    Imported without CUDA, as in a light installation, it adds up a token's experts also
+    where there is one; the kernel has written that one to the output already, and what
+    is added up was never written. An expert of -1 adds zeros.
+    """
+    if topk_ids.shape[1] == 1:
+        topk_ids = torch.cat([topk_ids, torch.full_like(topk_ids, -1)], 1)
+        topk_weights = torch.cat([topk_weights, torch.zeros_like(topk_weights)], 1)
+    return fused_experts_impl(hidden_states, w1, w2, topk_weights, topk_ids, **keywords)
 
 
 def block_sizes(block_shape: Sequence[int] | None) -> dict[str, int]:

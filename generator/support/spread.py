@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from .available import backends_of, too_few, usable_sources
 from .definition import Case
-from .harness import ReferenceTests, backends_of, too_few, usable_sources
+from .harness import ReferenceTests
 from .providers import backend_reason
+from .recorded import missing, recorded_cases
+from .recording import recording_path
 
 # of an op that counts its bytes: making so many takes a CPU about 20 seconds
 SLOW_BYTES = 6 * 2**30
@@ -21,6 +25,7 @@ def spread(
     cls: type[ReferenceTests],
     sizes: Sequence[str],
     device: torch.device,
+    recordings: Path,
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
@@ -41,10 +46,23 @@ def spread(
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable", with_backend)]
         )
+    elif metafunc.function.__name__ == "test_matches_recorded":
+        params = _over_recorded(cls, cases, recordings)
     else:
         params = [_case(cls, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _over_recorded(
+    cls: type[ReferenceTests], cases: list[Case], recordings: Path
+) -> list[Any]:
+    if not recording_path(recordings, cls.op_type, cls.name).exists():
+        return [_skipped(missing(cls, recordings), "missing", False)]
+    recorded = recorded_cases(cls, recordings, cases)
+    if not recorded:
+        return [_skipped("recorded: none of these cases", "no-case", False)]
+    return [_case(cls, case) for case in recorded]
 
 
 def _over_backends(

@@ -1,11 +1,12 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (3f708dce3e202796).
+definitions and from gen-tests' own sources (48eff16380da1661).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -48,6 +49,7 @@ from reference_support.indexer import (
     visible_ids,
 )
 from reference_support.paging import STALE
+from reference_support.recorded import MatchesRecorded
 from reference_support.sglang import Unavailable
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
@@ -439,7 +441,9 @@ INTERFACE_2 = Interface(
     outputs={
         "topk_indices": "int32[batch_size, topk]",
     },
-    constraints=("topk <= max_num_pages * page_size",),
+    constraints=(
+        "topk <= max_num_pages * page_size",
+    ),
 )
 
 # ---- the references, as the definitions have them
@@ -544,7 +548,9 @@ def reference_2():
 # ---- the tests
 
 
-class DsaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang):
+class DsaPagedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+):
     """What the tests of dsa_paged share."""
 
     op_type = "dsa_paged"

@@ -1,11 +1,12 @@
 """Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gdn` renders this file anew from the
-definitions and from gen-tests' own sources (3f708dce3e202796).
+definitions and from gen-tests' own sources (48eff16380da1661).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -39,6 +40,7 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import EXACT, Override, Tolerance
 
@@ -665,7 +667,7 @@ def reference_3():
 # ---- the tests
 
 
-class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang):
+class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
     """What the tests of gdn share."""
 
     op_type = "gdn"

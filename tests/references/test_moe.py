@@ -1,11 +1,12 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (3f708dce3e202796).
+definitions and from gen-tests' own sources (48eff16380da1661).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -13,22 +14,22 @@ SHA-256 of the definitions:
 4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048
 6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
 66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab  moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
-4dfd3d5cf4c406fef2ada4e07cc63ae85e21edfa23d5743c97fca4cc255bef5b  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
-6e14c0e4d3fcf78990fa40c7d9ac9d0720a7ed3ee7a2f75dbaf060270ee7870f  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
-379c7a08abd3a42fd7a9f8d2ba5532d04c0c94e7d64f45212f07c958d2863d65  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
-f3068ec1a0f00bf9de5224df7b5e2d0ff01abb9e0fa793e7e50886fb4565c376  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
-9394f500e03f3ba90ec4e0b5321e3a8dcead69f69a9d79bd0b94806fba34ae4e  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
-4f04f54e673ee8a11abc3b4da02117a7094b75851f7fd17e680ff29f8507c9b7  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
-1e90c1ff342405a1908b2063ef8ef7fa8dd9bbf0c52804bb362da0849abdbc75  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
-600b8e07f3490d5ec5042bfb8d5eac5a918a437f9353d4165adf07fe24c5eb1e  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
-d91ed9a75f0dfa3088ad5a3212fc1bd1788163c035c9755a26dc2e53b490ae45  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
-c184d37441f5e4bae5212ee25ae88750483cd033cf3115b67435a236fa46fca3  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
-e35b1a3da00a9912430aa999cfc8a59b8fc6ffc4f053db8dad78e66c085e5170  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
-3923e4008fb21bac68761703005b0a6fdc13c63763ce07e4501f5dfeda13baf2  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
-fc113b9abf2d6ee58697ac245cbcb6109032d51a8dccf0791cdc055b70e73883  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
-ac7fc9bf78123f7969df4b9a78f95cc3d44cb18a2125065341f0338670671771  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
-b7982bbc579fd2bfdf9c2460a9ec41951a193a001607bc4ad9300cca90cd6f82  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
-8aadaf82b78c7a43290b564b6974c4d694b11b6d05b506e1eb9f26d32f4b4144  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
+abf9fd2b56b81d9ddff2b440438dd944a09acb81d5b06eb533f0763f91d3826b  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
+f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
+c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
+175aa9ec9515fa224bc5533f54c68068bc91691e4b0a809df66e5cd315478dd5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
+cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
+1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
+9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
+58ad7ce20195b1a9809c33197d42c128b9e14cbdfd59d27c08a292525aa63db5  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+c39cf870b1e184d733f4240ea429b5ac1633b8dec66ea1f9ef81910ef17acf01  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
+ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
+d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
+e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
+c4692b35ad54f5cfa822a7fe50601008171d640a905cf6a20cf44e2670cc8828  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
+c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
+379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
+b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from reference_support.harness import (
 from reference_support.memory import COPIES, tensor_bytes
 from reference_support.moe_inputs import routing_inputs, token_inputs, weight_inputs
 from reference_support.moe_weights import BLOCK
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -139,7 +141,8 @@ def _case(
 
 
 def _expert_elements(definition: Definition) -> int:
-    return 3 * definition.axes["hidden_size"] * definition.axes["intermediate_size"]
+    axes = definition.axes
+    return 3 * axes["hidden_size"] * axes["intermediate_size"]
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
@@ -154,10 +157,9 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
     weights = width * local * _expert_elements(definition)
     rest = tensor_bytes(definition, case) - weights
-    chosen = case.params["local"] * _expert_elements(definition)
-    if case.axes["seq_len"] * definition.constants["top_k"] < case.params["local"]:
-        tokens = case.axes["seq_len"] * definition.constants["top_k"]
-        chosen = tokens * _expert_elements(definition)
+    pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
+    local_experts: int = case.params["local"]
+    chosen = min(local_experts, pairs) * _expert_elements(definition)
     return weights + COPIES * rest + 8 * chosen + 32 * first
 
 
@@ -185,7 +187,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     count = moe_routing.experts_of(definition)[1]
     weighs_input = moe_routing.routing_of(definition) == moe_routing.LLAMA4
     states = inputs["hidden_states"].double()
-    output = torch.zeros_like(states)
+    output: torch.Tensor = torch.zeros_like(states)
     tokens: dict[int, list[tuple[int, float]]] = {}
     for token, choice in enumerate(moe_routing.choices(definition, inputs)):
         for expert, weight in choice.items():
@@ -218,7 +220,7 @@ def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tenso
     inner = up * gate / (1.0 + torch.exp(-gate))
     if "gemm2_weights_scale" in inputs:
         return _product(inner, two, inputs["gemm2_weights_scale"][expert])
-    y = inner @ two.double().T
+    y: torch.Tensor = inner @ two.double().T
     if "output2_scales_scalar" in inputs:
         y = y * inputs["output2_scales_scalar"][expert].double()
     return y
@@ -592,7 +594,7 @@ def reference_3():
         states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
             w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
@@ -638,7 +640,7 @@ def reference_4():
         states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
             w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
@@ -676,7 +678,7 @@ def reference_5():
         states = hidden_states.float()
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
             inner = torch.nn.functional.silu(gate) * up
@@ -708,7 +710,7 @@ def reference_6():
         states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens = (experts == expert).nonzero().squeeze(1)
             up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
             inner = torch.nn.functional.silu(gate) * up
@@ -738,7 +740,7 @@ def reference_7():
         states = hidden_states.float()
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
             inner = torch.nn.functional.silu(gate) * up
@@ -771,7 +773,7 @@ def reference_8():
         states = hidden_states.float()
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
             inner = torch.nn.functional.silu(gate) * up
@@ -806,7 +808,7 @@ def reference_9():
         states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens = (experts == expert).nonzero().squeeze(1)
             up, gate = (states[tokens] @ gemm1_weights[expert].float().T).chunk(2, dim=1)
             up = up * output1_scales_scalar[expert]
@@ -841,7 +843,7 @@ def reference_10():
         states = hidden_states.float()
 
         output = torch.zeros_like(states)
-        for expert in experts.unique().tolist():
+        for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
             up, gate = (states[tokens] @ gemm1_weights[expert].float().T).chunk(2, dim=1)
             up = up * output1_scales_scalar[expert]
@@ -859,7 +861,7 @@ def reference_10():
 # ---- the tests
 
 
-class MoeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang):
+class MoeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
     """What the tests of moe share."""
 
     op_type = "moe"

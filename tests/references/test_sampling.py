@@ -1,11 +1,12 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (3f708dce3e202796).
+definitions and from gen-tests' own sources (48eff16380da1661).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -50,11 +51,11 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.recorded import MatchesRecorded
 from reference_support.sampling_law import Laws, distinct_rows, laws_of
 from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].
@@ -483,7 +484,9 @@ def reference_3():
 # ---- the tests
 
 
-class SamplingTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang):
+class SamplingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+):
     """What the tests of sampling share."""
 
     op_type = "sampling"

@@ -159,7 +159,8 @@ def _llama4_choice(inputs: Inputs) -> torch.Tensor:
     """Return each token's expert: int64 [seq_len, 1]."""
     scores = torch.sigmoid(inputs["routing_logits"].float())
     biased = scores + inputs["routing_bias"].float()
-    return biased.argmax(dim=1, keepdim=True)
+    found: torch.Tensor = biased.argmax(dim=1, keepdim=True)
+    return found
 
 
 def _logits_of(inputs: Inputs, ids: torch.Tensor) -> torch.Tensor:

@@ -7,9 +7,9 @@ comparison shows the computation, not the quantisation.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -89,7 +89,8 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
     Codes are uint8 [n, k / 2], the lower half of a byte first; scales, uint8
     [n, k / 32], are exponents plus 127. By the OCP MX specification: the scale is the
-    power of two of the largest magnitude, less two; values round to even.
+    power of two of the largest magnitude, less two; values round to even. Blocks whose
+    largest magnitude is below 2^-124 become 0: float32 has no smaller scales.
     """
     n, k = values.shape
     blocks = values.float().view(n, k // MX_BLOCK, MX_BLOCK)
@@ -99,10 +100,10 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     exponents = exponents.clamp(-127, 126).to(torch.int32)
     scaled = blocks.abs() * _power_of_two(-exponents)[:, :, None]
     halfway = torch.tensor(
-        [(a + b) / 2 for a, b in itertools.pairwise(E2M1)],
+        [(a + b) / 2 for a, b in pairwise(E2M1)],
         device=values.device,
     )
-    codes = torch.bucketize(scaled, halfway)
+    codes = torch.bucketize(scaled, halfway, out_int32=True)
     # bucketize gives the lower one of a tie: an odd code goes to the even one above
     at_tie = (scaled == halfway[codes.clamp_max(6)]) & (codes < 7)
     codes = codes + (at_tie & (codes % 2 == 1))

@@ -15,7 +15,7 @@ from .definition import Backend
 
 PROVIDERS = ("flashinfer", "sglang", "pytorch")
 
-_DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
+DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
 # of the modules that a backend may need: what to install where one is missing
 _INSTALLED_BY = {"cutlass": "nvidia-cutlass-dsl"}
 
@@ -27,9 +27,9 @@ def import_failure(module: str) -> str | None:
     Any exception is caught, for an import can fail with any: FlashInfer asserts without a GPU, a wheel for
     another CUDA raises OSError.
     """
-    if importlib.util.find_spec(module) is None:
-        return "not installed"
     try:
+        if importlib.util.find_spec(module) is None:
+            return "not installed"
         importlib.import_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001
         text = " ".join(str(error).split())[:200]
@@ -96,7 +96,7 @@ def version(provider: str) -> str:
     if provider == "pytorch":
         return str(torch.__version__)
     try:
-        return importlib.metadata.version(_DISTRIBUTIONS[provider])
+        return importlib.metadata.version(DISTRIBUTIONS[provider])
     except importlib.metadata.PackageNotFoundError:
         # imported before it is described, but for SGLang, which never is
         return str(getattr(sys.modules.get(provider), "__version__", ""))

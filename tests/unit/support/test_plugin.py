@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from generator.ops import gemm, rmsnorm
-from generator.support import harness, plugin, providers
+from generator.support import available, harness, plugin, providers
 from generator.support.definition import Backend
 from tests.builders import (
     cases_of,
@@ -216,7 +216,7 @@ def test_a_usable_backend_gets_every_case(cuda):
         "flashinfer: new needs SM100, device is SM90",
     ]
     native = Backend("native", needs_cuda=False)
-    assert harness.usable_sources(cls, CUDA) == [
+    assert available.usable_sources(cls, CUDA) == [
         ("flashinfer", backends[0]),
         ("sglang", native),
     ]

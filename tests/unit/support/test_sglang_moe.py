@@ -116,3 +116,19 @@ def test_block_sizes_of_one_s_own(kernel):
     own = {**block_sizes(None), "BLOCK_SIZE_M": 16}
     with triton_moe(config=own):
         assert kernel[0].try_get_optimal_moe_config() == own
+
+
+def test_a_light_installation_never_sums_a_single_expert(kernel):
+    kernel[0]._is_cuda = False
+    kernel[0].fused_experts_impl = lambda *tensors, **keywords: (*tensors, keywords)
+    x = torch.ones(3, 4)
+    weights, ids = torch.full((3, 1), 0.5), torch.tensor([[2], [0], [1]])
+    with triton_moe() as fused_experts_impl:
+        *_, padded, chosen, keywords = fused_experts_impl(
+            x, x, x, weights, ids, inplace=False
+        )
+        assert padded.tolist() == [[0.5, 0.0]] * 3
+        assert chosen.tolist() == [[2, -1], [0, -1], [1, -1]]
+        assert keywords == {"inplace": False}
+        two = torch.cat([ids, ids], 1)
+        assert fused_experts_impl(x, x, x, weights, two)[-2] is two
