@@ -158,6 +158,8 @@ def join(
     first: tuple[Any, ...], call: Callable[[], tuple[Any, ...]], calls: int
 ) -> tuple[Any, ...]:
     """Return a first answer and those of more calls, joined along the rows."""
+    if calls == 1:
+        return first
     answers = [first, *(call() for _ in range(calls - 1))]
     return tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
 

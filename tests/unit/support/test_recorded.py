@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from generator.ops import gqa_paged, mamba_ssu, mla_paged, rmsnorm, rope
-from generator.support import available, record
+from generator.support import available, harness, record
 from generator.support import recorded as recorded_module
 from generator.support.compare import FAILED, PASSED, Comparison
 from generator.support.definition import Backend, Case
@@ -70,7 +70,7 @@ def rendered(name, run=None, **changes):
 @pytest.fixture(autouse=True)
 def usable(monkeypatch):
     """Pretend that every provider can be called on the CPU."""
-    for module in (harness, record):
+    for module in (available, harness, record):
         monkeypatch.setattr(module, "backend_reason", lambda *_: None)
 
 
