@@ -12,12 +12,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from generator.definition import Definition
 from generator.models import model_figures
 from generator.ops import OpSpec
 from generator.problems import Problem
+from generator.rules.names import name_tokens
 from generator.rules.python import parse_module
 from generator.rules.table import finding
 
@@ -25,6 +27,7 @@ from generator.rules.table import finding
 _FIGURES: Mapping[str, tuple[str, Any]] = {
     "eps": ("rms_norm_eps", None),
     "unit_offset": ("rms_norm_unit_offset", False),
+    "top_k": ("num_experts_per_tok", None),
 }
 
 
@@ -71,6 +74,11 @@ def _from_name(
         (spec.name_words[word][1], f'"{word}" in the name')
         for word in definition.name.split("_")
         if spec.name_words.get(word, ("", None))[0] == name
+    ]
+    stated += [
+        (number, f'"{token}{number}" in the name')
+        for token, number in name_tokens(definition.name)
+        if spec.name_constants.get(token) == name
     ]
     return stated[:1]
 
@@ -193,6 +201,17 @@ def _number(node: ast.expr) -> float | None:
     return None
 
 
+def _read_named(name: str, tree: ast.Module) -> tuple[Any, int] | None:
+    """Find `TOP_K = 8` at the top level, for a constant named top_k."""
+    for node in tree.body:
+        for target, value in _bindings(node):
+            literal = _number(value)
+            if target == name.upper() and literal is not None:
+                return literal, value.lineno
+    return None
+
+
 _READERS: Mapping[str, Callable[[ast.Module], tuple[Any, int] | None]] = {
     "eps": _read_eps,
+    **{name: partial(_read_named, name) for name in ("top_k", "n_group", "topk_group")},
 }

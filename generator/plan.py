@@ -59,6 +59,8 @@ class TestClass:
     axes: Mapping[str, int]
     constants: tuple[Constant, ...]
     unresolved: str | None
+    # FlashInfer's functions that tags name, of an op_type without a module
+    fi_apis: tuple[str, ...] = ()
 
     @property
     def dependent_constants(self) -> tuple[str, ...]:
@@ -78,6 +80,11 @@ class TestPlan:
     classes: tuple[TestClass, ...]
     options: Options
     problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def is_matched_by_name(self) -> bool:
+        """Return whether FlashInfer's functions are matched by the names of inputs."""
+        return any(planned.fi_apis for planned in self.classes)
 
 
 def plan_tests(
@@ -99,15 +106,21 @@ def plan_tests(
         if spec is not None:
             constants, found = resolve_constants(definition, spec)
             problems += found
+        known = {constant.name for constant in constants}
         classes.append(
             TestClass(
                 class_name,
                 definition,
                 next(i.name for i in interfaces if _same(i, definition)),
                 next(r.name for r in references if definition.name in r.definitions),
-                {name.upper(): n for name, n in definition.const_axes.items()},
+                {
+                    name.upper(): n
+                    for name, n in definition.const_axes.items()
+                    if name not in known
+                },
                 constants,
                 _unresolved(op_type, spec, constants),
+                definition.tag_values("fi_api") if spec is None else (),
             )
         )
     return TestPlan(

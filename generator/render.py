@@ -19,9 +19,10 @@ SUPPORT_FOLDER = "reference_support"
 # provider → the base class that tests against it, and what a reader should know of it
 _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "flashinfer": ("MatchesFlashInfer", "FlashInfer's kernels, live, on a CUDA device"),
-    "sglang": ("MatchesSGLang", "SGLang's kernels, live, on a CUDA device"),
+    "sglang": ("MatchesSGLang", "SGLang's layers, live, in a process of their own"),
     "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
 }
+_RECORDED = "what these kernels returned when they were recorded, anywhere"
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"
 
 
@@ -31,11 +32,14 @@ def render_test_file(plan: TestPlan) -> str:
     bases = [_PROVIDERS[provider][0] for provider in providers]
     bases = ["GroundTruthsAgree", *bases] if bases else ["ReferenceTests"]
     harness = ", ".join([*bases, "main"])
-    own = [
-        "import sys",
-        "from reference_support.definition import Interface",
-        f"from reference_support.harness import {harness}",
-    ]
+    own = ["import sys", "from reference_support.definition import Interface"]
+    if providers:
+        bases.append("MatchesRecorded")
+        own.append("from reference_support.recorded import MatchesRecorded")
+    if plan.is_matched_by_name:
+        bases, harness = ["MatchesByName"], "main"
+        own.append("from reference_support.automatch import MatchesByName")
+    own.append(f"from reference_support.harness import {harness}")
     if not all(reference.nestable for reference in plan.references):
         own.append("from reference_support.reference import load_reference")
     return (
@@ -45,7 +49,11 @@ def render_test_file(plan: TestPlan) -> str:
             plan=plan,
             version=__version__,
             sources_hash=sources_hash(),
-            comparisons=[*(_PROVIDERS[provider][1] for provider in providers), _ORACLE],
+            comparisons=[
+                *(_PROVIDERS[provider][1] for provider in providers),
+                *([_RECORDED] if providers else []),
+                _ORACLE,
+            ],
             imports=import_block(plan.op.imports if plan.op is not None else (), own),
             bases=bases,
         )

@@ -1,16 +1,20 @@
-"""What a run compared, read back from its JUnit file."""
+"""Sum up what the tests of a run compared, by definition and source."""
 
 from __future__ import annotations
 
-import json
 import math
-import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-_VERDICTS = ("PASSED", "FAILED", "ERROR")
+from generator.junit import VERDICTS
+
+# of a comparison: what is no figure of its policy
+_KNOWN = (
+    "definition case source output rows_left_out not_independent verdict findings "
+    "elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
+    "hit_ratio expected_rms worst"
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class Row:
     """Sum up all comparisons of one definition with one source.
 
     `cases` counts distinct cases; `verdict` is the worst one. `nmse` and `max_abs` map
-    an output to the largest figure over the cases.
+    an output to the largest figure over the cases, `hit_ratio` to the smallest;
+    `figures` are those of policies, from the least to the greatest.
     """
 
     definition: str
@@ -27,25 +32,14 @@ class Row:
     verdict: str
     nmse: dict[str, float]
     max_abs: dict[str, float]
+    hit_ratio: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, tuple[float, float]] = field(default_factory=dict)
+    not_independent: tuple[str, ...] = ()
 
 
-def read_comparisons(junit: Path) -> Iterator[dict[str, Any]]:
-    """Yield the comparisons that the tests recorded, in the file's order.
-
-    Raises OSError where the file can't be read, ValueError where it is not JUnit XML.
-    """
-    try:
-        root = ET.parse(junit).getroot()
-    except ET.ParseError as error:
-        raise ValueError(f"{junit} is not JUnit XML: {error}") from None
-    for item in root.iter("property"):
-        if item.get("name") == "comparison":
-            yield json.loads(item.get("value", ""))
-
-
-def summarise(comparisons: Iterable[dict[str, Any]]) -> list[Row]:
+def summarise(comparisons: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return a row for each definition and source, sorted."""
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in comparisons:
         key = (record["definition"], record["source"])
         grouped.setdefault(key, []).append(record)
@@ -54,39 +48,49 @@ def summarise(comparisons: Iterable[dict[str, Any]]) -> list[Row]:
             definition,
             source,
             len({record["case"] for record in records}),
-            max((r["verdict"] for r in records), key=_VERDICTS.index),
-            _largest(records, "nmse"),
-            _largest(records, "max_abs"),
+            max((r["verdict"] for r in records), key=VERDICTS.index),
+            _worst(records, "nmse", 1.0),
+            _worst(records, "max_abs", 1.0),
+            _worst(records, "hit_ratio", -1.0),
+            _figures(records),
+            tuple(sorted({str(n) for r in records for n in _dependent(r)})),
         )
         for (definition, source), records in sorted(grouped.items())
     ]
 
 
-def _largest(records: Iterable[dict[str, Any]], figure: str) -> dict[str, float]:
-    largest: dict[str, float] = {}
+def _dependent(record: Mapping[str, Any]) -> Iterable[Any]:
+    names = record.get("not_independent", ())
+    return names if isinstance(names, list) else ()
+
+
+def _worst(
+    records: Iterable[Mapping[str, Any]], figure: str, sign: float
+) -> dict[str, float]:
+    """Return an output's worst figure: the largest, or with sign -1 the smallest."""
+    worst: dict[str, float] = {}
     for record in records:
         if figure in record:
-            output, value = record["output"], record[figure]
-            largest[output] = max(largest.get(output, value), value, key=_badness)
-    return largest
+            output, value = record["output"], float(record[figure])
+            found = worst.get(output, value)
+            worst[output] = max(found, value, key=lambda v: _badness(sign * v))
+    return worst
+
+
+def _figures(records: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    found: dict[str, list[float]] = {}
+    known = _KNOWN.split()
+    for record in records:
+        for name, value in record.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if name not in known and number:
+                found.setdefault(name, []).append(float(value))
+    return {
+        name: (min(values, key=_badness), max(values, key=_badness))
+        for name, values in sorted(found.items())
+    }
 
 
 def _badness(figure: float) -> float:
     """Return the figure to sort by; nothing is worse than NaN."""
     return math.inf if math.isnan(figure) else figure
-
-
-def markdown_table(rows: Iterable[Row]) -> str:
-    """Return the rows as a Markdown table; LSE, where there is one, by its error."""
-    lines = [
-        "| definition | compared with | cases | verdict | worst NMSE | worst LSE error |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        nmse = max((v for k, v in row.nmse.items() if k != "lse"), default=0.0)
-        lse = f"{row.max_abs['lse']:.1e}" if "lse" in row.max_abs else ""
-        lines.append(
-            f"| {row.definition} | {row.source} | {row.cases} | {row.verdict} "
-            f"| {nmse:.1e} | {lse} |"
-        )
-    return "\n".join(lines) + "\n"

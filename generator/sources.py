@@ -7,6 +7,7 @@ import builtins
 import io
 import tokenize
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,8 @@ OP_FUNCTIONS = (
     "make_inputs",
     "oracle",
     "defined_rows",
+    "filled_inputs",
+    "peak_bytes",
     "flashinfer_backends",
     "flashinfer_ground_truth",
     "sglang_backends",
@@ -29,13 +32,17 @@ _SCOPE_CALLS = {"globals", "locals", "exec", "eval", "vars"}
 
 @dataclass(frozen=True)
 class OpSource:
-    """Hold an op's module as text: its docstring, its imports, all that follows."""
+    """Hold an op's module as text: its docstring, its imports, all that follows.
+
+    `on_cpu` are the providers of which some backend does without CUDA.
+    """
 
     docstring: str
     imports: tuple[ast.stmt, ...]
     body: str
     functions: tuple[str, ...]
     has_policies: bool = False
+    on_cpu: tuple[str, ...] = ()
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -63,7 +70,26 @@ def op_source(op_type: str) -> OpSource:
         body=body,
         functions=tuple(name for name in OP_FUNCTIONS if name in defined),
         has_policies="POLICIES" in _assigned(tree),
+        on_cpu=tuple(_on_cpu(tree)),
     )
+
+
+def _on_cpu(tree: ast.Module) -> Iterator[str]:
+    """Yield the providers whose `<provider>_backends` has one for the CPU.
+
+    That is one made with `needs_cuda=False`, as every op writes it.
+    """
+    suffix = "_backends"
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name.endswith(suffix):
+            keywords = [k for k in ast.walk(function) if isinstance(k, ast.keyword)]
+            if any(
+                k.arg == "needs_cuda"
+                and isinstance(k.value, ast.Constant)
+                and k.value.value is False
+                for k in keywords
+            ):
+                yield function.name[: -len(suffix)]
 
 
 def _assigned(tree: ast.Module) -> set[str]:

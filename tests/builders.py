@@ -23,6 +23,7 @@ from generator.support.harness import (
     MatchesFlashInfer,
     MatchesPyTorch,
 )
+from generator.support.recorded import MatchesRecorded
 from generator.support.trial import Trial
 
 ROOT = Path(__file__).parents[1]
@@ -86,7 +87,7 @@ def class_of(
         name.upper(): value
         for name, value in {**definition.axes, **definition.constants}.items()
     }
-    bases = (GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch)
+    bases = (GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded)
     attributes: dict[str, Any] = {
         **functions,
         **constants,
@@ -95,6 +96,7 @@ def class_of(
         "interface": definition.interface,
         "constants": tuple(definition.constants),
         "tolerances": op.TOLERANCES,
+        "policies": getattr(op, "POLICIES", {}),
         "reference": staticmethod(lambda: run),
     }
     return type("Rendered", bases, {**attributes, **changes})

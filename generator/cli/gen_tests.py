@@ -221,7 +221,8 @@ def _lines(resolution: Resolution) -> str:
         provider = "none usable here, float64 oracle only"
     else:
         symbol = f" ({chosen.symbol})" if chosen.symbol else ""
-        provider = f"{chosen.provider} {chosen.version}{symbol}"
+        note = f" ({chosen.note})" if chosen.note else ""
+        provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
     head = f"{definition.name}  {definition.op_type}  {provider}\n"
     return head + "".join(
         f"    not {v.provider}: {v.reason}\n" for v in resolution.rejected

@@ -7,9 +7,12 @@ import sys
 import click
 
 from generator import __version__
+from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
+from generator.cli.record import record
 from generator.cli.rules import rules
 from generator.cli.validate import validate
+from generator.cli.verify import verify
 from generator.wording import one_line
 
 
@@ -28,28 +31,36 @@ def cli() -> None:
 def doctor(as_json: bool) -> int:
     """Say what this machine can test, and what to install for the rest.
 
+    For each op_type: the provider that would be its ground truth here, or why none.
     Exit status 1 where no reference test can run.
     """
     import json
 
-    from generator.doctor import can_test, diagnose
+    from generator.doctor import can_test, diagnose, served
     from generator.ground_truth.machine import this_machine
 
     with progress("Trying imports"):
         checks = diagnose(this_machine())
+        op_types = served(this_machine())
     if as_json:
         rows = [check.as_dict() for check in checks]
-        write(json.dumps({"checks": rows}, indent=2) + "\n")
+        table = [row.as_dict() for row in op_types]
+        write(json.dumps({"checks": rows, "op_types": table}, indent=2) + "\n")
     else:
         for check in checks:
             write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
             if check.advice:
                 write(f"        {check.advice}\n")
+        width = max(len(row.op_type) for row in op_types)
+        write("\nop_type, and its ground truth on this machine\n")
+        for row in op_types:
+            text = row.summary if row.provider else f"none ({row.summary})"
+            write(f"{row.op_type:<{width}}  {one_line(text)}\n")
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 
-cli.add_command(rules)
-cli.add_command(validate)
+for command in (validate, rules, verify, record, drift):
+    cli.add_command(command)
 
 
 def main() -> None:

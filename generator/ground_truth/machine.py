@@ -6,17 +6,27 @@ import ctypes
 import importlib.metadata
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
+
+from generator.support import sglang_light
 
 _IMPORT_SECONDS = 120
 # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 # prints one line whatever the import raises; os._exit skips broken atexit handlers
 _TRY_IMPORT = """
-import importlib, os, sys
+import importlib, importlib.util, os, sys
 try:
-    importlib.import_module(sys.argv[1])
+    if len(sys.argv) == 2:
+        importlib.import_module(sys.argv[1])
+    else:
+        spec = importlib.util.spec_from_file_location("loader", sys.argv[2])
+        loader = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loader)
+        loader.load()
     line = ""
 except BaseException as error:
     text = " ".join(str(error).split())[:200]
@@ -24,16 +34,22 @@ except BaseException as error:
 print("\\0" + line, flush=True)
 os._exit(0)
 """
+# modules that take more than an import: a file whose `load` does it
+_LOADERS = {"sglang": Path(sglang_light.__file__)}
 
 
 @dataclass(frozen=True)
 class Machine:
     """Answer questions on installed packages and the first CUDA device.
 
-    `capability` is the device's compute capability as 90 for 9.0, None without one.
+    `capability` is the device's compute capability as 90 for 9.0, None without one;
+    `memory` is its bytes, `cuda` the newest CUDA version that its driver knows.
     """
 
     capability: int | None
+    device: str = field(default="", kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    cuda: str = field(default="", kw_only=True)
 
     def version(self, distribution: str) -> str | None:
         """Return the installed version of a distribution, None where it is not."""
@@ -41,6 +57,10 @@ class Machine:
             return importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             return None
+
+    def missing(self, modules: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some top-level modules that are not installed."""
+        return tuple(m for m in modules if not sglang_light.is_installed(m))
 
     def import_failure(self, module: str) -> str:
         """Return why a module can't be imported, empty where it can; takes seconds."""
@@ -50,12 +70,13 @@ class Machine:
 @cache
 def this_machine() -> Machine:
     """Return the machine that the process runs on."""
-    return Machine(_first_capability())
+    return _first_device() or Machine(None)
 
 
 @cache
 def _import_failure(module: str) -> str:
     command = [sys.executable, "-c", _TRY_IMPORT, module]
+    command += [str(_LOADERS[module])] if module in _LOADERS else []
     try:
         done = subprocess.run(
             command,
@@ -72,7 +93,7 @@ def _import_failure(module: str) -> str:
     return line.strip()
 
 
-def _first_capability() -> int | None:
+def _first_device() -> Machine | None:
     """Ask the CUDA driver itself; torch would take seconds to say the same."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -86,4 +107,23 @@ def _first_capability() -> int | None:
         or attribute(ctypes.byref(major), _CAPABILITY_MAJOR, device)
         or attribute(ctypes.byref(minor), _CAPABILITY_MINOR, device)
     )
-    return None if failed else 10 * major.value + minor.value
+    if failed:
+        return None
+    # what the driver does not tell is left out, not a reason to do without a device
+    name, memory, version = (
+        ctypes.create_string_buffer(256),
+        ctypes.c_size_t(),
+        ctypes.c_int(),
+    )
+    driver.cuDeviceGetName(name, len(name), device)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    cuda = (
+        f"{version.value // 1000}.{version.value % 1000 // 10}" if version.value else ""
+    )
+    return Machine(
+        10 * major.value + minor.value,
+        device=name.value.decode("utf-8", "replace"),
+        memory=memory.value,
+        cuda=cuda,
+    )

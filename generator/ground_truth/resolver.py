@@ -51,6 +51,7 @@ class Resolution:
             "provider": chosen.provider if chosen else None,
             "symbol": chosen.symbol if chosen else None,
             "version": chosen.version if chosen else None,
+            "note": chosen.note if chosen else "",
             "status": "UNRESOLVED" if self.unresolved else "RESOLVED",
             "reason": self.unresolved,
             "rejected": {v.provider: v.reason for v in self.rejected},
@@ -64,6 +65,8 @@ def resolve(
     spec = ops.get(definition.op_type)
     if spec is None:
         reason = f"no op module for {definition.op_type}"
+        if definition.tag_values("fi_api"):
+            reason += "; its tests match its fi_api by name"
         return Resolution(definition, (), reason)
     constants, _ = resolve_constants(definition, spec)
     unknown = [constant.name for constant in constants if constant.value is None]

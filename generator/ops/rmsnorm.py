@@ -90,3 +90,28 @@ def flashinfer_ground_truth(
     fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
     fused(x, inputs["residual"], weight, eps)
     return x
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call the layer's native code in float32, and round once as its kernels do.
+
+    Given bfloat16, Gemma's layer would round hidden_states + residual first.
+    """
+    from sglang.srt.layers.layernorm import GemmaRMSNorm, RMSNorm
+
+    x, weight = inputs["hidden_states"], inputs["weight"]
+    layer = GemmaRMSNorm if definition.constants["unit_offset"] else RMSNorm
+    norm = layer(x.shape[1], eps=definition.constants["eps"])
+    norm.weight = torch.nn.Parameter(weight, requires_grad=False)
+    if "residual" not in inputs:
+        out: torch.Tensor = norm.forward_native(x.float())
+    else:
+        out, _ = norm.forward_native(x.float(), inputs["residual"].float())
+    return out.to(x.dtype)

@@ -126,3 +126,31 @@ def flashinfer_ground_truth(
         is_neox=definition.constants["is_neox"],
     )
     return q_out.view_as(q), k_out.view_as(k)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call the layer's native code in float32, and round once as its kernel does.
+
+    Given bfloat16, it would round the cosines, each product and their sum.
+    """
+    from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
+
+    q, k, cache = inputs["q"], inputs["k"], inputs["cos_sin_cache"]
+    rope = RotaryEmbedding(
+        head_size=definition.axes["head_size"],
+        rotary_dim=cache.shape[1],
+        max_position_embeddings=1,
+        base=10_000,
+        is_neox_style=definition.constants["is_neox"],
+        dtype=torch.float32,
+    )
+    rope.cos_sin_cache = cache
+    q_out, k_out = rope.forward_native(inputs["positions"], q.float(), k.float())
+    return q_out.to(q.dtype), k_out.to(k.dtype)

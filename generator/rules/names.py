@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from generator.definition import Definition
-from generator.ops import OPS
+from generator.ops import OPS, OpSpec
 from generator.pointer import pointer
 from generator.problems import Problem
 from generator.rules.table import finding
@@ -74,10 +74,9 @@ def check_tokens(definition: Definition) -> list[Problem]:
     generator does not know declares none.
     """
     spec = OPS.get(definition.op_type)
-    meaning: Mapping[str, str] = spec.name_tokens if spec is not None else {}
     problems = []
     for token, stated in name_tokens(definition.name):
-        axis = meaning.get(token)
+        axis = _axis_of(token, spec, definition)
         if axis is None:
             continue
         declared = definition.const_axes.get(axis)
@@ -92,6 +91,23 @@ def check_tokens(definition: Definition) -> list[Problem]:
         message = f"The name says {token}{stated}, but {has}."
         problems.append(finding("name-token", definition.path, message, pointer=where))
     return problems
+
+
+def _axis_of(token: str, spec: OpSpec | None, definition: Definition) -> str | None:
+    """Return the axis that a token states, None for a token that states none.
+
+    Of several axes it is the first that the definition has; a constant's token is held
+    against an axis of the constant's name, where there is one.
+    """
+    if spec is None:
+        return None
+    constant = spec.name_constants.get(token)
+    if constant in definition.const_axes:
+        return constant
+    axes = spec.name_tokens.get(token)
+    if axes is None or isinstance(axes, str):
+        return axes
+    return next((axis for axis in axes if axis in definition.const_axes), axes[0])
 
 
 def check_unique(names: Mapping[str, str]) -> list[Problem]:

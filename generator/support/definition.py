@@ -83,10 +83,12 @@ class Backend:
     """Name one way in which a provider computes an op, and the GPUs that have it.
 
     `min_sm` and `max_sm` are compute capabilities as 90 for 9.0, both included. Without
-    `needs_cuda` the CPU can compute it as well, as SGLang's native paths.
+    `needs_cuda` the CPU can compute it as well, as SGLang's native paths. `needs` names
+    modules that the provider imports for this backend alone, and does without else.
     """
 
     name: str
     min_sm: int = 0
     max_sm: int = 10_000
     needs_cuda: bool = True
+    needs: tuple[str, ...] = ()

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from .available import backends_of, too_few, usable_sources
 from .definition import Case
-from .harness import ReferenceTests, backends_of, too_few, usable_sources
+from .harness import ReferenceTests
 from .providers import backend_reason
+from .recorded import missing, recorded_cases
+from .recording import recording_path
+
+# of an op that counts its bytes: making so many takes a CPU about 20 seconds
+SLOW_BYTES = 6 * 2**30
 
 
 def spread(
@@ -18,6 +25,7 @@ def spread(
     cls: type[ReferenceTests],
     sizes: Sequence[str],
     device: torch.device,
+    recordings: Path,
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
@@ -34,14 +42,27 @@ def spread(
     elif metafunc.function.__name__ == "test_ground_truths_agree":
         usable = usable_sources(cls, device)
         params = (
-            [_case(case) for case in cases]
+            [_case(cls, case) for case in cases]
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable", with_backend)]
         )
+    elif metafunc.function.__name__ == "test_matches_recorded":
+        params = _over_recorded(cls, cases, recordings)
     else:
-        params = [_case(case) for case in cases]
+        params = [_case(cls, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _over_recorded(
+    cls: type[ReferenceTests], cases: list[Case], recordings: Path
+) -> list[Any]:
+    if not recording_path(recordings, cls.op_type, cls.name).exists():
+        return [_skipped(missing(cls, recordings), "missing", False)]
+    recorded = recorded_cases(cls, recordings, cases)
+    if not recorded:
+        return [_skipped("recorded: none of these cases", "no-case", False)]
+    return [_case(cls, case) for case in recorded]
 
 
 def _over_backends(
@@ -54,18 +75,25 @@ def _over_backends(
     for backend in backends_of(cls, provider, cls.definition()):
         reason = backend_reason(provider, backend, device)
         if reason is None:
-            params += [_case(case, backend) for case in cases]
+            params += [_case(cls, case, backend) for case in cases]
         else:
             name = "-".join(filter(None, ("unavailable", backend.name)))
             params.append(_skipped(f"{provider}: {reason}", name, True))
+    if not params:
+        reason = f"{provider}: has nothing for {cls.name}"
+        params.append(_skipped(reason, "no-backend", True))
     return params
 
 
-def _case(case: Case, backend: Any = None) -> Any:
-    """Return a parameter set; a large case is marked slow."""
+def _case(cls: type[ReferenceTests], case: Case, backend: Any = None) -> Any:
+    """Return a parameter set; a large case, or one of large tensors, is marked slow."""
     values = [case] if backend is None else [case, backend]
     name = "-".join(filter(None, (case.name, backend.name if backend else "")))
-    marks = [pytest.mark.slow] if case.size == "large" else []
+    slow = case.size == "large" or (
+        cls.peak_bytes is not None
+        and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES
+    )
+    marks = [pytest.mark.slow] if slow else []
     return pytest.param(*values, id=name, marks=marks)
 
 

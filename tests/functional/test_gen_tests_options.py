@@ -153,7 +153,9 @@ def test_list_says_provider_and_reasons(dataset: Dataset) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("rmsnorm_h8  rmsnorm  ")
     assert lines[1].startswith("    not flashinfer: ")
-    assert "    not sglang: no SGLang adapter for rmsnorm" in lines
+    # it needs no GPU: usable where it is installed
+    refused = any(line.startswith("    not sglang: ") for line in lines)
+    assert refused is not ("rmsnorm_h8  rmsnorm  sglang" in lines[0])
     assert "    not pytorch: no PyTorch adapter for rmsnorm" in lines
     assert "twice_n4  twice  UNRESOLVED: no op module for twice" in lines
     assert not dataset.output.exists()

@@ -20,6 +20,8 @@ from tests.builders import write_dataset
 
 # the rendered tests must run where no generator is installed
 NO_GENERATOR = "import sys\nsys.modules['generator'] = None\n"
+# SGLang would compare on the CPU too: what a run shows must not depend on it
+NO_SGLANG = "sys.modules['sglang'] = None\n"
 
 
 def render(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
@@ -29,7 +31,7 @@ def render(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
     assert len(loaded.definitions) == len(definitions), list(map(str, loaded.problems))
     output = root / "rendered"
     generate(dataset, loaded, output, Options(), everything=True)
-    (root / "no_generator.py").write_text(NO_GENERATOR)
+    (root / "no_generator.py").write_text(NO_GENERATOR + NO_SGLANG)
     return output
 
 

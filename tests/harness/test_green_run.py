@@ -13,6 +13,8 @@ from tests.builders import ROOT
 from tests.harness.datasets import DECODE, NORM, PREFILL, class_name
 from tests.harness.runs import by_status, run_pytest
 
+LIVE = ("test_matches_flashinfer", "test_matches_sglang", "test_ground_truths_agree")
+
 
 def test_it_exits_0_under_strict_in_two_processes(green):
     assert green.status == 0, green.stdout + green.stderr
@@ -33,10 +35,12 @@ def test_every_comparison_is_recorded_with_its_figures(green):
 
 def test_nothing_unavailable_is_reported_as_passed(green):
     for outcome in green.outcomes:
-        if outcome.function in ("test_matches_flashinfer", "test_ground_truths_agree"):
+        if outcome.function in LIVE:
             assert outcome.status == "skipped"
             assert outcome.case.startswith("unavailable")
             assert outcome.comparisons == ()
+        elif outcome.function == "test_matches_recorded":
+            assert (outcome.status, outcome.case) == ("skipped", "missing")
         else:
             assert outcome.status == "passed"
 
@@ -46,7 +50,10 @@ def test_every_skip_has_a_reason(green):
     assert {o.test_class for o in skipped} == {
         class_name(name) for name in (NORM, DECODE, PREFILL)
     }
-    expected = r"flashinfer: (not installed|import failed: |needs CUDA)|fewer than two "
+    expected = (
+        r"flashinfer: (not installed|import failed: |needs CUDA)|fewer than two |"
+        r"sglang: not installed|recorded: no "
+    )
     for outcome in skipped:
         assert re.match(expected, outcome.detail), outcome
     cases = {o.case for o in skipped if o.test_class == class_name(DECODE)}

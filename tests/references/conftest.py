@@ -9,6 +9,7 @@ from reference_support.plugin import (
     pytest_configure,
     pytest_generate_tests,
     pytest_report_header,
+    recordings,
     trial,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "pytest_configure",
     "pytest_generate_tests",
     "pytest_report_header",
+    "recordings",
     "trial",
 ]

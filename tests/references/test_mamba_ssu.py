@@ -1,10 +1,11 @@
 """Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
-definitions and from gen-tests' own sources (0a42c592913bb692).
+definitions and from gen-tests' own sources (387d43924b45b66b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -23,6 +24,7 @@ import torch
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
 from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -280,7 +282,7 @@ def reference_1():
 # ---- the tests
 
 
-class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer):
+class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
     """What the tests of mamba_ssu share."""
 
     op_type = "mamba_ssu"

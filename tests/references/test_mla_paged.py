@@ -1,10 +1,11 @@
 """Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (0a42c592913bb692).
+definitions and from gen-tests' own sources (387d43924b45b66b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -46,6 +47,7 @@ from reference_support.paging import (
     page_table,
     query_starts,
 )
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -454,7 +456,7 @@ def reference_4():
 # ---- the tests
 
 
-class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer):
+class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
     """What the tests of mla_paged share."""
 
     op_type = "mla_paged"

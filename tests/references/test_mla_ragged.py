@@ -1,10 +1,11 @@
 """Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (0a42c592913bb692).
+definitions and from gen-tests' own sources (387d43924b45b66b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -34,6 +35,7 @@ from reference_support.attention import (
 from reference_support.definition import Backend, Case, Definition, Interface
 from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
 from reference_support.paging import indptr
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -191,7 +193,7 @@ def reference_1():
 # ---- the tests
 
 
-class MlaRaggedTests(GroundTruthsAgree, MatchesFlashInfer):
+class MlaRaggedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
     """What the tests of mla_ragged share."""
 
     op_type = "mla_ragged"

@@ -1,10 +1,12 @@
 """Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
-definitions and from gen-tests' own sources (0a42c592913bb692).
+definitions and from gen-tests' own sources (387d43924b45b66b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -35,7 +37,13 @@ import torch
 
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -117,6 +125,31 @@ def flashinfer_ground_truth(
     fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
     fused(x, inputs["residual"], weight, eps)
     return x
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call the layer's native code in float32, and round once as its kernels do.
+
+    Given bfloat16, Gemma's layer would round hidden_states + residual first.
+    """
+    from sglang.srt.layers.layernorm import GemmaRMSNorm, RMSNorm
+
+    x, weight = inputs["hidden_states"], inputs["weight"]
+    layer = GemmaRMSNorm if definition.constants["unit_offset"] else RMSNorm
+    norm = layer(x.shape[1], eps=definition.constants["eps"])
+    norm.weight = torch.nn.Parameter(weight, requires_grad=False)
+    if "residual" not in inputs:
+        out: torch.Tensor = norm.forward_native(x.float())
+    else:
+        out, _ = norm.forward_native(x.float(), inputs["residual"].float())
+    return out.to(x.dtype)
 
 
 # ---- the interfaces
@@ -258,7 +291,9 @@ def reference_6():
 # ---- the tests
 
 
-class RmsnormTests(GroundTruthsAgree, MatchesFlashInfer):
+class RmsnormTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+):
     """What the tests of rmsnorm share."""
 
     op_type = "rmsnorm"
@@ -269,6 +304,8 @@ class RmsnormTests(GroundTruthsAgree, MatchesFlashInfer):
     oracle = staticmethod(oracle)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +

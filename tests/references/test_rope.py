@@ -1,10 +1,12 @@
 """Reference tests of op_type rope, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rope` renders this file anew from the
-definitions and from gen-tests' own sources (0a42c592913bb692).
+definitions and from gen-tests' own sources (387d43924b45b66b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
@@ -21,7 +23,13 @@ import torch
 
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from reference_support.recorded import MatchesRecorded
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -140,6 +148,34 @@ def flashinfer_ground_truth(
     return q_out.view_as(q), k_out.view_as(k)
 
 
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call the layer's native code in float32, and round once as its kernel does.
+
+    Given bfloat16, it would round the cosines, each product and their sum.
+    """
+    from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
+
+    q, k, cache = inputs["q"], inputs["k"], inputs["cos_sin_cache"]
+    rope = RotaryEmbedding(
+        head_size=definition.axes["head_size"],
+        rotary_dim=cache.shape[1],
+        max_position_embeddings=1,
+        base=10_000,
+        is_neox_style=definition.constants["is_neox"],
+        dtype=torch.float32,
+    )
+    rope.cos_sin_cache = cache
+    q_out, k_out = rope.forward_native(inputs["positions"], q.float(), k.float())
+    return q_out.to(q.dtype), k_out.to(k.dtype)
+
+
 # ---- the interfaces
 
 INTERFACE_1 = Interface(
@@ -192,7 +228,7 @@ def reference_1():
 # ---- the tests
 
 
-class RopeTests(GroundTruthsAgree, MatchesFlashInfer):
+class RopeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
     """What the tests of rope share."""
 
     op_type = "rope"
@@ -203,6 +239,8 @@ class RopeTests(GroundTruthsAgree, MatchesFlashInfer):
     oracle = staticmethod(oracle)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from tools.families import (
+    dsa_paged,
+    gdn,
     gemm,
     gqa_paged,
     gqa_ragged,
     mamba_ssu,
     mla_paged,
     mla_ragged,
+    moe,
     rmsnorm,
     rope,
+    sampling,
 )
 from tools.families.spec import Spec
 
@@ -26,5 +30,9 @@ def every_spec() -> tuple[Spec, ...]:
         mla_ragged,
         rope,
         mamba_ssu,
+        dsa_paged,
+        gdn,
+        sampling,
+        moe,
     )
     return tuple(spec for family in families for spec in family.specs())

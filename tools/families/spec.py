@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -18,11 +18,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Describe one input or output; a shape of None is a Python scalar."""
+    """Describe one input or output; a shape of None is a Python scalar.
+
+    An optional input may be None, and workloads may leave it out.
+    """
 
     shape: tuple[str, ...] | None
     dtype: str
     description: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,8 @@ class Spec:
 
     `captured_from` names the definition whose captured workloads give the axes; the
     definition's own name where it was captured itself. `captured_op_type` is its
-    op_type where that is another one. `sm_scale` is the value of the input of that name
-    in derived workloads.
+    op_type where that is another one. `sm_scale` is the value of the input `sm_scale`,
+    or `scale`, in derived workloads, `scalars` those of other inputs.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Spec:
     constraints: tuple[str, ...] = ()
     sm_scale: float | None = None
     captured_op_type: str | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
     def const(self, axis: str) -> int:
         """Return the value of a constant axis."""
@@ -84,4 +89,5 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
         "shape": shape,
         "dtype": tensor.dtype,
         "description": tensor.description,
+        **({"optional": True} if tensor.optional else {}),
     }

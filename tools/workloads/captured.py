@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+SCALARS = ("local_expert_offset", "routed_scaling_factor")
 CAPTURED = Path(__file__).resolve().parents[1] / "captured"
 
 
 @dataclass(frozen=True)
 class Captured:
-    """Hold what was kept of one captured workload."""
+    """Hold what was kept of one captured workload; `scalars` are inputs by name."""
 
     uuid: str
     axes: Mapping[str, int]
     sm_scale: float | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
 
 def captured_lines(op_type: str, definition: str) -> tuple[Captured, ...]:
@@ -36,4 +38,6 @@ def _tables(op_type: str) -> dict[str, dict[str, Any]]:
 
 def _captured(columns: list[str], line: list[Any]) -> Captured:
     axes = dict(zip(columns, line, strict=True))
-    return Captured(axes.pop("uuid"), sm_scale=axes.pop("sm_scale", None), axes=axes)
+    scalars = {name: axes.pop(name) for name in SCALARS if name in axes}
+    sm_scale = axes.pop("sm_scale", None)
+    return Captured(axes.pop("uuid"), sm_scale=sm_scale, scalars=scalars, axes=axes)

@@ -6,14 +6,21 @@ import json
 import random
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.families.spec import Spec
 from tools.workloads.captured import Captured, captured_lines
 from tools.workloads.choose import choose, keys
-from tools.workloads.rows import pool_structure, rope_structure
-from tools.workloads.safetensors import integer_file
+from tools.workloads.delta import delta_structure, kept_axes, state_bytes
+from tools.workloads.experts import moe_structure
+from tools.workloads.rows import (
+    pool_structure,
+    rope_structure,
+    sampling_structure,
+)
+from tools.workloads.safetensors import vector_file
+from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import Structure, paged_structure, ragged_structure
 
 BLOB_LIMIT = 64 * 1024
@@ -22,6 +29,10 @@ HEADER_ROOM = 512
 LOGITS_LIMIT = 1024**3
 # The same limit for the updated states of a batch, which it holds all at once.
 STATES_LIMIT = 1024**3
+# A query's list of chosen tokens takes 8 KiB.
+CHOSEN_LIMIT = 32
+# The same limit for the probabilities of a batch.
+PROBS_LIMIT = 1024**3
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 
@@ -37,6 +48,8 @@ class Line:
 def workload_lines(spec: Spec) -> list[Line]:
     """Return the definition's workloads."""
     captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
+    if "A_log" in spec.inputs:
+        captured = tuple(replace(c, axes=kept_axes(c.axes)) for c in captured)
     fitting = [line for line in captured if _fits(spec, line.axes)]
     return [_line(spec, line) for line in choose(_without_twins(fitting), spec.name)]
 
@@ -50,11 +63,26 @@ def _without_twins(lines: Iterable[Captured]) -> list[Captured]:
 
 
 def _fits(spec: Spec, axes: Mapping[str, int]) -> bool:
+    if "sparse_indices" in spec.inputs:
+        return axes["M"] <= CHOSEN_LIMIT
+    if "topk_ids" in spec.inputs:
+        pairs = axes["seq_len"] * spec.const("top_k")
+        return 4 * pairs + HEADER_ROOM <= BLOB_LIMIT
     if "positions" in spec.inputs:
         return 8 * axes["M"] + HEADER_ROOM <= BLOB_LIMIT
+    if "A_log" in spec.inputs:
+        state = 4 * spec.const("num_v_heads") * spec.const("head_size") ** 2
+        drafts = "intermediate_states_buffer" in spec.inputs
+        return state_bytes(axes, state, drafts) <= STATES_LIMIT
     if "state_batch_indices" in spec.inputs:
         state = spec.const("nheads") * spec.const("head_dim") * spec.const("dstate")
         return 4 * axes["batch_size"] * state <= STATES_LIMIT
+    if "block_table" in spec.inputs:
+        # Every row has room for the longest sequence: 8 times the mean is rare.
+        room = 8 * keys(axes) // axes["batch_size"] // spec.const("page_size")
+        return 4 * axes["batch_size"] * (room + 1) + HEADER_ROOM <= BLOB_LIMIT
+    if "probs" in spec.inputs:
+        return 4 * axes["batch_size"] * spec.const("vocab_size") <= PROBS_LIMIT
     if "kv_indptr" not in spec.inputs:
         return True
     batch_size = axes["len_indptr"] - 1
@@ -80,7 +108,14 @@ def _line(spec: Spec, captured: Captured) -> Line:
     sm_scale = captured.sm_scale if own else spec.sm_scale
     identity = captured.uuid
     if not own:
-        content = [spec.name, sm_scale, dict(structure.axes), dict(structure.tensors)]
+        content: list[object] = [
+            spec.name,
+            sm_scale,
+            dict(structure.axes),
+            dict(structure.tensors),
+        ]
+        if structure.scalars:
+            content.append(dict(structure.scalars))
         identity = str(uuid.uuid5(NAMESPACE, json.dumps(content)))
     path = _blob_path(spec, identity) if structure.tensors else ""
     document = {
@@ -96,13 +131,27 @@ def _line(spec: Spec, captured: Captured) -> Line:
         "evaluation": None,
     }
     dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
-    blob = integer_file(structure.tensors, dtypes) if path else b""
+    shapes = {
+        name: [_length(spec, structure, axis) for axis in spec.inputs[name].shape or ()]
+        for name in structure.tensors
+    }
+    blob = vector_file(structure.tensors, dtypes, shapes) if path else b""
     return Line(json.dumps(document, separators=(",", ":")), path, blob)
 
 
 def _structure(spec: Spec, captured: Captured) -> Structure:
     rng = random.Random(f"{spec.name}/{captured.uuid}")
-    if "kv_indices" in spec.inputs:
+    if "sparse_indices" in spec.inputs:
+        made = chosen_structure(
+            captured.axes["M"], spec.const("page_size"), spec.const("topk"), rng
+        )
+    elif "block_table" in spec.inputs:
+        made = table_structure(
+            captured.axes, spec.const("page_size"), spec.const("topk"), rng
+        )
+    elif "A_log" in spec.inputs:
+        made = delta_structure(captured.axes, rng)
+    elif "kv_indices" in spec.inputs:
         made = paged_structure(captured.axes, spec.const("page_size"), rng)
     elif "kv_indptr" in spec.inputs:
         made = ragged_structure(captured.axes, rng)
@@ -110,10 +159,23 @@ def _structure(spec: Spec, captured: Captured) -> Structure:
         made = rope_structure(captured.axes["M"], rng)
     elif "state_batch_indices" in spec.inputs:
         made = pool_structure(captured.axes["batch_size"], rng)
+    elif "probs" in spec.inputs:
+        made = sampling_structure(captured.axes["batch_size"], rng)
+    elif spec.op_type == "moe":
+        made = moe_structure(spec, captured, rng)
     else:
         return Structure(captured.axes, {})
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
-    return Structure(_pick(made.axes, var_axes), _pick(made.tensors, spec.inputs))
+    return Structure(
+        _pick(made.axes, var_axes),
+        _pick(made.tensors, spec.inputs),
+        _pick(made.scalars, spec.inputs),
+    )
+
+
+def _length(spec: Spec, structure: Structure, axis: str) -> int:
+    is_const = spec.axes[axis].value is not None
+    return spec.const(axis) if is_const else structure.axes[axis]
 
 
 def _pick(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -130,6 +192,8 @@ def _input(
 ) -> dict[str, Any]:
     if name in structure.tensors:
         return {"type": "safetensors", "path": f"./{path}", "tensor_key": name}
-    if name == "sm_scale":
+    if name in structure.scalars:
+        return {"type": "scalar", "value": structure.scalars[name]}
+    if name in ("sm_scale", "scale"):
         return {"type": "scalar", "value": sm_scale}
     return {"type": "random"}

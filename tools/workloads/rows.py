@@ -1,4 +1,4 @@
-"""Structural tensors of ops on single tokens: positions, and slots of a state pool."""
+"""Structural tensors of ops on single tokens: positions, slots, sampling settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from tools.workloads.structure import Structure, distinct, split
 ROPE_HEADS = ((48, 8), (24, 4), (12, 2), (6, 1))
 # Its longest context: the rows of its cosine and sine cache.
 ROPE_POSITIONS = 196_608
+# Settings that requests come with; k = 1 and a small p are greedy or nearly so.
+TOP_KS = (1, 10, 20, 40, 50, 64, 100, 200)
+TOP_PS = (0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 # Tokens that one sequence has at most in a made-up batch: few, so that it has several.
 LONGEST_CHUNK = 512
 
@@ -43,3 +46,14 @@ def pool_structure(batch_size: int, rng: random.Random) -> Structure:
     slots = distinct(batch_size - padding, pool, rng)
     axes = {"batch_size": batch_size, "state_cache_size": pool}
     return Structure(axes, {"state_batch_indices": slots + [-1] * padding})
+
+
+def sampling_structure(batch_size: int, rng: random.Random) -> Structure:
+    """Return each row's k and p: most rows have the service's default, some others."""
+    usual_k, usual_p = rng.choice(TOP_KS), rng.choice(TOP_PS)
+    own = [rng.random() < 0.25 for _ in range(batch_size)]
+    tensors: dict[str, list[float]] = {
+        "top_k": [rng.choice(TOP_KS) if differs else usual_k for differs in own],
+        "top_p": [rng.choice(TOP_PS) if differs else usual_p for differs in own],
+    }
+    return Structure({"batch_size": batch_size}, tensors)

@@ -1,21 +1,25 @@
-"""Writing integer vectors as a safetensors file, without numpy."""
+"""Writing tensors of numbers as a safetensors file, without numpy."""
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping, Sequence
 
 # of a dataset's dtype: the names that safetensors and struct have for it
-_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q")}
+_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q"), "float32": ("F32", "f")}
 
 
-def integer_file(
-    tensors: Mapping[str, Sequence[int]], dtypes: Mapping[str, str]
+def vector_file(
+    tensors: Mapping[str, Sequence[float]],
+    dtypes: Mapping[str, str],
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> bytes:
     """Return the bytes of a safetensors file; the same tensors give the same bytes.
 
-    `dtypes` gives the dtype of each tensor, int32 or int64.
+    `dtypes` gives the dtype of each tensor, int32, int64 or float32, and `shapes` the shape of
+    those that are no vectors.
     """
     header: dict[str, object] = {}
     data = b""
@@ -23,7 +27,10 @@ def integer_file(
         dtype, code = _NAMES[dtypes[name]]
         part = struct.pack(f"<{len(values)}{code}", *values)
         offsets = [len(data), len(data) + len(part)]
-        header[name] = {"dtype": dtype, "shape": [len(values)], "data_offsets": offsets}
+        shape = list((shapes or {}).get(name, [len(values)]))
+        if math.prod(shape) != len(values):
+            raise ValueError(f"{name}: {len(values)} values do not fill {shape}")
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
         data += part
     text = json.dumps(header, separators=(",", ":")).encode()
     # The data begins at a multiple of 8: the format pads its header with spaces.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tools.workloads.choose import keys
@@ -12,10 +12,14 @@ from tools.workloads.choose import keys
 
 @dataclass(frozen=True)
 class Structure:
-    """Hold the axes of a workload and the integers behind its indirections."""
+    """Hold the axes of a workload, its tensors that are not drawn at random, scalars.
+
+    A tensor of more than one axis is flat: the definition knows its shape.
+    """
 
     axes: Mapping[str, int]
-    tensors: Mapping[str, Sequence[int]]
+    tensors: Mapping[str, Sequence[float]]
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
 
 def paged_structure(

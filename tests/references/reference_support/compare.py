@@ -65,7 +65,7 @@ class Comparison:
 
 def compare(
     actual: object,
-    expected: torch.Tensor,
+    expected: object,
     tolerance: Tolerance,
     *,
     same_dtype: bool,
@@ -80,6 +80,8 @@ def compare(
 
     if not isinstance(actual, torch.Tensor):
         return stop(f"a tensor is expected, got {type(actual).__name__}")
+    if not isinstance(expected, torch.Tensor):
+        return stop(f"a tensor was to be expected, not {type(expected).__name__}")
     if actual.shape != expected.shape:
         return stop(f"shape {list(actual.shape)}, expected {list(expected.shape)}")
     if same_dtype and actual.dtype != expected.dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -12,6 +12,7 @@ from .definition import Case, Definition, TensorSpec
 
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
 COPIES = 8
+PeakBytes = Callable[[Definition, Case], int]
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -48,7 +49,9 @@ def tensor_bytes(definition: Definition, case: Case) -> int:
 def available_bytes(device: torch.device) -> int | None:
     """Return the free bytes of a device, None where the system does not say."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        # what torch keeps of memory that was freed can be had again
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     known = [free for free in (_system_bytes(), _container_bytes()) if free is not None]
     return min(known, default=None)
 
@@ -70,9 +73,23 @@ def _container_bytes() -> int | None:
         return None
 
 
-def shortage(definition: Definition, case: Case, device: torch.device) -> str | None:
+def needed_bytes(
+    definition: Definition, case: Case, peak_bytes: PeakBytes | None = None
+) -> int:
+    """Return the bytes that a case needs: by the op's own count, else by copies."""
+    if peak_bytes is not None:
+        return peak_bytes(definition, case)
+    return COPIES * tensor_bytes(definition, case)
+
+
+def shortage(
+    definition: Definition,
+    case: Case,
+    device: torch.device,
+    peak_bytes: PeakBytes | None = None,
+) -> str | None:
     """Return `needs 64.4 GiB, device has 24.0` where a case does not fit, else None."""
-    needed = COPIES * tensor_bytes(definition, case)
+    needed = needed_bytes(definition, case, peak_bytes)
     free = available_bytes(device)
     if free is None or needed <= free:
         return None

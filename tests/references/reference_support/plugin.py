@@ -7,9 +7,11 @@ so that a machine without it gets one line instead of a traceback.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="run the tests of this definition only; may be repeated",
     )
+    group.addoption(
+        "--recordings",
+        metavar="DIR",
+        help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,8 +63,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--sizes {sizes!r}: choose out of {', '.join(SIZES)}, comma-separated"
         )
-    _device(config)
-    config.pluginmanager.register(Compared(config), "reference-comparisons")
+    device = _device(config)
+    from .context import ContextGuard
+    from .evidence import Evidence
+    from .exhaustion import MemoryGuard
+
+    register = config.pluginmanager.register
+    register(Compared(config), "reference-comparisons")
+    register(ContextGuard(config, device), "reference-context")
+    register(MemoryGuard(device), "reference-memory")
+    register(Evidence(config, device), "reference-evidence")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -153,7 +168,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "trial" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
-        spread(metafunc, cls, sizes, _device(metafunc.config))
+        recordings = _recordings(metafunc.config, cls)
+        spread(metafunc, cls, sizes, _device(metafunc.config), recordings)
+
+
+def _recordings(config: pytest.Config, cls: type) -> Path:
+    """Return the folder of recordings, the user's or that of the tests' dataset."""
+    from .recorded import default_folder
+
+    chosen = config.getoption("--recordings")
+    if chosen is not None:
+        return Path(chosen)
+    return default_folder(Path(inspect.getfile(cls)).parent)
+
+
+@pytest.fixture(scope="class")
+def recordings(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of recordings."""
+    return _recordings(request.config, request.cls)
 
 
 @pytest.fixture(scope="class")
@@ -164,7 +196,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
 
     cls, case, device = request.cls, request.param, _device(request.config)
     definition = cls.definition()
-    reason = shortage(definition, case, device)
+    reason = shortage(definition, case, device, cls.peak_bytes)
     if reason is not None:
         pytest.skip(reason)
     return Trial(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
 from functools import cache
 
 import torch
@@ -14,7 +15,9 @@ from .definition import Backend
 
 PROVIDERS = ("flashinfer", "sglang", "pytorch")
 
-_DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
+DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
+# of the modules that a backend may need: what to install where one is missing
+_INSTALLED_BY = {"cutlass": "nvidia-cutlass-dsl"}
 
 
 @cache
@@ -24,9 +27,9 @@ def import_failure(module: str) -> str | None:
     Any exception is caught, for an import can fail with any: FlashInfer asserts without a GPU, a wheel for
     another CUDA raises OSError.
     """
-    if importlib.util.find_spec(module) is None:
-        return "not installed"
     try:
+        if importlib.util.find_spec(module) is None:
+            return "not installed"
         importlib.import_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001
         text = " ".join(str(error).split())[:200]
@@ -57,12 +60,26 @@ def backend_reason(provider: str, backend: Backend, device: torch.device) -> str
     if reason is not None:
         return reason
     if device.type != "cuda":
-        return f"needs CUDA, device is {device}" if backend.needs_cuda else None
+        if backend.needs_cuda:
+            return f"needs CUDA, device is {device}"
+        return needs_reason(backend)
     sm = compute_capability(device)
     if sm < backend.min_sm:
         return f"{backend.name} needs SM{backend.min_sm}, device is SM{sm}"
     if sm > backend.max_sm:
         return f"{backend.name} exists up to SM{backend.max_sm}, device is SM{sm}"
+    return needs_reason(backend)
+
+
+def needs_reason(backend: Backend) -> str | None:
+    """Return which module a backend lacks, and how to get it; None where all import."""
+    for module in backend.needs:
+        failure = import_failure(module)
+        if failure is not None:
+            hint = ""
+            if failure == "not installed":
+                hint = f" (pip install {_INSTALLED_BY.get(module, module)})"
+            return f"{backend.name} needs {module}: {failure}{hint}"
     return None
 
 
@@ -79,9 +96,10 @@ def version(provider: str) -> str:
     if provider == "pytorch":
         return str(torch.__version__)
     try:
-        return importlib.metadata.version(_DISTRIBUTIONS[provider])
+        return importlib.metadata.version(DISTRIBUTIONS[provider])
     except importlib.metadata.PackageNotFoundError:
-        return str(getattr(importlib.import_module(provider), "__version__", ""))
+        # imported before it is described, but for SGLang, which never is
+        return str(getattr(sys.modules.get(provider), "__version__", ""))
 
 
 def describe(provider: str, device: torch.device) -> str:
@@ -89,4 +107,6 @@ def describe(provider: str, device: torch.device) -> str:
     reason = provider_reason(provider, device)
     if reason is not None:
         return f"{provider}: {reason}"
-    return f"{provider} {version(provider)}"
+    text = f"{provider} {version(provider)}".rstrip()
+    note = sglang.note(device.type == "cuda") if provider == "sglang" else ""
+    return f"{text} ({note})" if note else text

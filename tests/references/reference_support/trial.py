@@ -11,6 +11,7 @@ import torch
 
 from .definition import Case, Definition
 from .stream import Stream
+from .tiled import Tiled, fresh, lazy
 
 Inputs = dict[str, Any]
 # other draws for a production kernel than for the reference: where both draw the same
@@ -52,11 +53,32 @@ class Trial:
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""
+        return {name: fresh(value, self.device) for name, value in self.inputs.items()}
+
+    def lazy_inputs(self) -> Inputs:
+        """Return a copy of the inputs on the device in which stand-ins stay such."""
+        return {name: lazy(value, self.device) for name, value in self.inputs.items()}
+
+    def _run_inputs(self) -> Inputs:
+        """Return inputs for `run()`: on a CPU, tensors of stand-ins are made once.
+
+        Making them again takes longer than all the rest, and `modified_inputs` shows
+        that they are as they were.
+        """
+        made = self._made_on_cpu
         return {
-            name: value.to(self.device, copy=True)
-            if isinstance(value, torch.Tensor)
-            else value
+            name: made[name] if name in made else fresh(value, self.device)
             for name, value in self.inputs.items()
+        }
+
+    @cached_property
+    def _made_on_cpu(self) -> Inputs:
+        if self.device.type != "cpu":
+            return {}
+        return {
+            name: value.tensor(self.device)
+            for name, value in self.inputs.items()
+            if isinstance(value, Tiled)
         }
 
     @cached_property
@@ -67,16 +89,41 @@ class Trial:
     @cached_property
     def modified_inputs(self) -> tuple[str, ...]:
         """Return the names of the inputs that `run()` wrote to."""
-        return self._first_call[1]
+        return tuple(self._first_call[1])
+
+    def after(self, name: str) -> Any:
+        """Return an input as `run()` left it."""
+        return self._first_call[1].get(name, self.inputs[name])
+
+    def joined_outputs(self, calls: int) -> tuple[Any, ...]:
+        """Return the outputs of that many calls, one after the other along the rows.
+
+        The first call is the one of `outputs`; the others follow from another seed, on
+        one copy of the inputs.
+        """
+        if calls == 1:
+            return self.outputs
+        if calls not in self._joined:
+            first, given = self.outputs, self.fresh_inputs()
+            seed(RUN_SEED + 1)
+            self._joined[calls] = join(
+                first, lambda: as_tuple(self._run(*given.values())), calls
+            )
+        return self._joined[calls]
+
+    @cached_property
+    def _joined(self) -> dict[int, tuple[Any, ...]]:
+        return {}
 
     def repeat(self) -> tuple[Any, ...]:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
         seed(RUN_SEED)
-        return as_tuple(self._run(*self.fresh_inputs().values()))
+        return as_tuple(self._run(*self._run_inputs().values()))
 
     @cached_property
-    def _first_call(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        given = self.fresh_inputs()
+    def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
+        """Return the outputs, and the inputs that were written to, as they are now."""
+        given = self._run_inputs()
         seed(RUN_SEED)
         try:
             outputs = as_tuple(self._run(*given.values()))
@@ -85,18 +132,36 @@ class Trial:
                 raise
             kind = type(error).__name__
             pytest.skip(f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}")
-        modified = tuple(
-            name
+        modified = {
+            name: given[name]
             for name, value in self.inputs.items()
-            if isinstance(value, torch.Tensor)
-            and not same_bits(given[name], value.to(self.device))
-        )
+            if not _untouched(value, given[name])
+        }
         return outputs, modified
+
+
+def _untouched(value: Any, given: Any) -> bool:
+    """Return whether what a callee was given is still what was made."""
+    if isinstance(value, Tiled):
+        return value.same_bits(given)
+    if isinstance(value, torch.Tensor):
+        return same_bits(given, value.to(given.device))
+    return True
 
 
 def seed(value: int) -> None:
     """Seed torch's generators, for references and kernels that draw samples."""
     torch.manual_seed(value)
+
+
+def join(
+    first: tuple[Any, ...], call: Callable[[], tuple[Any, ...]], calls: int
+) -> tuple[Any, ...]:
+    """Return a first answer and those of more calls, joined along the rows."""
+    if calls == 1:
+        return first
+    answers = [first, *(call() for _ in range(calls - 1))]
+    return tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
 
 
 def as_tuple(returned: Any) -> tuple[Any, ...]:

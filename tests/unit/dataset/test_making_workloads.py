@@ -13,8 +13,10 @@ from safetensors import safe_open
 
 from tools.workloads.captured import Captured
 from tools.workloads.choose import choose
+from tools.workloads.delta import delta_structure, kept_axes, state_bytes
 from tools.workloads.rows import pool_structure, rope_structure
-from tools.workloads.safetensors import integer_file
+from tools.workloads.safetensors import vector_file
+from tools.workloads.sparse import chosen_structure, table_structure
 from tools.workloads.structure import (
     distinct,
     paged_structure,
@@ -138,7 +140,7 @@ def test_the_choice_depends_on_the_seed_alone():
 def test_the_file_is_what_safetensors_reads(tmp_path):
     tensors = {"kv_indptr": [0, 2, 2], "kv_indices": [7, -1], "none": []}
     path = tmp_path / "x.safetensors"
-    path.write_bytes(integer_file(tensors, dict.fromkeys(tensors, "int32")))
+    path.write_bytes(vector_file(tensors, dict.fromkeys(tensors, "int32")))
     with safe_open(path, framework="np") as file:
         assert set(file.keys()) == set(tensors)
         read = {name: file.get_tensor(name) for name in tensors}
@@ -149,7 +151,7 @@ def test_the_file_is_what_safetensors_reads(tmp_path):
 def test_each_tensor_has_its_dtype(tmp_path):
     tensors = {"positions": [2**40, -2], "indptr": [3]}
     path = tmp_path / "x.safetensors"
-    path.write_bytes(integer_file(tensors, {"positions": "int64", "indptr": "int32"}))
+    path.write_bytes(vector_file(tensors, {"positions": "int64", "indptr": "int32"}))
     with safe_open(path, framework="np") as file:
         read = {name: file.get_tensor(name) for name in tensors}
     assert {name: tensor.tolist() for name, tensor in read.items()} == tensors
@@ -158,7 +160,62 @@ def test_each_tensor_has_its_dtype(tmp_path):
 
 
 def test_the_data_begins_at_a_multiple_of_eight():
-    content = integer_file({"x": [1]}, {"x": "int32"})
+    content = vector_file({"x": [1]}, {"x": "int32"})
     length = int.from_bytes(content[:8], "little")
     assert length % 8 == 0
     assert json.loads(content[8 : 8 + length])["x"]["data_offsets"] == [0, 4]
+
+
+@given(num_tokens=st.integers(1, 4), page=st.sampled_from([1, 64]), seed=st.integers(0))
+def test_chosen_tokens_are_distinct_and_padding_comes_last(num_tokens, page, seed):
+    made = chosen_structure(num_tokens, page, 256, random.Random(seed))
+    indices = made.tensors["sparse_indices"]
+    assert len(indices) == 256 * num_tokens
+    chosen = [n for n in indices if n != -1]
+    assert len(set(chosen)) == len(chosen)
+    assert all(0 <= n < made.axes["num_pages"] * page for n in chosen)
+
+
+def test_block_tables_hold_every_sequence_and_the_top_k():
+    axes = {"len_indptr": 5, "num_kv_indices": 1000, "num_pages": 1100}
+    made = table_structure(axes, 64, 2048, random.Random(1))
+    lens, table = made.tensors["seq_lens"], made.tensors["block_table"]
+    assert sum(lens) == 1000
+    assert made.axes["max_num_pages"] == 32
+    assert len(table) == 4 * 32
+
+
+def test_a_shape_that_the_values_do_not_fill_is_an_error():
+    with pytest.raises(ValueError, match="do not fill"):
+        vector_file({"x": [1, 2, 3]}, {"x": "int32"}, {"x": [2, 2]})
+
+
+@given(batch=st.integers(1, 60), seed=st.integers(0, 9))
+def test_drafts_have_distinct_slots_of_a_larger_pool(batch, seed):
+    made = delta_structure({"batch_size": batch}, random.Random(seed))
+    slots = made.tensors["initial_state_indices"]
+    assert len(set(slots)) == len(slots) == batch
+    assert all(0 <= slot < made.axes["pool_size"] for slot in slots)
+    assert batch < made.axes["pool_size"]
+    assert made.axes["seq_len"] > 1
+    assert state_bytes({"batch_size": batch}, 1, drafts=True) >= (
+        made.axes["pool_size"] * made.axes["seq_len"]
+    )
+
+
+@given(count=st.integers(1, 60), more=st.integers(0, 500), seed=st.integers(0, 9))
+def test_prefilled_sequences_have_tokens(count, more, seed):
+    axes = {"len_indptr": count + 1, "total_q": count + more}
+    made = delta_structure(axes, random.Random(seed))
+    ends = made.tensors["cu_seqlens"]
+    assert all(a < b for a, b in pairwise(ends))
+    assert (ends[0], ends[-1], len(ends)) == (0, count + more, count + 1)
+    assert made.axes["num_seqs"] == count
+    assert state_bytes(axes, 3, drafts=False) == 3 * count
+
+
+def test_a_state_does_not_grow_with_what_it_has_read():
+    decode = {"batch_size": 4, "num_pages": 9, "len_indptr": 5, "num_kv_indices": 7}
+    prefill = {"len_indptr": 5, "total_q": 9, "num_kv_indices": 7, "num_pages": 9}
+    assert kept_axes(decode) == {"batch_size": 4}
+    assert kept_axes(prefill) == {"len_indptr": 5, "total_q": 9}

@@ -7,6 +7,7 @@ import math
 import uuid
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from safetensors.numpy import load_file
@@ -17,6 +18,8 @@ from tools.workloads.captured import captured_lines
 ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()
 OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
+# axes that count the rows of a workload
+COUNTS = ("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len")
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 
@@ -34,7 +37,9 @@ def tensors_of(workload):
     (path,) = {value["path"] for value in stored.values()}
     assert path.startswith("./blob/workloads/")
     assert path.endswith(f"_{workload['uuid'].replace('-', '')}.safetensors")
-    assert (ROOT / path).stat().st_size <= 64 * 1024
+    # a query's list of chosen tokens takes 8 KiB
+    limit = 260 if "sparse_indices" in stored else 64
+    assert (ROOT / path).stat().st_size <= limit * 1024
     tensors = load_file(ROOT / path)
     assert list(stored) == [stored[name]["tensor_key"] for name in stored]
     assert set(stored) == set(tensors)
@@ -67,8 +72,9 @@ def test_inputs_are_given_as_their_kind_asks(spec):
             declared = spec.inputs[name]
             if declared.shape is None:
                 assert given["type"] == "scalar"
-                assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
-            elif declared.dtype in ("int32", "int64"):
+                if name in ("sm_scale", "scale"):
+                    assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
+            elif declared.dtype in ("int32", "int64") or name == "top_p":
                 assert given["type"] == "safetensors"
             else:
                 assert given == {"type": "random"}
@@ -77,7 +83,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
 @EVERY
 def test_batches_are_no_uniform_sweep(spec):
     sizes = [
-        sum(axes[n] for n in ("M", "total_q", "batch_size", "num_tokens") if n in axes)
+        sum(axes[name] for name in COUNTS if name in axes)
         for axes in (line["workload"]["axes"] for line in traces(spec))
     ]
     steps = {b - a for a, b in pairwise(sorted(sizes))}
@@ -93,8 +99,14 @@ def test_shapes_and_constraints_hold(spec):
         for name, tensor in tensors.items():
             assert str(tensor.dtype) == spec.inputs[name].dtype
             assert list(tensor.shape) == [axes[a] for a in spec.inputs[name].shape]
+        # what is random has the declared shape
+        shaped = {
+            name: SimpleNamespace(shape=[axes[a] for a in declared.shape or ()])
+            for name, declared in spec.inputs.items()
+        }
+        known = {**axes, **shaped, **tensors}
         for constraint in spec.constraints:
-            assert eval(constraint, {"__builtins__": {}}, {**axes, **tensors})
+            assert eval(constraint, {"__builtins__": {}}, known)
 
 
 @EVERY
@@ -135,6 +147,33 @@ def test_positions_and_slots_are_within_what_they_index():
                 assert used.max() < axes["state_cache_size"]
                 padded |= {spec.name} if len(used) < len(slots) else set()
     assert padded == {spec.name for spec in SPECS if spec.op_type == "mamba_ssu"}
+
+
+def test_sparse_lists_and_block_tables_stay_within_the_cache():
+    padded, left_out = set(), 0
+    for spec in SPECS:
+        if spec.op_type != "dsa_paged":
+            continue
+        for line in traces(spec):
+            tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
+            page_size, topk = spec.const("page_size"), spec.const("topk")
+            if "sparse_indices" in tensors:
+                for row in tensors["sparse_indices"].tolist():
+                    chosen = [n for n in row if n != -1]
+                    assert 0 < len(chosen) == len(set(chosen))
+                    assert all(0 <= n < axes["num_pages"] * page_size for n in chosen)
+                    assert row[: len(chosen)] == chosen
+                    padded |= {spec.name} if len(chosen) < topk else set()
+                continue
+            lens, table = tensors["seq_lens"].tolist(), tensors["block_table"]
+            rows = zip(lens, table.tolist(), strict=True)
+            pages = [p for n, row in rows for p in row[: -(-n // page_size)]]
+            assert len(set(pages)) == len(pages)
+            assert 0 <= table.min() <= table.max() < axes["num_pages"]
+            assert 0 < min(lens) <= max(lens) <= axes["max_num_pages"] * page_size
+            left_out += sum(n > topk for n in lens)
+    assert len(padded) == 2
+    assert left_out > 5
 
 
 def test_pages_are_not_contiguous():

@@ -100,11 +100,19 @@ def test_version() -> None:
 class Function:
     """A function of the CUDA driver: it may fill in a number, and returns a status."""
 
-    def __init__(self, status: int = 0, value: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, status: int = 0, value: dict[int, int] | bytes | int | None = None
+    ) -> None:
         self.status = status
         self.value = value
 
     def __call__(self, *arguments: Any) -> int:
+        if isinstance(self.value, bytes):
+            arguments[0].value = self.value
+            return self.status
+        if isinstance(self.value, int):
+            arguments[0]._obj.value = self.value
+            return self.status
         if self.value is not None:
             arguments[0]._obj.value = self.value[arguments[1]]
         return self.status
@@ -115,6 +123,9 @@ def driver(**functions: Function) -> SimpleNamespace:
         "cuInit": Function(),
         "cuDeviceGet": Function(),
         "cuDeviceGetAttribute": Function(value={75: 9, 76: 3}),
+        "cuDeviceGetName": Function(value=b"NVIDIA H200"),
+        "cuDeviceTotalMem_v2": Function(value=141 << 30),
+        "cuDriverGetVersion": Function(value=13010),
     }
     return SimpleNamespace(**{**good, **functions})
 
@@ -142,8 +153,47 @@ def test_capability_is_the_drivers(
         return driver(**functions)
 
     monkeypatch.setattr(ctypes, "CDLL", load)
-    assert machine._first_capability() == capability
+    found = machine._first_device()
     assert loaded == ["libcuda.so.1"]
+    if capability is None:
+        assert found is None
+    else:
+        assert found == Machine(
+            capability, device="NVIDIA H200", memory=141 << 30, cuda="13.1"
+        )
+
+
+def test_what_the_driver_does_not_say_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent = driver(
+        cuDeviceGetName=Function(1),
+        cuDeviceTotalMem_v2=Function(1),
+        cuDriverGetVersion=Function(1),
+    )
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: silent)
+    assert machine._first_device() == Machine(93)
+
+
+def test_sglang_is_imported_by_its_loader(tmp_path: Path) -> None:
+    loader = "def load():\n    import sglang\n"
+    (tmp_path / "sglang.py").write_text("raise RuntimeError('as it does')\n")
+    text = Path(machine._LOADERS["sglang"]).read_text("utf-8")
+    assert "\ndef load() -> str:" in text
+    (tmp_path / "loader.py").write_text(loader)
+    machine._LOADERS["sglang"], kept = (
+        tmp_path / "loader.py",
+        machine._LOADERS["sglang"],
+    )
+    try:
+        found = Machine(None).import_failure("sglang")
+    finally:
+        machine._LOADERS["sglang"] = kept
+    assert found == "import failed: RuntimeError: as it does"
+
+
+def test_missing() -> None:
+    assert Machine(None).missing(["pytest", "no_such_module"]) == ("no_such_module",)
 
 
 def test_no_driver_is_no_capability(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from generator.ground_truth.sglang import SGLANG
 from generator.ops import OPS, OpSpec
 from generator.sources import OpSource, op_source
 
-ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.10", "torch": "2.13.0"}
+ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.23", "torch": "2.13.0"}
 
 
 @dataclass(frozen=True)
@@ -170,19 +170,44 @@ def test_the_first_usable_provider_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_as_dict_of_a_usable_provider() -> None:
     some = definition(tags=("fi_api:flashinfer.norm.rmsnorm",))
-    assert resolve(some, FakeMachine()).as_dict() == {
+    machine = FakeMachine(versions={**ALL, "sglang": "0.5.10"})
+    assert resolve(some, machine).as_dict() == {
         "definition": "some",
         "op_type": "rmsnorm",
         "provider": "flashinfer",
         "symbol": "flashinfer.norm.rmsnorm",
         "version": "0.6.9",
+        "note": "",
         "status": "RESOLVED",
         "reason": "",
         "rejected": {
-            "sglang": "no SGLang adapter for rmsnorm",
+            "sglang": "version 0.5.10 is older than 0.5.23",
             "pytorch": "no PyTorch adapter for rmsnorm",
         },
     }
+
+
+def test_as_dict_of_a_light_installation_without_a_device() -> None:
+    class Light(FakeMachine):
+        def missing(self, modules: Iterable[str]) -> tuple[str, ...]:
+            return ("zmq",)
+
+    found = resolve(definition(), Light(None)).as_dict()
+    assert (found["provider"], found["version"]) == ("sglang", "0.5.23")
+    assert found["note"] == "light installation"
+
+
+def test_sglang_needs_cuda_where_no_backend_does_without() -> None:
+    machine, source = FakeMachine(None), op("sglang_ground_truth")
+    found = judge(SGLANG, definition(), source, machine)
+    assert found.reason == "needs CUDA, no CUDA device here"
+    on_cpu = replace(source, on_cpu=("sglang",))
+    assert judge(SGLANG, definition(), on_cpu, machine).usable
+
+
+def test_op_modules_say_who_does_without_cuda() -> None:
+    assert op_source("rmsnorm").on_cpu == ("sglang",)
+    assert op_source("gemm").on_cpu == ()
 
 
 def _nothing(found: dict[str, Any]) -> list[Any]:
@@ -190,7 +215,8 @@ def _nothing(found: dict[str, Any]) -> list[Any]:
 
 
 def test_as_dict_where_nothing_is_usable() -> None:
-    found = resolve(definition(), FakeMachine(None)).as_dict()
+    machine = FakeMachine(None, {"flashinfer-python": "0.6.9"})
+    found = resolve(definition(), machine).as_dict()
     assert _nothing(found) == [None, None, None]
     assert (found["status"], found["reason"]) == ("RESOLVED", "")
     assert found["rejected"]["flashinfer"] == "needs CUDA, no CUDA device here"
@@ -203,6 +229,12 @@ def test_an_op_type_without_a_module_is_unresolved() -> None:
     assert found.rejected == ()
     assert found.as_dict()["status"] == "UNRESOLVED"
     assert found.as_dict()["reason"] == "no op module for twice"
+
+
+def test_an_op_type_without_a_module_may_be_matched_by_name() -> None:
+    tagged = definition("twice", tags=["fi_api:flashinfer.twice"])
+    reason = resolve(tagged, FakeMachine()).unresolved
+    assert reason == "no op module for twice; its tests match its fi_api by name"
 
 
 def test_a_constant_that_no_source_knows_is_unresolved() -> None:

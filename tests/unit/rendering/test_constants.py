@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from generator import constants as module
 from generator.constants import Constant, read_constant, resolve_constants
 from generator.models import model_figures
-from generator.ops import GEMM, RMSNORM, OpSpec
+from generator.ops import GEMM, OPS, RMSNORM, OpSpec
 from generator.problems import Severity
-from tests.builders import definition_value
+from generator.rules.names import check_tokens
+from tests.builders import definition_value, loaded
 
 SILENT = "import torch\ndef run(x):\n    return x\n"
 
@@ -160,3 +163,31 @@ def test_what_is_no_eps_is_not_taken_for_one(source):
 
 def test_a_constant_that_nothing_reads_is_unknown():
     assert read_constant("top_k = 8\ndef run(x): return x", "top_k") is None
+
+
+def test_the_tokens_of_a_name_are_constants_that_the_reference_must_have():
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
+    definition = loaded(name)
+    constants, problems = resolve_constants(definition, OPS["moe"])
+    assert problems == []
+    assert {c.name: (c.value, c.source, c.independent) for c in constants} == {
+        "top_k": (8, '"topk8" in the name', True),
+        "n_group": (8, '"ng8" in the name', True),
+        "topk_group": (4, '"kg4" in the name', True),
+    }
+    wrong = definition.reference.replace("TOPK_GROUP = 4", "TOPK_GROUP = 3")
+    _, problems = resolve_constants(replace(definition, reference=wrong), OPS["moe"])
+    (problem,) = problems
+    assert problem.rule == "constant-disagrees"
+    assert "topk_group is 3 in the reference and 4" in problem.message
+
+
+def test_a_constants_token_is_held_against_the_axis_of_its_name():
+    definition = loaded("trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768")
+    assert check_tokens(definition) == []
+    renamed = replace(definition, name=definition.name.replace("topk8", "topk4"))
+    (problem,) = check_tokens(renamed)
+    assert problem.message == "The name says topk4, but the axis 'top_k' is 8."
+    renamed = replace(definition, name=definition.name.replace("e128", "e64"))
+    (problem,) = check_tokens(renamed)
+    assert "the axis 'num_experts' is 128" in problem.message

@@ -1,48 +1,16 @@
-"""What a run compared, summed up from its JUnit file."""
+"""What the tests of a run compared, summed up."""
 
 from __future__ import annotations
 
-import json
-from xml.sax.saxutils import quoteattr
-
 import pytest
 
-from generator.report import Row, markdown_table, read_comparisons, summarise
+from generator.report import summarise
 
 
 def record(definition="d", source="oracle", case="a", output="output", **figures):
     base = {"verdict": "PASSED", "nmse": 1e-9, "max_abs": 1e-4}
     where = {"definition": definition, "source": source, "case": case}
     return {**where, "output": output, **base, **figures}
-
-
-def write_junit(path, records):
-    properties = "".join(
-        f"<property name='comparison' value={quoteattr(json.dumps(r))}/>"
-        for r in records
-    )
-    path.write_text(
-        "<testsuites><testsuite><testcase><properties>"
-        f"<property name='other' value='no'/>{properties}"
-        "</properties></testcase><testcase/></testsuite></testsuites>"
-    )
-    return path
-
-
-def test_comparisons_are_read_in_the_files_order(tmp_path):
-    records = [record(case="b"), record(case="a"), record(output='"<lse>"')]
-    path = write_junit(tmp_path / "junit.xml", records)
-    assert list(read_comparisons(path)) == records
-
-
-def test_what_is_no_junit_file_is_one_line(tmp_path):
-    path = tmp_path / "broken.xml"
-    path.write_text("<testsuites>")
-    with pytest.raises(ValueError, match=r"broken\.xml is not JUnit XML: ") as caught:
-        list(read_comparisons(path))
-    assert "\n" not in str(caught.value)
-    with pytest.raises(FileNotFoundError):
-        list(read_comparisons(tmp_path / "missing.xml"))
 
 
 def test_a_row_is_one_definition_and_source_with_the_worst_figures():
@@ -88,16 +56,13 @@ def test_nothing_compared_has_no_rows():
     assert summarise([]) == []
 
 
-def test_the_table_shows_the_lse_by_its_error():
-    rows = [
-        Row("a", "oracle", 3, "PASSED", {"output": 2e-6, "lse": 9.0}, {"lse": 5e-7}),
-        Row("b", "pytorch/cublas", 1, "FAILED", {"C": 1e-3}, {"C": 0.5}),
-        Row("c", "oracle", 1, "FAILED", {}, {}),
-    ]
-    assert markdown_table(rows).splitlines()[2:] == [
-        "| a | oracle | 3 | PASSED | 2.0e-06 | 5.0e-07 |",
-        "| b | pytorch/cublas | 1 | FAILED | 1.0e-03 |  |",
-        "| c | oracle | 1 | FAILED | 0.0e+00 |  |",
-    ]
-    columns = {line.count("|") for line in markdown_table(rows).splitlines()}
-    assert columns == {7}
+def test_figures_of_a_policy_are_a_range_and_the_hit_ratio_is_the_smallest():
+    (row,) = summarise(
+        [
+            record(p_value=0.2, hit_ratio=1.0, not_independent=["eps"]),
+            record(p_value=0.9, hit_ratio=0.9, worst=[1], findings=["x"]),
+        ]
+    )
+    assert row.figures == {"p_value": (0.2, 0.9)}
+    assert row.hit_ratio == {"output": 0.9}
+    assert row.not_independent == ("eps",)

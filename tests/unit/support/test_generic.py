@@ -92,13 +92,62 @@ def test_inputs_have_the_declared_shapes_and_dtypes():
     assert inputs["x"].dtype == torch.bfloat16
     assert bool(inputs["x"].float().any())
     assert inputs["q"].dtype == torch.float8_e4m3fn
-    assert torch.equal(inputs["ids"], torch.zeros(case.axes["M"], dtype=torch.int32))
-    assert torch.equal(inputs["mask"], torch.zeros(3, dtype=torch.bool))
+    assert inputs["ids"].dtype == torch.int32
+    # an index into x or the mask, whichever it is
+    assert set(inputs["ids"].tolist()) <= set(range(min(case.axes["M"], 3)))
+    assert inputs["mask"].dtype == torch.bool
+    assert bool(inputs["mask"][0])
     assert (inputs["scale"], inputs["top_k"]) == (1.0, 1)
     assert isinstance(inputs["scale"], float)
     assert isinstance(inputs["top_k"], int)
     again = generic.make_inputs(made, case, Stream("s"))
     assert same_bits(inputs["x"], again["x"])
+
+
+def test_names_say_what_is_positive_and_what_rises():
+    made = definition(
+        {
+            "x": "float32[num_tokens, K]",
+            "x_scale": "float8_e4m3fn[num_tokens]",
+            "qo_indptr": "int32[len_indptr]",
+            "free_indptr": "int64[len_indptr]",
+            "seq_lens": "int32[batch]",
+            "mask": "bool[batch, K]",
+            "none": "int32[zero]",
+        },
+        constraints=[
+            "len_indptr == batch + 1",
+            "num_tokens == qo_indptr[-1].item()",
+        ],
+        K=3,
+        zero=0,
+    )
+    (case,) = generic.cases(made)
+    inputs = generic.make_inputs(made, case, Stream("s"))
+    batch = case.axes["batch"]
+    assert case.axes["num_tokens"] == 3 * batch
+    assert bool((inputs["x_scale"].float() > 0).all())
+    steps = inputs["qo_indptr"].diff()
+    assert inputs["qo_indptr"][0] == 0
+    assert inputs["qo_indptr"][-1] == 3 * batch
+    assert bool((steps >= 1).all())
+    assert len(set(steps.tolist())) > 1
+    assert inputs["free_indptr"].tolist() == list(range(batch + 1))
+    assert inputs["free_indptr"].dtype == torch.int64
+    assert bool((inputs["seq_lens"] >= 1).all())
+    assert bool(inputs["mask"][:, 0].all())
+    assert inputs["none"].shape == (0,)
+    tried = Trial(made, case, CPU, generic.make_inputs, lambda *given: given)
+    axes = {**made.axes, **case.axes}
+    assert all(holds(c, axes, tried) for c in made.interface.constraints)
+
+
+@pytest.mark.parametrize(
+    ("length", "end", "expected"),
+    [(1, 0, [0]), (4, 1, [0, 0, 0, 1]), (4, 3, [0, 1, 2, 3]), (3, 10, [0, 3, 10])],
+)
+def test_offsets_rise_to_their_end(length, end, expected):
+    assert generic._indptr(length, end).tolist() == expected
 
 
 def test_packed_float4_is_a_skip_with_the_reason():

@@ -124,3 +124,23 @@ def test_a_container_says_it_where_the_system_does_not(system):
 def test_the_free_memory_of_a_gpu_is_asked_of_its_driver(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (5, 9))
     assert memory.available_bytes(torch.device("cuda:0")) == 5
+
+
+def test_an_op_may_count_its_bytes_itself(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 3 * 2**30)
+
+    def peak_bytes(definition, case):
+        return case.axes["rows"] * 2**30
+
+    assert memory.needed_bytes(DEFINITION, case(3), peak_bytes) == 3 * 2**30
+    assert memory.shortage(DEFINITION, case(3), CPU, peak_bytes) is None
+    reason = memory.shortage(DEFINITION, case(4), CPU, peak_bytes)
+    assert reason == "needs 4.0 GiB, device has 3.0"
+
+
+def test_what_torch_keeps_of_freed_gpu_memory_counts_as_free(monkeypatch):
+    cuda = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 100))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 70)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5)
+    assert memory.available_bytes(cuda) == 75

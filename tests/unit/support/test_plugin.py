@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from generator.ops import gemm, rmsnorm
-from generator.support import harness, plugin, providers
+from generator.support import available, harness, plugin, providers
 from generator.support.definition import Backend
 from tests.builders import (
     cases_of,
@@ -64,6 +64,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(providers, "import_failure", lambda module: None)
     monkeypatch.setattr(providers.sglang, "absence", lambda: None)
+    monkeypatch.setattr(providers.sglang, "note", lambda cuda: "")
     monkeypatch.setattr(providers, "version", lambda provider: "1.2")
     providers.compute_capability.cache_clear()
     yield
@@ -101,9 +102,10 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     config = Config()
     plugin.pytest_configure(config)
     assert config.lines[0][1].startswith("slow: ")
-    ((name, counted),) = config.registered
-    assert name == "reference-comparisons"
-    assert isinstance(counted, plugin.Compared)
+    registered = dict(config.registered)
+    assert isinstance(registered["reference-comparisons"], plugin.Compared)
+    names = {"comparisons", "context", "memory", "evidence"}
+    assert registered.keys() == {f"reference-{name}" for name in names}
 
 
 @pytest.mark.parametrize("sizes", ["huge", "", "small,huge"])
@@ -192,6 +194,7 @@ def test_other_tests_are_left_alone():
 
 def test_a_provider_that_is_not_usable_is_one_skip_with_the_reason(monkeypatch):
     monkeypatch.setattr(providers, "import_failure", lambda module: "not installed")
+    monkeypatch.setattr(providers.sglang, "absence", lambda: "not installed")
     fixtures = ("trial", "backend")
     spread = Metafunc(norm_class(), "test_matches_flashinfer", fixtures=fixtures)
     assert spread.spread() == ["unavailable"]
@@ -212,7 +215,29 @@ def test_a_usable_backend_gets_every_case(cuda):
         "slow",
         "flashinfer: new needs SM100, device is SM90",
     ]
-    assert harness.usable_sources(cls, CUDA) == [("flashinfer", backends[0])]
+    native = Backend("native", needs_cuda=False)
+    assert available.usable_sources(cls, CUDA) == [
+        ("flashinfer", backends[0]),
+        ("sglang", native),
+    ]
+
+
+def test_the_others_are_compared_where_sglang_s_worker_does_not_start(monkeypatch):
+    cls = norm_class()
+    case = next(iter(cls.cases(cls.definition())))
+    sources = [("flashinfer", Backend("")), ("sglang", Backend("native"))]
+    monkeypatch.setattr(harness, "usable_sources", lambda cls, device: sources)
+    monkeypatch.setattr(harness.sglang, "refusal", lambda: "import failed: OSError: x")
+    compared = []
+    monkeypatch.setattr(cls, "_expect", lambda *source: compared.append(source) or ())
+    monkeypatch.setattr(cls, "_check", lambda *arguments, **options: None)
+    reason = skip_reason(
+        lambda: cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
+    )
+    assert reason == "fewer than two ground truths are usable here: flashinfer"
+    sources.append(("pytorch", Backend("")))
+    cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
+    assert [provider for _, _, provider, _ in compared] == ["flashinfer", "pytorch"]
 
 
 def report(when="call", **properties):

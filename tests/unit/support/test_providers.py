@@ -93,14 +93,31 @@ def test_an_import_is_tried_once(module):
 @pytest.fixture
 def importable(monkeypatch):
     monkeypatch.setattr(providers, "import_failure", lambda module: None)
+    monkeypatch.setattr(providers.sglang, "absence", lambda: None)
 
 
-@pytest.mark.parametrize("provider", providers.PROVIDERS)
-def test_every_provider_needs_cuda(importable, provider):
+@pytest.mark.parametrize("provider", ["flashinfer", "pytorch"])
+def test_a_provider_of_kernels_needs_cuda(importable, provider):
     reason = "needs CUDA, device is cpu"
     assert providers.provider_reason(provider, CPU) == reason
     assert providers.backend_reason(provider, Backend("fa2"), CPU) == reason
     assert providers.provider_reason(provider, CUDA) is None
+
+
+def test_sglang_needs_cuda_for_its_kernels_alone(importable):
+    native, triton = Backend("native", needs_cuda=False), Backend("triton")
+    assert providers.provider_reason("sglang", CPU) is None
+    assert providers.backend_reason("sglang", native, CPU) is None
+    assert (
+        providers.backend_reason("sglang", triton, CPU) == "needs CUDA, device is cpu"
+    )
+
+
+def test_sglang_says_why_it_is_absent_and_is_not_imported(monkeypatch):
+    monkeypatch.setattr(providers.sglang, "absence", lambda: "not installed")
+    for device in (CPU, CUDA):
+        assert providers.provider_reason("sglang", device) == "not installed"
+    assert "sglang" not in sys.modules
 
 
 def test_a_broken_import_is_the_reason_before_the_device(monkeypatch):
@@ -124,6 +141,40 @@ def test_a_backend_has_its_range_of_gpus(importable, monkeypatch, sm, reason):
     assert providers.backend_reason("flashinfer", backend, CUDA) == reason
 
 
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (None, None),
+        (
+            "not installed",
+            "mtp needs cutlass: not installed (pip install nvidia-cutlass-dsl)",
+        ),
+        ("import failed: OSError: no", "mtp needs cutlass: import failed: OSError: no"),
+    ],
+)
+def test_a_backend_may_need_a_module(monkeypatch, failure, reason):
+    failures = {"cutlass": failure}
+    monkeypatch.setattr(providers, "import_failure", failures.get)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    backend = Backend("mtp", min_sm=90, needs=("triton", "cutlass"))
+    assert providers.backend_reason("flashinfer", backend, CUDA) == reason
+    # the device is the first reason, and what is missing is asked for by its own name
+    cpu = providers.backend_reason("flashinfer", backend, CPU)
+    assert cpu == "needs CUDA, device is cpu"
+    failures["triton"] = "not installed"
+    found = providers.backend_reason("flashinfer", backend, CUDA)
+    assert found == "mtp needs triton: not installed (pip install triton)"
+
+
+def test_what_the_cpu_can_compute_may_need_a_module_too(monkeypatch):
+    monkeypatch.setattr(providers, "provider_reason", lambda provider, device: None)
+    native = Backend("native", needs_cuda=False, needs=("no_such_module_here",))
+    assert providers.backend_reason("sglang", native, CPU) == (
+        "native needs no_such_module_here: not installed "
+        "(pip install no_such_module_here)"
+    )
+
+
 def test_the_version_is_that_of_the_distribution(monkeypatch):
     versions = {"flashinfer-python": "0.6.9"}
 
@@ -139,6 +190,14 @@ def test_the_version_is_that_of_the_distribution(monkeypatch):
     assert providers.version("flashinfer") == "0.6.9"
     assert providers.version("sglang") == "0.5.dev"
     assert providers.version("pytorch") == torch.__version__
+
+
+@pytest.mark.parametrize("note", ["", "light installation"])
+def test_describe_says_how_sglang_is_installed(importable, monkeypatch, note):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.5.23")
+    monkeypatch.setattr(providers.sglang, "note", lambda cuda: note)
+    expected = f"sglang 0.5.23 ({note})" if note else "sglang 0.5.23"
+    assert providers.describe("sglang", CPU) == expected
 
 
 def test_describe_is_the_version_or_the_reason(importable, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from generator.support.definition import TensorSpec
-from generator.support.harness import keep_rows, leading_axis
+from generator.support.rows import keep_rows, leading_axis
 
 
 def test_rows_that_no_kernel_defines_are_told_by_the_axis_not_by_a_length():

@@ -10,6 +10,7 @@ import torch
 from generator.support.definition import Case, Definition, Interface
 from generator.support.reference import load_reference
 from generator.support.stream import Stream
+from generator.support.tiled import Tiled, base_length
 from generator.support.trial import Trial, as_tuple, same_bits
 from tests.builders import CPU, skip_reason
 
@@ -64,6 +65,13 @@ def test_an_input_that_is_written_to_is_named_and_does_not_spoil_the_next_call()
     assert tried.modified_inputs == ("x",)
     assert same_bits(tried.repeat()[0], tried.outputs[0])
     assert same_bits(tried.inputs["x"], Stream("d", "c").values((3,)))
+
+
+def test_an_input_can_be_had_as_run_left_it():
+    tried = trial(lambda x, s: x.mul_(s))
+    assert same_bits(tried.after("x"), 2.0 * tried.inputs["x"])
+    assert tried.after("s") == 2.0
+    assert trial(lambda x, s: x * s).after("x") is not None
 
 
 def test_a_write_of_the_same_bits_is_no_modification():
@@ -145,3 +153,29 @@ def test_a_broken_reference_raises_only_when_it_is_loaded():
     reference = load_reference(["raise OSError('late')"])
     with pytest.raises(OSError, match="late"):
         reference()
+
+
+def tiled_trial(run):
+    def make_inputs(definition, case, stream):
+        shape = (2, 3, 32)
+        return {"w": Tiled(stream.values((base_length(shape),)), shape)}
+
+    return Trial(DEFINITION, CASE, CPU, make_inputs, run)
+
+
+def test_run_gets_a_tensor_and_the_oracle_a_stand_in():
+    trial = tiled_trial(lambda w: w.sum(dim=2))
+    (output,) = trial.outputs
+    (again,) = trial.repeat()
+    assert torch.equal(output, again)
+    assert trial.modified_inputs == ()
+    assert isinstance(trial.lazy_inputs()["w"], Tiled)
+    fresh = trial.fresh_inputs()["w"]
+    assert torch.equal(fresh.sum(dim=2), output)
+    fresh.zero_()
+    assert trial.fresh_inputs()["w"].any()
+
+
+def test_a_write_to_a_stand_ins_tensor_is_seen():
+    trial = tiled_trial(lambda w: w[1].mul_(2.0).sum())
+    assert trial.modified_inputs == ("w",)

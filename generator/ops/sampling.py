@@ -1,0 +1,325 @@
+"""sampling: one token a row, drawn from what top-k, top-p or both keep.
+
+The k most probable tokens are kept; a k that is not positive keeps all. Then the most
+probable of these are kept until they hold at least p of them: the token that crosses p
+is kept, and p <= 0 keeps the most probable one alone. Of tokens tied at a boundary any
+may be kept: FlashInfer keeps all, sorting as many as fit.
+
+run() draws one token a row, so a batch has many rows of few kinds, and run() is called
+`calls` times from different seeds. Every kind's draws are tested against its exact law
+at 1e-6 in all. What that sees, with a probability over 0.99:
+
+- small, 190 to 460 draws of each kind that k or p cuts off: a boundary moved by one
+  token, as a token that weighs w of the kept mass and is never drawn makes the statistic
+  draws · w / (1 - w), which is at least 45; one draw of an illegal token is enough;
+- medium, 6272 draws of one kind: 2 % of the mass moved between any two of 32 tokens of
+  1/42 to 1/26 each, as the noncentrality 6272 · 0.02² · (1/p + 1/q) is at least 128;
+- large, 49152 draws of one kind: 2 % moved between two tokens of 1/2 each, the hardest
+  there is: the noncentrality 49152 · 0.02² · 4 is 78, at one degree of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from generator.support.definition import Backend, Case, Definition
+from generator.support.distribution import Distribution
+from generator.support.sampling_law import Laws, distinct_rows, laws_of
+from generator.support.stream import Stream
+
+
+def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].
+
+    Its kernels accept a token when fewer than k, or less than p, come before it, which
+    is never where k or p is 0; then they give token 0.
+    """
+    rows = torch.zeros(len(inputs["probs"]), dtype=torch.bool)
+    for name in ("top_k", "top_p"):
+        if name in inputs:
+            rows |= inputs[name].cpu() <= 0
+    return rows
+
+
+POLICIES = {"samples": Distribution({"flashinfer": _no_filter_of_flashinfer})}
+# draws are judged by POLICIES
+TOLERANCES = ()
+
+# Probabilities are multiples of 2^-24 that add up to 1: all sums of theirs are exact.
+_UNITS = 2**24
+# heads of distributions, in 1/1024 each; the other tokens share what is left evenly
+_HEADS = {
+    "steps": (256, 192, 144, 96, 72, 56, 48, 40, 24, 16, 12, 4),
+    "tied": (256, 128, 128, 128, 128, 64, 64, 32, 16),
+    "even": tuple(38 - rank // 2 for rank in range(32)),
+    "halves": (481, 479),
+    # nothing is left: the other tokens have probability 0
+    "zeros": (512, 256, 128, 64, 32, 16, 8, 8),
+    "certain": (1024,),
+}
+_ALL = 2**30
+# case: size, calls, and rows: (distribution, k, p, how many)
+_Rows = tuple[tuple[str, int, float, int], ...]
+_CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
+    "top_k": {
+        "k-per-row": (
+            "small",
+            24,
+            (
+                ("steps", 1, 1.0, 3),
+                ("steps", 2, 1.0, 8),
+                ("steps", 3, 1.0, 12),
+                ("steps", 4, 1.0, 16),
+                ("steps", 5, 1.0, 19),
+            ),
+        ),
+        "ties-at-k": ("small", 16, (("tied", 3, 1.0, 10), ("tied", 6, 1.0, 12))),
+        "zero-probability": (
+            "small",
+            16,
+            (("zeros", 20, 1.0, 8), ("zeros", 2, 1.0, 8), ("certain", 5, 1.0, 2)),
+        ),
+        # few draws: the whole vocabulary has to be sorted for each
+        "k-keeps-all": (
+            "small",
+            5,
+            (
+                ("steps", _ALL, 1.0, 4),
+                ("steps", 0, 1.0, 4),
+                ("steps", -1, 1.0, 4),
+                ("steps", 1, 1.0, 1),
+            ),
+        ),
+        "batch": (
+            "medium",
+            112,
+            (("even", 32, 1.0, 56), ("steps", 3, 1.0, 4), ("zipf", 50, 1.0, 4)),
+        ),
+        "two-percent": (
+            "large",
+            1536,
+            (("halves", 2, 1.0, 32), ("even", 32, 1.0, 16), ("zipf", 50, 1.0, 16)),
+        ),
+    },
+    "top_p": {
+        "p-per-row": (
+            "small",
+            24,
+            (
+                ("steps", 0, 0.1, 3),
+                ("steps", 0, 0.3, 8),
+                ("steps", 0, 0.5, 12),
+                ("steps", 0, 0.6, 16),
+                ("steps", 0, 0.7, 19),
+            ),
+        ),
+        # the tokens before reach p, without a rest: nothing crosses it any more
+        "p-is-a-sum": ("small", 16, (("steps", 0, 0.25, 4), ("steps", 0, 0.4375, 8))),
+        "ties-at-p": ("small", 16, (("tied", 0, 0.4, 10), ("tied", 0, 0.8, 12))),
+        "argmax": (
+            "small",
+            8,
+            (("steps", 0, 0.0, 4), ("even", 0, -1.0, 4), ("steps", 0, 1e-9, 4)),
+        ),
+        "zero-probability": (
+            "small",
+            16,
+            (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
+        ),
+        "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
+        "batch": (
+            "medium",
+            112,
+            (("even", 0, 0.95, 56), ("steps", 0, 0.5, 4), ("zipf", 0, 0.6, 4)),
+        ),
+        "two-percent": (
+            "large",
+            1536,
+            (("halves", 0, 0.9, 32), ("even", 0, 0.95, 16), ("zipf", 0, 0.6, 16)),
+        ),
+    },
+    "top_k_top_p": {
+        # p counts what k kept: of all it would be crossed one token later
+        "p-of-the-kept": (
+            "small",
+            24,
+            (
+                ("steps", 3, 0.6, 8),
+                ("steps", 5, 0.75, 16),
+                ("steps", 2, 0.55, 6),
+                ("steps", 1, 0.9, 2),
+                ("steps", 3, 0.3, 3),
+                ("steps", 4, 1.0, 16),
+            ),
+        ),
+        "ties": (
+            "small",
+            16,
+            (("tied", 3, 0.9, 10), ("tied", 5, 0.4, 10), ("tied", 7, 0.99, 12)),
+        ),
+        "argmax": (
+            "small",
+            8,
+            (("steps", 5, 0.0, 4), ("even", 9, -1.0, 4), ("steps", 5, 1e-9, 4)),
+        ),
+        "zero-probability": (
+            "small",
+            16,
+            (("zeros", 20, 1.0, 8), ("zeros", 20, 0.7, 8), ("certain", 5, 0.5, 2)),
+        ),
+        "k-keeps-all": (
+            "small",
+            5,
+            (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
+        ),
+        "batch": (
+            "medium",
+            112,
+            (("even", 32, 1.0, 56), ("steps", 4, 0.7, 4), ("zipf", 50, 0.8, 4)),
+        ),
+        "two-percent": (
+            "large",
+            1536,
+            (("halves", 2, 1.0, 32), ("even", 32, 1.0, 16), ("zipf", 50, 0.8, 16)),
+        ),
+    },
+}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return rows whose boundaries tell the filters' faults apart, and many draws."""
+    kind = "_".join(n for n in ("top_k", "top_p") if n in definition.interface.inputs)
+    return [
+        Case(
+            name,
+            size,
+            {"batch_size": sum(count for *_, count in rows)},
+            {"calls": calls, "rows": rows},
+        )
+        for name, (size, calls, rows) in _CASES[kind].items()
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return shuffled rows of a few distributions, each on tokens of its own."""
+    vocab_size, batch_size = definition.axes["vocab_size"], case.axes["batch_size"]
+    rows = [
+        (distribution, k, p)
+        for distribution, k, p, count in case.params["rows"]
+        for _ in range(count)
+    ]
+    order = stream.child("order").permutation(batch_size).tolist()
+    made: dict[str, torch.Tensor] = {}
+    probs = torch.empty(batch_size, vocab_size)
+    for row, place in enumerate(order):
+        name = rows[place][0]
+        if name not in made:
+            tokens = stream.child(name).permutation(vocab_size)
+            falling = _falling_probabilities(name, vocab_size)
+            made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
+        probs[row] = made[name]
+    drawn = {
+        "probs": probs,
+        "top_k": torch.tensor([rows[i][1] for i in order], dtype=torch.int32),
+        "top_p": torch.tensor([rows[i][2] for i in order], dtype=torch.float32),
+    }
+    return {name: drawn[name] for name in definition.interface.inputs}
+
+
+def _falling_probabilities(name: str, vocab_size: int) -> torch.Tensor:
+    """Return a distribution, the most probable token first: float32 [vocab_size].
+
+    `zipf` falls as a language model's does, with the power -1.5 of the rank, and has
+    no exact sums. Its values are roundings of single IEEE operations.
+    """
+    if name == "zipf":
+        rank = torch.arange(4, vocab_size + 4, dtype=torch.float64)
+        # whole numbers, whose sum below 2^53 is the same in every order
+        parts = (2.0**40 / (rank * rank.sqrt())).floor()
+        return (parts / parts.sum()).float()
+    head = torch.tensor(_HEADS[name]) * (_UNITS // 1024)
+    others, left = vocab_size - len(head), _UNITS - int(head.sum())
+    tail = torch.full((others,), left // others)
+    tail[: left % others] += 1
+    # both parts are whole numbers up to 2^24: float32 holds them and their quotient
+    return torch.cat([head, tail]).float() / _UNITS
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:
+    """Return the exact law of every row, by levels of probability in float64."""
+    return laws_of(inputs)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the one CUDA kernel there is."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call FlashInfer's sampler, which returns int32, for the declared int64."""
+    from flashinfer import sampling
+
+    probs, ks, ps = (inputs.get(name) for name in ("probs", "top_k", "top_p"))
+    if ps is None:
+        samples = sampling.top_k_sampling_from_probs(probs, ks, deterministic=True)
+    elif ks is None:
+        samples = sampling.top_p_sampling_from_probs(probs, ps, deterministic=True)
+    else:
+        samples = sampling.top_k_top_p_sampling_from_probs(
+            probs, ks, ps, filter_apply_order="top_k_first", deterministic=True
+        )
+    wide: torch.Tensor = samples.to(torch.int64)
+    return wide
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's sampler in PyTorch, which sorts, and runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the probabilities that SGLang filters: float32 [batch_size, vocab_size].
+
+    They say more than draws would. Rows of one kind are asked for once.
+    """
+    first, row_kind = distinct_rows(inputs)
+    kinds = {name: value[first] for name, value in inputs.items()}
+    probs, everything = kinds["probs"], definition.axes["vocab_size"]
+    ks = kinds.get("top_k", torch.zeros(len(first), dtype=torch.int32))
+    ks = torch.where(ks > 0, ks, everything).to(probs.device)
+    # SGLang takes p of all, not of what k kept: it is asked for one filter at a time
+    probs = _filtered_by_sglang(probs, ks, torch.ones_like(probs[:, 0]))
+    if "top_p" in kinds:
+        # it keeps a token where those before hold p or less; where they hold less than
+        # p is where they hold the next float below it or less
+        below = torch.nextafter(kinds["top_p"], torch.full_like(kinds["top_p"], -1.0))
+        ks = torch.full_like(ks, everything)
+        probs = _filtered_by_sglang(probs, ks, below.clamp_min(0.0))
+    return probs[row_kind.to(probs.device)]
+
+
+def _filtered_by_sglang(
+    probs: torch.Tensor, ks: torch.Tensor, ps: torch.Tensor
+) -> torch.Tensor:
+    """Return SGLang's filtered probabilities of some rows, divided by their sum."""
+    from sglang.srt.layers import sampler
+
+    _, weights, tokens, _ = sampler.top_k_top_p_min_p_sampling_from_probs_torch(
+        probs,
+        ks,
+        ps,
+        torch.zeros_like(ps),
+        False,
+        None,
+        torch.zeros_like(ks),
+        return_filtered_probs=True,
+    )
+    kept = torch.zeros_like(probs).scatter_(1, tokens.long(), weights)
+    return kept / kept.sum(dim=1, keepdim=True)

@@ -1,0 +1,94 @@
+"""The gated delta rule: its inputs, its gates, and its solution chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+
+from .stream import Stream
+
+CHUNK = 64
+# unit vectors are made from integers of this many steps a standard deviation
+_STEPS = 1024.0
+
+
+class Solved(NamedTuple):
+    """Hold outputs [T, heads, values] and the last state [heads, values, keys]."""
+
+    output: torch.Tensor
+    state: torch.Tensor
+
+
+def unit_rows(stream: Stream, shape: Sequence[int]) -> torch.Tensor:
+    """Return bfloat16 vectors of length 1 along the last axis, within bfloat16.
+
+    The same bits everywhere: squares of integers add up exactly in any order, and IEEE
+    754 fixes the square root and the quotient.
+    """
+    whole = (stream.values(shape) * _STEPS).round().to(torch.int64)
+    squares = whole.square().sum(-1, keepdim=True).clamp_min(1)
+    return (whole.double() / squares.double().sqrt()).to(torch.bfloat16)
+
+
+def log_decay(
+    A_log: torch.Tensor, a: torch.Tensor, dt_bias: torch.Tensor
+) -> torch.Tensor:
+    """Return ln g = -exp(A_log) · ln(1 + e^(a + dt_bias)), in the arguments' dtype."""
+    raw = a + dt_bias
+    return -A_log.exp() * torch.logaddexp(raw, torch.zeros_like(raw))
+
+
+def gates(inputs: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ln g and beta as a model computes them before its kernels: float32."""
+    names = ("A_log", "a", "dt_bias", "b")
+    A_log, a, dt_bias, b = (inputs[name].float() for name in names)
+    return log_decay(A_log, a, dt_bias).contiguous(), b.sigmoid().contiguous()
+
+
+def sequences(inputs: Mapping[str, Any]) -> list[Any]:
+    """Return the index of each sequence's tokens in a tensor of all tokens."""
+    if "cu_seqlens" not in inputs:
+        return list(range(len(inputs["q"])))
+    ends = inputs["cu_seqlens"].tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def solve(
+    sequence: Sequence[torch.Tensor], state: torch.Tensor, chunk: int = CHUNK
+) -> Solved:
+    """Return one sequence's outputs, not yet scaled, and its last state.
+
+    The sequence is q, k and v, [T, heads, length], ln g and beta, [T, heads]. Not token by token: what a chunk's tokens add to the state follows
+    from a triangular system (Yang et al. 2024, Gated Delta Networks, section 3.3).
+    """
+    outputs = [sequence[2][:0]]
+    for start in range(0, len(sequence[0]), chunk):
+        part = [tensor[start : start + chunk].transpose(0, 1) for tensor in sequence]
+        output, state = _solve_chunk(part, state)
+        outputs.append(output.transpose(0, 1))
+    return Solved(torch.cat(outputs), state)
+
+
+def _solve_chunk(part: Sequence[torch.Tensor], state: torch.Tensor) -> Solved:
+    """Return a chunk's outputs [heads, T, values] and the state after it."""
+    q, k, v, log_g, beta = part
+    total = log_g.cumsum(-1)  # [heads, T]: ln of the decay since the chunk began
+    since = total[:, :, None] - total[:, None, :]
+    past = torch.ones_like(since, dtype=torch.bool).tril()
+    # from token i to a later one t; the future is masked before exp overflows there
+    between = since.masked_fill(~past, -torch.inf).exp()
+    decay = total.exp()[..., None]
+    # u_t = beta_t (v_t - decay_t S k_t - sum over i < t of between_ti (k_t·k_i) u_i)
+    system = beta[..., None] * between * (k @ k.transpose(1, 2))
+    right = beta[..., None] * (v - decay * (k @ state.transpose(1, 2)))
+    added = torch.linalg.solve_triangular(
+        system.tril(-1), right, upper=False, unitriangular=True
+    )
+    output = decay * (q @ state.transpose(1, 2))
+    output = output + (between * (q @ k.transpose(1, 2))) @ added
+    left = between[:, -1, :, None]
+    after = decay[:, -1:] * state + (left * added).transpose(1, 2) @ k
+    return Solved(output, after)

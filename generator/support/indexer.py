@@ -1,0 +1,222 @@
+"""The indexer of sparse attention: its inputs, and its exact scores with bounds.
+
+A page of the cache is a run of bytes: the fp8 keys of all its tokens, then their fp32
+scales. A token's score is the sum over the heads of weight · relu(q · k), times its
+scale; its id is page · page_size + offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .definition import Case, Definition
+from .paging import SPARE_PAGES, STALE, page_counts, page_table, token_slots
+from .stream import Stream
+from .topk_policy import REFERENCE, Candidates
+
+FP8 = torch.float8_e4m3fn
+_FP8_MAX = 448.0
+_SCALE_BYTES = 4
+
+_FP32 = 2.0**-24
+_SUM_OF_128 = 128 * _FP32
+# weights, the sum over 64 heads, the scale: roundings of what relu has let through
+_ROUNDINGS = 68 * _FP32
+# Of an arithmetic: how far a dot product may be off, over Σ|q·k| and over its own value,
+# and how far the score is off thereafter, over the sum of what relu has let through.
+ERRORS = {
+    # products of two fp8 numbers have 8 bits and are exact: what rounds is their sum
+    REFERENCE: (_SUM_OF_128, 0.0, _ROUNDINGS),
+    "sglang/fp32": (_SUM_OF_128, 0.0, _ROUNDINGS),
+    # the dot product is rounded to bfloat16
+    "sglang/bf16": (_SUM_OF_128, 2.0**-9, _ROUNDINGS),
+    # fp8 tensor cores of Hopper add 32 products and the sum so far, four times, after
+    # cutting each below 2^-13 of the largest, which is Σ|q·k| at most
+    "sglang/deep_gemm": (4 * 33 * 2.0**-13, 0.0, _ROUNDINGS),
+    # float64 scores, rounded once
+    "flashinfer/top-k": (0.0, 0.0, _FP32),
+    "oracle": (0.0, 0.0, 0.0),
+}
+
+
+def indexer_cases(definition: Definition) -> list[Case]:
+    """Return lengths around a page and around k, ties, and an empty sequence."""
+    k, page = definition.axes["topk"], definition.axes["page_size"]
+    ragged = tuple(Stream("indexer lengths").integers(1, 4 * k, 6))
+    long = tuple(Stream("indexer long lengths").integers(1, 8 * k, 24))
+    found = {
+        "one-token": ("small", (1,)),
+        "around-a-page": ("small", (1, page - 1, page, page + 1, 2 * page + 1)),
+        "empty-sequence": ("small", (17, 0, page + 6)),
+        "around-topk": ("small", (k - 1, k, k + 1, k + page)),
+        "ties": ("small", (k + k // 4, 2 * k - 1)),
+        "ragged": ("medium", (3 * k + 7, *ragged)),
+        "long": ("large", long),
+    }
+    return [_case(name, size, n, k, page) for name, (size, n) in found.items()]
+
+
+def _case(name: str, size: str, lens: Sequence[int], k: int, page_size: int) -> Case:
+    counts = page_counts(lens, page_size)
+    axes = {
+        "batch_size": len(lens),
+        # a column more than any sequence needs, and room for k tokens
+        "max_num_pages": max(*counts, 0, -(-k // page_size)) + 1,
+        "num_pages": sum(counts) + SPARE_PAGES,
+    }
+    return Case(name, size, axes, {"seq_lens": tuple(lens), "tied": name == "ties"})
+
+
+def indexer_inputs(
+    definition: Definition, case: Case, stream: Stream
+) -> dict[str, Any]:
+    """Return quantised queries and keys, pages shuffled and stale slots tempting.
+
+    Queries and keys share a direction, with or against it, so that dot products are
+    not mere noise and relu decides about half of them.
+    """
+    axes = {**definition.axes, **case.axes}
+    lens, page_size = case.params["seq_lens"], axes["page_size"]
+    table = page_table(lens, page_size, axes["num_pages"], stream)
+    common = stream.child("direction").values((axes["index_head_dim"],))
+    q, weights = _queries(axes, common, stream)
+    return {
+        "q_index_fp8": q,
+        "k_index_cache_fp8": _cache(axes, case, table, common, stream),
+        "weights": weights,
+        "seq_lens": torch.tensor(lens, dtype=torch.int32),
+        "block_table": _block_table(table, axes),
+    }
+
+
+def _queries(
+    axes: Mapping[str, int], common: torch.Tensor, stream: Stream
+) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = (axes["batch_size"], axes["num_index_heads"], axes["index_head_dim"])
+    along = stream.child("q along").values(shape[:2])
+    noise = stream.child("q").values(shape)
+    q, scale = _quantised(along[..., None] * common + noise)
+    # mostly positive, as a gate; the scale of q is part of it
+    gate = 0.5 + stream.child("weights").values(shape[:2], 0.4)
+    return q, gate * scale[..., 0]
+
+
+def _cache(
+    axes: Mapping[str, int],
+    case: Case,
+    table: Any,
+    common: torch.Tensor,
+    stream: Stream,
+) -> torch.Tensor:
+    tokens = axes["num_pages"] * axes["page_size"]
+    stale = torch.ones(tokens, dtype=torch.bool)
+    slots = token_slots(table, axes["page_size"])
+    for some in slots:
+        stale[some] = False
+    along = stream.child("k along").values((tokens,))
+    noise = stream.child("k").values((tokens, axes["index_head_dim"]))
+    drawn = stream.child("loudness").integers(0, 3, tokens)
+    loudness = torch.tensor([2.0**n for n in drawn])
+    if case.params["tied"]:
+        # few keys, many tokens of each: the k-th best score is that of many
+        for some in slots:
+            source = some[torch.arange(len(some)) % 7]
+            along[some], noise[some] = along[source], noise[source]
+            loudness[some] = loudness[source]
+    loudness[stale] *= STALE
+    keys, scales = _quantised((along[:, None] * common + noise) * loudness[:, None])
+    pages = (axes["num_pages"], -1)
+    parts = [keys.view(torch.int8), scales.view(torch.int8)]
+    packed = torch.cat([part.reshape(pages) for part in parts], dim=1)
+    return packed.view(
+        axes["num_pages"],
+        axes["page_size"],
+        axes["kv_cache_num_heads"],
+        axes["head_dim_with_scale"],
+    )
+
+
+def _quantised(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return fp8 numbers and their float32 scales, one for each last axis."""
+    scale = values.abs().amax(dim=-1, keepdim=True) / _FP8_MAX
+    return (values / scale).clamp(-_FP8_MAX, _FP8_MAX).to(FP8), scale
+
+
+def _block_table(table: Any, axes: Mapping[str, int]) -> torch.Tensor:
+    rows, columns = axes["batch_size"], axes["max_num_pages"]
+    # what lies behind a sequence's pages names pages that are not its own
+    used = set(table.indices.tolist())
+    spare = next(page for page in range(axes["num_pages"]) if page not in used)
+    filled = torch.full((rows, columns), spare, dtype=torch.int32)
+    starts = table.indptr.tolist()
+    for row in range(rows):
+        pages = table.indices[starts[row] : starts[row + 1]]
+        filled[row, : len(pages)] = pages
+    return filled
+
+
+def visible_ids(inputs: Mapping[str, Any], row: int) -> torch.Tensor:
+    """Return the ids of a sequence's tokens, in their order: int64 [seq_len]."""
+    page_size = inputs["k_index_cache_fp8"].shape[1]
+    position = torch.arange(int(inputs["seq_lens"][row]))
+    position = position.to(inputs["block_table"].device)
+    page = inputs["block_table"][row].long()[position // page_size]
+    ids: torch.Tensor = page * page_size + position % page_size
+    return ids
+
+
+def unpacked(
+    inputs: Mapping[str, Any], ids: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return keys [n, head_dim] and scales [n] in float64, read byte by byte."""
+    cache = inputs["k_index_cache_fp8"]
+    page_size, size = cache.shape[1], cache.shape[3]
+    dim = size - _SCALE_BYTES
+    flat = cache.reshape(-1)
+    page, offset = ids // page_size, ids % page_size
+    start = page * page_size * size
+    key_at = (start + offset * dim)[:, None] + torch.arange(dim, device=ids.device)
+    scale_at = (start + page_size * dim + offset * _SCALE_BYTES)[:, None]
+    scale_at = scale_at + torch.arange(_SCALE_BYTES, device=ids.device)
+    keys = flat[key_at].view(FP8).double()
+    return keys, flat[scale_at].view(torch.float32)[:, 0].double()
+
+
+def exact_scores(inputs: Mapping[str, Any], row: int) -> torch.Tensor:
+    """Return the scores of a sequence's tokens, in their order: float64 [seq_len]."""
+    keys, scales = unpacked(inputs, visible_ids(inputs, row))
+    dots = keys @ inputs["q_index_fp8"][row].double().T
+    scores: torch.Tensor = dots.clamp_min(0.0) @ inputs["weights"][row].double()
+    return scores * scales
+
+
+def indexer_rows(
+    definition: Definition, inputs: Mapping[str, Any], arithmetics: Sequence[str]
+) -> list[Candidates]:
+    """Return each sequence's tokens, their exact scores, and what rounding may do."""
+    return [
+        _candidates(inputs, row, arithmetics) for row in range(len(inputs["seq_lens"]))
+    ]
+
+
+def _candidates(
+    inputs: Mapping[str, Any], row: int, arithmetics: Sequence[str]
+) -> Candidates:
+    ids = visible_ids(inputs, row)
+    keys, scales = unpacked(inputs, ids)
+    q = inputs["q_index_fp8"][row].double()
+    dots, sums = keys @ q.T, keys.abs() @ q.abs().T
+    weights = inputs["weights"][row].double().abs()
+    errors = {}
+    for name in arithmetics:
+        of_sum, of_value, of_score = ERRORS[name]
+        off = of_sum * sums + of_value * dots.abs()
+        passed = (dots + off).clamp_min(0.0)
+        # relu moves no two values apart, and makes 0 of what is surely negative
+        off = torch.minimum(off, passed)
+        total = off @ weights + of_score * (passed @ weights)
+        errors[name] = total * scales
+    return Candidates(ids, exact_scores(inputs, row), errors)

@@ -1,0 +1,126 @@
+"""Inputs of the MoE definitions: each kind's tensors, of a size that outputs are about 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from . import moe_routing as routing
+from .definition import Case, Definition
+from .moe_weights import (
+    BLOCK,
+    CODE_STD,
+    draw_f8,
+    draw_f8_rows,
+    draw_mx,
+    draw_scales,
+)
+from .stream import Stream
+
+# of the intermediate values of per-tensor scaling, which float8_e4m3 is to hold
+ACTIVATION_SCALE = 16.0
+# how much a method shrinks the sum of the experts' outputs
+_GAIN = {
+    routing.DEEPSEEK: 3.0,
+    routing.RENORMALIZE: 3.0,
+    routing.ROUTED: 2.0,
+    routing.LLAMA4: 4.0,
+}
+
+
+def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]:
+    """Return the experts that all of a case's tokens choose from.
+
+    `local` of them are here, at random places; `remote` ones are not.
+    """
+    experts, local = routing.experts_of(definition)
+    offset = case.params.get("offset", 0)
+    here = stream.child("local").permutation(local).tolist()[: case.params["local"]]
+    elsewhere = [
+        e
+        for e in stream.child("remote").permutation(experts).tolist()
+        if not offset <= e < offset + local
+    ]
+    return [offset + e for e in here] + elsewhere[: case.params["remote"]]
+
+
+def routing_inputs(
+    definition: Definition, case: Case, stream: Stream
+) -> dict[str, Any]:
+    """Return what says where the tokens go: logits and bias, or packed ids."""
+    method, tokens = routing.routing_of(definition), case.axes["seq_len"]
+    experts = routing.experts_of(definition)[0]
+    hot = hot_experts(definition, case, stream)
+    top_k = definition.constants["top_k"]
+    own = stream.child("routing")
+    if method == routing.ROUTED:
+        return {"topk_ids": routing.packed_choices(own, tokens, top_k, hot)}
+    if method == routing.DEEPSEEK:
+        raised = hot[: case.params["local"]]
+        logits, bias = routing.draw_scores(own, tokens, experts, hot, raised)
+        return {"routing_logits": logits, "routing_bias": bias}
+    top = 1.0 if method == routing.LLAMA4 else 4.0
+    logits = routing.draw_logits(own, tokens, experts, hot, top)
+    made = {"routing_logits": logits.to(torch.bfloat16)}
+    if method == routing.LLAMA4:
+        # logits that follow each other are up to 1/32 apart as sigmoids
+        std = 0.02 if case.params["bias"] else 0.0
+        made["routing_bias"] = own.child("bias").values((experts,), std).bfloat16()
+    return made
+
+
+def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the hidden states with their scales where they have such."""
+    tokens, hidden = case.axes["seq_len"], definition.axes["hidden_size"]
+    own = stream.child("hidden_states")
+    if definition.interface.input_specs["hidden_states"].dtype == "bfloat16":
+        return {"hidden_states": own.values((tokens, hidden)).bfloat16()}
+    made = {"hidden_states": draw_f8_rows(own, tokens, hidden)}
+    if "hidden_states_scale" in definition.interface.inputs:
+        shape = (hidden // BLOCK, tokens)
+        made["hidden_states_scale"] = draw_scales(
+            own.child("scale"), shape, 1.0 / CODE_STD
+        )
+    return made
+
+
+def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
+    """Return the experts' weights with their scales where they have such."""
+    axes, interface = definition.axes, definition.interface
+    experts = routing.experts_of(definition)[1]
+    hidden, intermediate = axes["hidden_size"], axes["intermediate_size"]
+    first = (experts, 2 * intermediate, hidden)
+    second = (experts, hidden, intermediate)
+    gain = _GAIN[routing.routing_of(definition)]
+    sizes = 1.0 / math.sqrt(hidden), gain / math.sqrt(intermediate)
+    one, two = stream.child("gemm1"), stream.child("gemm2")
+    if interface.input_specs["gemm1_weights"].dtype == "float32":
+        return {
+            "gemm1_weights": draw_mx(one, first, sizes[0]),
+            "gemm2_weights": draw_mx(two, second, 3.0 * sizes[1]),
+        }
+    made: dict[str, Any] = {
+        "gemm1_weights": draw_f8(one, first),
+        "gemm2_weights": draw_f8(two, second),
+    }
+    if "gemm1_weights_scale" in interface.inputs:
+        for name, own, (_, rows, columns), size in (
+            ("gemm1_weights_scale", one, first, sizes[0]),
+            ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
+        ):
+            shape = (experts, rows // BLOCK, columns // BLOCK)
+            made[name] = draw_scales(own.child("scale"), shape, size / CODE_STD)
+        return made
+    # the hidden states have no scale of their own: the first product's undoes theirs
+    undone = sizes[0] / CODE_STD**2
+    gate = draw_scales(one.child("gate"), (experts,), undone)
+    up = draw_scales(one.child("up"), (experts,), undone) * ACTIVATION_SCALE
+    down = draw_scales(two.child("down"), (experts,), 1.5 * sizes[1] / CODE_STD)
+    return {
+        **made,
+        "output1_scales_scalar": up,
+        "output1_scales_gate_scalar": gate,
+        "output2_scales_scalar": down / ACTIVATION_SCALE,
+    }

@@ -1,0 +1,310 @@
+"""What each definition of a dataset was compared with, as a table, out of evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from generator.discover import Discovered
+from generator.evidence import SKIPPED, Entry, Run, Verdict
+from generator.wording import plural
+
+_NEEDS_SM = re.compile(r"needs SM\d+|exists up to SM\d+")
+_BAD = ("FAILED", "ERROR")
+_RUN_FACTS = ("sm", "memory_gib", "driver", "torch", "cuda", "flashinfer", "sglang")
+_PREFACE = (
+    "Written by `trace-dataset verify --output` from `verification/`, which "
+    "`trace-dataset verify --record` writes from JUnit files. Don't edit."
+)
+ORACLE = "oracle"
+OWN_TESTS = "its own tests"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Hold one line of the table: a definition, a source, the verdict, from which run.
+
+    `source` is empty and `run` 0 where no run has the definition; else `run` counts the
+    runs of the table from 1. A `stale` verdict is one on another text of the definition.
+    """
+
+    op_type: str
+    definition: str
+    source: str
+    verdict: str
+    stale: bool
+    run: int
+    figures: Verdict | None
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as plain JSON values; NaN and infinities are strings."""
+        figures = asdict(self.figures) if self.figures is not None else {}
+        for name in ("verdict", "reason"):
+            figures.pop(name, None)
+        own = {n: v for n, v in vars(self).items() if n != "figures"}
+        return {**figures, **own}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Hold the runs that the lines name, the lines, and names that no file has."""
+
+    runs: tuple[Run, ...]
+    lines: tuple[Line, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def failed(self) -> tuple[Line, ...]:
+        """Return the lines that speak against a definition as it is."""
+        return tuple(x for x in self.lines if x.verdict in _BAD and not x.stale)
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Return the definitions of which a verdict is on another text."""
+        return tuple(dict.fromkeys(x.definition for x in self.lines if x.stale))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Hold one verdict, in which run it is, and on which text of the definition."""
+
+    run: int
+    source: str
+    verdict: Verdict
+    stale: bool
+
+
+def table_of(root: Path, found: Discovered, runs: Iterable[Run]) -> Table:
+    """Return the table of a dataset's definitions. Raises OSError as reading does."""
+    ordered = tuple(sorted(runs, key=lambda r: (r.date, sorted(r.machine.items()))))
+    lines: list[Line] = []
+    for file in found.files:
+        sha256 = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
+        entries = [
+            (number, entry)
+            for number, run in enumerate(ordered, 1)
+            if (entry := run.definitions.get(file.name)) is not None
+        ]
+        lines += _lines(file.op_type, file.name, sha256, entries, ordered)
+    known = {file.name for file in found.files}
+    unknown = {name for run in ordered for name in run.definitions} - known
+    # runs that newer ones have replaced are not shown
+    used = sorted({line.run for line in lines if line.run})
+    numbers = {run: number for number, run in enumerate([0, *used])}
+    return Table(
+        tuple(ordered[run - 1] for run in used),
+        tuple(replace(line, run=numbers[line.run]) for line in lines),
+        tuple(sorted(unknown)),
+    )
+
+
+def _lines(
+    op_type: str,
+    name: str,
+    sha256: str,
+    entries: Sequence[tuple[int, Entry]],
+    runs: Sequence[Run],
+) -> list[Line]:
+    found = [
+        _Found(number, source, verdict, entry.sha256 != sha256)
+        for number, entry in entries
+        for source, verdict in _with_own_tests(entry).items()
+    ]
+    chosen = _chosen(found, runs)
+    compared = [f for f in chosen if f.source != OWN_TESTS]
+    lines = [_line(op_type, name, f) for f in chosen]
+    sources = {f.source for f in compared}
+    absent = _absent([f for f in found if f.source not in sources], runs)
+    # why a source was not asked matters if it is the GPU, or if no other one was
+    has_ground_truth = any(is_ground_truth(f.source) for f in compared)
+    for f in absent:
+        if _NEEDS_SM.search(f.verdict.reason):
+            lines.append(_line(op_type, name, f, "never run here"))
+        elif not has_ground_truth:
+            lines.append(_line(op_type, name, f, "not compared"))
+    if not lines:
+        note = "no run has it" if not entries else "no test of it compares anything"
+        lines.append(Line(op_type, name, "", "not compared", False, 0, None, note))
+    return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
+
+
+def is_ground_truth(source: str) -> bool:
+    """Return whether a source is a production kernel, or a recording of one."""
+    return source not in (ORACLE, OWN_TESTS) and " ~ " not in source
+
+
+def _with_own_tests(entry: Entry) -> dict[str, Verdict]:
+    """Return an entry's verdicts, and one on the tests that compare with nothing."""
+    if not entry.failed:
+        return dict(entry.sources)
+    own = Verdict("FAILED", reason=", ".join(entry.failed))
+    return {**entry.sources, OWN_TESTS: own}
+
+
+def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
+    """Return for each source its best evidence, and all that speaks against.
+
+    Of each kind of machine the newest counts: on the definition as it is before one on
+    another text. Of kinds that agree one is shown, a GPU's before the CPU's.
+    """
+    newest: dict[tuple[str, str], _Found] = {}
+    for f in found:  # in the order of the runs, the oldest first
+        if f.verdict.verdict == SKIPPED:
+            continue
+        key = (f.source, runs[f.run - 1].machine.get("gpu", ""))
+        if key not in newest or newest[key].stale or not f.stale:
+            newest[key] = f
+    by_source: dict[str, list[_Found]] = {}
+    for f in newest.values():
+        by_source.setdefault(f.source, []).append(f)
+    chosen = []
+    for of_source in by_source.values():
+        best = max(
+            of_source,
+            key=lambda f: (not f.stale, runs[f.run - 1].is_on_gpu, f.run),
+        )
+        against = [f for f in of_source if f.verdict.verdict in _BAD and not f.stale]
+        chosen += [best, *(f for f in against if f is not best)]
+    return chosen
+
+
+def _absent(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
+    """Return one skip for each source: the newest, one of a GPU before the CPU's."""
+    best: dict[str, _Found] = {}
+    for f in sorted(found, key=lambda f: (runs[f.run - 1].is_on_gpu, f.run)):
+        best[f.source] = f
+    return list(best.values())
+
+
+def _line(op_type: str, name: str, found: _Found, verdict: str = "") -> Line:
+    v = found.verdict
+    notes = [v.reason] if v.reason else []
+    if v.hit_ratio is not None and v.hit_ratio < 1.0:
+        notes.append(f"hit ratio {v.hit_ratio:.3g}")
+    for figure, (low, high) in v.figures.items():
+        span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        notes.append(f"{figure} {span}")
+    if v.not_independent:
+        names = ", ".join(v.not_independent)
+        notes.append(f"{names} taken from the reference: not independent")
+    if found.stale:
+        notes.append("on another text of the definition")
+    return Line(
+        op_type,
+        name,
+        found.source,
+        verdict or v.verdict,
+        found.stale,
+        found.run,
+        v if v.cases else None,
+        "; ".join(notes),
+    )
+
+
+def markdown(table: Table) -> str:
+    """Return the table as a Markdown document; the same evidence gives the same text."""
+    parts = [
+        "# What the definitions were compared with",
+        _PREFACE,
+        _summary(table),
+        "## Runs",
+        _rows(
+            "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python",
+            [_run_cells(n, run) for n, run in enumerate(table.runs, 1)],
+        ),
+    ]
+    by_op: dict[str, list[Line]] = {}
+    for line in table.lines:
+        by_op.setdefault(line.op_type, []).append(line)
+    for op_type, lines in by_op.items():
+        parts += [f"## {op_type}", line_table(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def line_table(lines: Iterable[Line]) -> str:
+    """Return lines of the table as a Markdown table."""
+    head = (
+        "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
+    )
+    return _rows(head, [_line_cells(line) for line in lines])
+
+
+def _summary(table: Table) -> str:
+    by_name: dict[str, list[Line]] = {}
+    for line in table.lines:
+        by_name.setdefault(line.definition, []).append(line)
+
+    def passed(lines: Iterable[Line], oracle: bool) -> bool:
+        return any(
+            x.verdict == "PASSED"
+            and not x.stale
+            and (x.source == ORACLE if oracle else is_ground_truth(x.source))
+            for x in lines
+        )
+
+    agree = [n for n, lines in by_name.items() if passed(lines, False)]
+    only = [n for n in by_name.keys() - agree if passed(by_name[n], True)]
+    failed = {line.definition for line in table.failed}
+    return (
+        f"{plural(len(by_name), 'definition')}: "
+        f"{len(agree)} agree with a production kernel, {len(only)} with an independent "
+        f"float64 implementation alone (the oracle, which is no ground truth), "
+        f"{len(by_name) - len(agree) - len(only)} with nothing; "
+        f"{len(failed)} failed somewhere, {len(table.stale)} stale."
+    )
+
+
+def _run_cells(number: int, run: Run) -> list[str]:
+    gpu = run.machine.get("gpu") or run.machine.get("device", "")
+    of_machine = [run.machine.get(name) or "-" for name in (*_RUN_FACTS, "python")]
+    return [f"R{number}", run.date, gpu, *of_machine]
+
+
+def _line_cells(line: Line) -> list[str]:
+    v = line.figures
+    verdict = f"stale: {line.verdict}" if line.stale else line.verdict
+    cases = nmse = lse = seconds = ""
+    if v is not None:
+        cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
+        nmse, lse, seconds = _figure(v.nmse), _figure(v.lse), f"{v.seconds:.1f}"
+    run = f"R{line.run}" if line.run else ""
+    source = line.source or "-"
+    return [line.definition, source, verdict, cases, nmse, lse, line.note, run, seconds]
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "0" if value == 0.0 else f"{value:.1e}"
+
+
+def _rows(head: str, rows: Iterable[Sequence[str]]) -> str:
+    names = head.split("|")
+    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Return a cell's text; what came from a file must not end it or be markup."""
+    for mark, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
+        text = text.replace(mark, shown)
+    return text
+
+
+def as_json(table: Table) -> Mapping[str, Any]:
+    """Return the table as plain values."""
+    return {
+        "runs": [
+            {"run": n, "date": run.date, "machine": dict(run.machine)}
+            for n, run in enumerate(table.runs, 1)
+        ],
+        "lines": [line.as_dict() for line in table.lines],
+        "stale": list(table.stale),
+        "unknown": list(table.unknown),
+    }

@@ -1,0 +1,212 @@
+"""`trace-dataset verify` from results to a table: status, stdout, stderr."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from generator.cli.trace_dataset import cli
+from tests.junit import CPU, H200, comparison, result, write_junit
+
+NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
+SM100 = '<skipped message="flashinfer: x needs SM100, device is SM90"/>'
+NO_CUDA = '<skipped message="flashinfer: needs CUDA, device is cpu"/>'
+FAILED = '<failure message="AssertionError: far off"/>'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a dataset of two definitions; what is in them does not matter here."""
+    for name in (NAME, OTHER):
+        path = tmp_path / "definitions/gemm" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{{"name": "{name}"}}')
+    return tmp_path
+
+
+def digest(root: Path, name: str = NAME) -> str:
+    return hashlib.sha256(
+        (root / f"definitions/gemm/{name}.json").read_bytes()
+    ).hexdigest()
+
+
+def verify(root: Path, *arguments: str | Path) -> Result:
+    options = ["verify", "--dataset", str(root), *map(str, arguments)]
+    # as `main` does: a status is returned, an exception of click's is one line
+    return CliRunner().invoke(cli, options, standalone_mode=False)
+
+
+def status(done: Result) -> object:
+    if done.exception is not None:
+        return getattr(done.exception, "exit_code", done.exception)
+    return done.return_value
+
+
+def rows(done: Result) -> list[list[str]]:
+    """Return the cells of the lines on definitions."""
+    lines = [line for line in done.stdout.splitlines() if line.startswith("| gemm")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def record(root: Path, *tests: str, **options: object) -> Result:
+    return verify(root, "--record", write_junit(root / "r.xml", *tests, **options))
+
+
+def test_results_become_evidence_and_a_table_that_is_checked(root):
+    sha = digest(root)
+    done = record(
+        root,
+        result("oracle", comparison(), sha256=sha),
+        result("flashinfer/x", sha256=sha, ending=SM100),
+        result("flashinfer/fa2", comparison("flashinfer/fa2", nmse=3e-6), sha256=sha),
+        machine=H200,
+    )
+    assert status(done) == 0
+    assert "verification/2026-11-21_nvidia-h200.json: 1 definition" in done.stderr
+    table = root / "docs/verification.md"
+    assert status(verify(root, "--check")) == 1
+    assert status(verify(root, "--table", "--output", table)) == 0
+    assert status(verify(root, "--check")) == 0
+    assert table.read_text() == verify(root).stdout
+    needs = "flashinfer: x needs SM100, device is SM90"
+    assert rows(verify(root)) == [
+        [NAME, "flashinfer/fa2", "PASSED", "1", "3.0e-06", "", "", "R1", "1.5"],
+        [NAME, "flashinfer/x", "never run here", "", "", "", needs, "R1", ""],
+        [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "R1", "1.5"],
+        [OTHER, "-", "not compared", "", "", "", "no run has it", "", ""],
+    ]
+    assert "| R1 | 2026-11-21 | NVIDIA H200 | 90 |" in table.read_text()
+    assert (
+        "2 definitions: 1 agree with a production kernel, 0 with" in table.read_text()
+    )
+    table.write_text(table.read_text() + "edited")
+    drift = verify(root, "--check")
+    assert status(drift) == 1
+    assert "is not what the evidence gives" in drift.stderr
+
+
+def test_a_definition_that_changed_is_stale(root):
+    record(root, result("oracle", comparison(), sha256=digest(root)), machine=H200)
+    (root / f"definitions/gemm/{NAME}.json").write_text("{}")
+    done = verify(root)
+    assert rows(done)[0][2] == "stale: PASSED"
+    assert "stale: 1 definition changed after the run" in done.stderr
+    assert "1 stale" in done.stdout
+    # a new run, on the CPU even, counts for more than one of another text
+    record(root, result("oracle", comparison(), sha256=digest(root)), machine=CPU)
+    assert rows(verify(root))[0][2] == "PASSED"
+    assert "stale" not in verify(root).stderr
+
+
+def test_the_gpu_is_shown_before_the_cpu_and_a_failure_anywhere(root):
+    sha = digest(root)
+    passed = result("oracle", comparison(), sha256=sha)
+    record(root, passed, machine=H200, date="2026-11-01")
+    record(root, passed, machine=CPU, date="2026-11-02")
+    assert [row[7] for row in rows(verify(root))] == ["R1", ""]
+    assert "2026-11-02" not in verify(root).stdout
+    failed = result("oracle", comparison(verdict="FAILED"), sha256=sha, ending=FAILED)
+    done = record(root, failed, machine=CPU, date="2026-11-03")
+    assert status(done) == 1
+    found = verify(root)
+    assert status(found) == 1
+    assert sorted(row[2] for row in rows(found)[:2]) == ["FAILED", "PASSED"]
+    assert f"{NAME} against oracle: FAILED" in found.stderr
+    # a newer run on the same kind of machine settles it
+    record(root, passed, machine=CPU, date="2026-11-04")
+    assert status(verify(root)) == 0
+
+
+def test_where_nothing_was_compared_the_reason_is_there(root):
+    sha = digest(root)
+    broken = result(None, sha256=sha, function="test_determinism", ending=FAILED)
+    record(root, result("flashinfer/fa2", sha256=sha, ending=NO_CUDA), broken)
+    cells = [row[1:3] + row[6:7] for row in rows(verify(root))]
+    reason = "flashinfer: needs CUDA, device is cpu"
+    assert cells[:2] == [
+        ["flashinfer/fa2", "not compared", reason],
+        ["its own tests", "FAILED", "test_determinism"],
+    ]
+    assert status(verify(root)) == 1
+
+
+def test_figures_of_policies_are_notes_and_markup_stays_text(root):
+    figures = {"p_value": 0.25, "hit_ratio": 0.875, "not_independent": ["eps"]}
+    ending = '<error message="a | b &lt;script&gt; `c`"/>'
+    sha = digest(root)
+    record(
+        root,
+        result("oracle", comparison(**figures), sha256=sha),
+        result("sglang", sha256=sha, ending=ending),
+    )
+    shown = verify(root).stdout
+    note = (
+        "hit ratio 0.875; p_value 0.25; eps taken from the reference: not independent"
+    )
+    assert note in shown
+    assert r"a \| b &lt;script> \`c\`" in shown
+
+
+def test_results_are_shown_without_keeping_them(root):
+    folder = root / "results"
+    folder.mkdir()
+    write_junit(folder / "a.xml", result("oracle", comparison()))
+    write_junit(folder / "b.xml", result("oracle", comparison(case="b")))
+    done = verify(root, "--results", folder, "--json")
+    assert not (root / "verification").exists()
+    lines = json.loads(done.stdout)["lines"]
+    assert (lines[0]["cases"], lines[0]["stale"]) == (2, True)
+    assert {"nmse", "verdict", "run", "source"} <= lines[0].keys()
+
+
+def test_evidence_of_a_name_that_is_gone_is_told(root):
+    record(root, result("oracle", comparison(), definition="gone"))
+    done = verify(root)
+    assert status(done) == 0
+    assert "1 definition of the evidence are not in the dataset: gone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--record", "missing.xml"], "missing.xml: No such file or directory"),
+        (["--results", "definitions"], "There is no *.xml in definitions"),
+        (["--record", "foreign.xml"], "is not JUnit XML: its root is 'html'"),
+        (["--check", "--json"], "--check goes with neither"),
+        (["--record", "a.xml", "--results", "b.xml"], "--record keeps results"),
+    ],
+)
+def test_wrong_use_and_foreign_files_are_one_line(
+    root, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(root)
+    (root / "foreign.xml").write_text("<html/>")
+    done = verify(root, *arguments)
+    assert status(done) == 2
+    assert message in str(getattr(done.exception, "message", done.exception))
+    assert not (root / "verification").exists()
+
+
+def test_damaged_evidence_and_a_folder_that_is_no_dataset_are_one_line(root, tmp_path):
+    (root / "verification").mkdir()
+    (root / "verification/x.json").write_text("[]")
+    done = verify(root)
+    assert status(done) == 2
+    assert "verification/x.json is no evidence of" in str(done.exception)
+    results = write_junit(root / "r.xml", result())
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = verify(empty, "--record", results)
+    assert status(done) == 2
+    assert not (empty / "verification").exists()
+
+
+def test_without_evidence_the_table_says_so(root):
+    done = verify(root)
+    assert status(done) == 0
+    assert "There is no evidence yet" in done.stderr
+    assert [row[2] for row in rows(done)] == ["not compared"] * 2

@@ -1,0 +1,153 @@
+"""A library, a CUDA context or memory that fails in the middle of a run."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.builders import replaced
+from tests.harness.datasets import (
+    DECODE,
+    NORM,
+    TWICE,
+    class_name,
+    decode,
+    norm,
+)
+from tests.harness.pretended import CONTEXT, EVERY_BACKEND, MEMORY, pretend
+from tests.harness.runs import by_status, render, run_pytest
+
+BREAKS, LATE = f"{NORM}_breaks", f"{NORM}_late"
+_BREAK = """if hidden_states.shape[0] == 8:
+        raise RuntimeError('CUDA error: an illegal memory access was encountered')
+    """
+FLASHINFER = ("flashinfer", "flashinfer/cuda-cores", "flashinfer/fa2", "flashinfer/fa3")
+CPU = ("--device", "cpu", "--sizes", "small")
+# one test of the definition that breaks the context calls run() with so many rows
+CHOSEN = ("-k", "test_contract or test_determinism")
+
+
+@pytest.fixture(scope="module")
+def breaking(tmp_path_factory):
+    """Return the rendered tests of a norm that breaks the context, among right ones."""
+    definition = norm(BREAKS)
+    run = "x = hidden_states.float()\n"
+    text = replaced(definition["reference"], run, f"{_BREAK}{run}")
+    root = tmp_path_factory.mktemp("breaking")
+    definitions = [decode(), norm(), {**definition, "reference": text}, norm(LATE)]
+    return render(root, definitions)
+
+
+def ids(outcomes):
+    """Return what tells the tests apart."""
+    return sorted((o.test_class, o.function, o.case) for o in outcomes)
+
+
+@pytest.mark.parametrize("spread", [(), ("-n", "1", "--dist", "loadscope")])
+def test_in_one_process_what_comes_after_is_an_error_that_names_the_test(
+    breaking, spread
+):
+    options = pretend(breaking.parent, CONTEXT)
+    run = run_pytest(breaking, *options, *CPU, *CHOSEN, *spread)
+    assert run.status == 1, run.stdout + run.stderr
+    grouped = by_status(run)
+    broke = (class_name(BREAKS), "test_determinism", "tiny-variance")
+    assert ids(grouped["failed"]) == [broke]
+    lost = f"::{broke[0]}::{broke[1]}[{broke[2]}]"
+    for outcome in grouped["error"]:
+        assert "CUDA context lost after " in outcome.detail
+        assert lost in outcome.detail
+    # tests that share a case run together: what came before is judged, what is after not
+    assert run.functions(class_name(LATE), "error") >= {"test_determinism"}
+    assert run.functions(class_name(LATE), "passed") == set()
+    assert run.functions(class_name(DECODE), "error") == set()
+    assert run.functions(class_name(NORM), "error") == set()
+    assert f"{lost}; the tests after it were not run" in run.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dist", ["load", "worksteal"])
+def test_under_xdist_a_fresh_worker_goes_on_with_the_rest(breaking, dist):
+    options = pretend(breaking.parent, CONTEXT)
+    spread = ("-n", "1", "--dist", dist, "--max-worker-restart", "2")
+    run = run_pytest(breaking, *options, *CPU, *CHOSEN, *spread)
+    assert run.status == 1, run.stdout + run.stderr
+    assert run.stdout.count("replacing crashed worker") == 1
+    grouped = by_status(run)
+    # the test is one failure, with its own message, and there is no other
+    broke = (class_name(BREAKS), "test_determinism", "tiny-variance")
+    assert ids(grouped["failed"]) == [broke]
+    assert "illegal memory access" in grouped["failed"][0].detail
+    assert "error" not in grouped
+    assert "; a fresh worker went on" in run.stdout
+    # nobody is reported twice, and nobody is missing
+    assert ids(run.outcomes) == ids(run_pytest(breaking, *CPU, *CHOSEN).outcomes)
+
+
+def test_what_runs_out_of_memory_is_a_skip_with_numbers(tmp_path):
+    folder = render(tmp_path, [norm()])
+    options = pretend(tmp_path, MEMORY)
+    run = run_pytest(folder, *options, *CPU, "-k", "oracle", "-rs")
+    assert run.status == 0, run.stdout + run.stderr
+    grouped = by_status(run)
+    assert {o.case for o in grouped["skipped"]} == {"tiny-variance", "large-values"}
+    assert {o.case for o in grouped["passed"]} == {"one-row", "zero-rows"}
+    for outcome in grouped["skipped"]:
+        kind = {"tiny-variance": "OutOfMemoryError"}.get(outcome.case, "RuntimeError")
+        assert f"out of memory ({kind}): needs 0.0 GiB by estimate, " in outcome.detail
+        assert "GiB free of" in outcome.detail
+        assert outcome.comparisons == ()
+
+
+def test_a_library_that_ends_the_process_on_import_is_a_skip(tmp_path):
+    folder = render(tmp_path, [norm()])
+    options = pretend(tmp_path, EVERY_BACKEND, "raise SystemExit(0)\n")
+    run = run_pytest(folder, *options, *CPU, "-k", "flashinfer", "--strict")
+    (outcome,) = run.outcomes
+    assert outcome.status == "skipped"
+    assert "flashinfer: import failed: SystemExit: 0" in outcome.detail
+    # nothing was compared: under --strict that is no success
+    assert run.status == 1
+
+
+def test_an_unknown_op_type_is_compared_with_the_function_that_its_tag_names(tmp_path):
+    tagged = {**TWICE, "tags": ["fi_api:flashinfer.twice"]}
+    wrong = {**tagged, "name": "twice_n4_b", "reference": "def run(x):\n    return x\n"}
+    plain = {**TWICE, "name": "twice_n4_c"}
+    folder = render(tmp_path, [tagged, wrong, plain])
+    text = (folder / "test_twice.py").read_text()
+    assert "called live where their parameters" in " ".join(text.split())
+    assert text.count("# matched by the names of parameters and inputs") == 2
+    library = "def twice(input, out=None):\n    return input * 2\n"
+    options = pretend(tmp_path, EVERY_BACKEND, library)
+    run = run_pytest(folder, *options, *CPU, "-k", "flashinfer")
+    found = {o.test_class: (o.status, o.case, o.detail) for o in run.outcomes}
+    assert found["TestTwiceN4"][:2] == ("passed", "generic-twice")
+    assert found["TestTwiceN4B"][0] == "failed"
+    assert found["TestTwiceN4C"][0] == "skipped"
+    assert "UNRESOLVED: the definition has no fi_api tag" in found["TestTwiceN4C"][2]
+    assert "definitions compared: 2 with flashinfer/twice" in run.stdout
+
+
+def test_the_junit_file_says_which_machine_and_whom_each_test_is_about(right):
+    chosen = ("-k", "oracle or flashinfer or contract")
+    run_pytest(right, *CPU, "-n", "2", *chosen)
+    root = ET.parse(right.parent / "junit.xml").getroot()
+    of_suite = {
+        item.get("name"): item.get("value") or ""
+        for item in root.findall("testsuite/properties/property")
+    }
+    assert of_suite["device"] == "cpu"
+    assert set(of_suite) >= {"python", "torch", "cuda", "flashinfer", "sglang"}
+    shown = []
+    for case in root.iter("testcase"):
+        shown.append({p.get("name"): p.get("value") for p in case.iter("property")})
+        assert len(shown[-1]["sha256"]) == 64
+        if "comparison" in shown[-1]:
+            record = json.loads(shown[-1]["comparison"])
+            assert record["definition"] == shown[-1]["definition"]
+            assert record["source"] == shown[-1]["source"]
+    sources = {properties.get("source") for properties in shown}
+    assert sources == {None, "oracle", *FLASHINFER}

@@ -1,0 +1,97 @@
+"""Weights of many experts that are views of one short stream until a callee asks.
+
+Drawing 64 GB of weights element by element would take minutes, and holding them beside
+the copies of every callee would not fit. Row r of expert e is the window of the stream
+that begins at EXPERT_STEP·e + ROW_STEP·r: experts, rows and columns all differ, and
+making a tensor of it moves data without any arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+# multiples of 32, so that blocks of 32 elements with one scale stay whole
+ROW_STEP = 32
+EXPERT_STEP = 32 * 613
+# moving bits, not numbers: not every operation knows float8
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+
+
+class Tiled:
+    """Stand for a contiguous tensor [experts, rows, columns] that isn't made yet."""
+
+    def __init__(self, base: torch.Tensor, shape: tuple[int, int, int]) -> None:
+        if base.shape != (base_length(shape),):
+            raise ValueError(f"{base_length(shape)} elements are needed for {shape}")
+        self.base = base
+        self.shape = shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the dtype of the elements."""
+        return self.base.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Return where the stream lies."""
+        return self.base.device
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, expert: int) -> torch.Tensor:
+        """Return the matrix of one expert: contiguous, on the stream's device."""
+        if not 0 <= expert < self.shape[0]:
+            raise IndexError(f"expert {expert} of {self.shape[0]}")
+        return _whole(self._windows()[expert]).view(self.dtype)
+
+    def on(self, device: torch.device) -> Tiled:
+        """Return the same stand-in with a stream of its own on a device."""
+        return Tiled(self.base.to(device, copy=True), self.shape)
+
+    def tensor(self, device: torch.device) -> torch.Tensor:
+        """Return the tensor on a device; the host never holds it for another one."""
+        return _whole(self.on(device)._windows()).view(self.dtype)
+
+    def same_bits(self, other: torch.Tensor) -> bool:
+        """Return whether a tensor has exactly these elements, expert by expert."""
+        if tuple(other.shape) != self.shape or other.dtype != self.dtype:
+            return False
+        here = self.on(other.device)._windows()
+        pairs = zip(here, other.view(here.dtype), strict=True)
+        return all(torch.equal(window, given) for window, given in pairs)
+
+    def _windows(self) -> torch.Tensor:
+        """Return all elements as integers of their bits, without making them."""
+        bits = self.base.view(_INTEGERS[self.dtype.itemsize])
+        return bits.as_strided(self.shape, (EXPERT_STEP, ROW_STEP, 1))
+
+
+def base_length(shape: tuple[int, int, int]) -> int:
+    """Return how many elements the windows of a shape cover."""
+    experts, rows, columns = shape
+    return EXPERT_STEP * (experts - 1) + ROW_STEP * (rows - 1) + columns
+
+
+def _whole(windows: torch.Tensor) -> torch.Tensor:
+    return windows.clone(memory_format=torch.contiguous_format)
+
+
+def fresh(value: Any, device: torch.device) -> Any:
+    """Return an input's own copy on a device, a tensor where it is a stand-in."""
+    if isinstance(value, Tiled):
+        return value.tensor(device)
+    return _copied(value, device)
+
+
+def lazy(value: Any, device: torch.device) -> Any:
+    """Return an input's own copy on a device; a stand-in stays one."""
+    return value.on(device) if isinstance(value, Tiled) else _copied(value, device)
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(device, copy=True)

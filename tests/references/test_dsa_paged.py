@@ -1,0 +1,633 @@
+"""Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
+definitions and from gen-tests' own sources (387d43924b45b66b).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1
+bf008d81d39dfac72353828504aa06d5b9708245d7391aa56fafa7da367755f1  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
+68784dce1bd25ac3923891a2ee086e5363ef3fb42bfcea57840483f88ac07b55  dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support.attention import (
+    FA2,
+    FA3,
+    LSE_FROM_BF16_SUM,
+    oracle_attention,
+    workspace,
+)
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from reference_support.indexer import (
+    exact_scores,
+    indexer_cases,
+    indexer_inputs,
+    indexer_rows,
+    unpacked,
+    visible_ids,
+)
+from reference_support.paging import STALE
+from reference_support.recorded import MatchesRecorded
+from reference_support.sglang import Unavailable
+from reference_support.stream import Stream
+from reference_support.tolerance import Override, Tolerance
+from reference_support.topk_policy import PADDING, TopKSet
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    LSE_FROM_BF16_SUM,
+    Override(
+        "lse",
+        Tolerance(rtol=1e-5, atol=2.7e-4, nmse=1e-7),
+        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and "
+        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.7e-4",
+        source="flashinfer/fa3",
+        case="extreme-logits",
+    ),
+)
+POLICIES = {"topk_indices": TopKSet(indexer_rows)}
+
+# DeepSeek's heads have 128 dimensions before absorption into the latent
+_QK_NOPE_HEAD_DIM = 128
+# FlashInfer's name for its kernels for Blackwell, which take pages of 32 or 64 tokens
+_TRTLLM_GEN = Backend("trtllm-gen", min_sm=100, max_sm=103)
+_TRTLLM_PAGE = 64
+# its float64 scores are rounded to float32, then FlashInfer chooses and looks up pages
+_TOP_K = Backend("top-k", min_sm=80)
+_SGLANG_FP32 = Backend("fp32", needs_cuda=False)
+_SGLANG_BF16 = Backend("bf16", needs_cuda=False)
+_DEEP_GEMM = Backend("deep_gemm", min_sm=90)
+
+
+def _is_indexer(definition: Definition) -> bool:
+    return "block_table" in definition.interface.inputs
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return lists of every fill, padded anywhere; for the indexer its lengths."""
+    if _is_indexer(definition):
+        return indexer_cases(definition)
+    k = definition.axes["topk"]
+    page = definition.axes["page_size"]
+    ragged = tuple(Stream("sparse counts").integers(1, k, 13))
+    many = tuple(Stream("many sparse counts").integers(k // 2, k + 1, 96))
+    found: dict[str, tuple[str, tuple[int, ...]]] = {
+        "one-chosen": ("small", (1,)),
+        "few-chosen": ("small", tuple(min(n, k) for n in (2, 31, 63, 64, 65, 129))),
+        "nothing-chosen": ("small", (17, 0, 5, 0)),
+        "scattered-padding": ("small", (5, k // 8, k // 2)),
+        "pool-ends": ("small", (1, 2, 9, 40)),
+        "extreme-logits": ("small", (min(70, k), 3, min(200, k))),
+        "whole-list": ("medium", (k, k - 1, *ragged)),
+        "batch": ("large", (k, *many)),
+    }
+    sizes = {"batch": 32 * k, "one-chosen": 40}
+    return [
+        _case(name, size, counts, sizes.get(name, k + k // 8), page)
+        for name, (size, counts) in found.items()
+    ]
+
+
+def _case(
+    name: str, size: str, counts: tuple[int, ...], pool: int, page_size: int
+) -> Case:
+    axes = {"num_tokens": len(counts), "num_pages": -(-pool // page_size)}
+    params = {
+        "counts": counts,
+        "scattered": name == "scattered-padding",
+        "ends": name == "pool-ends",
+        # as in mla_paged: few keys share the weight, so that each one matters
+        "q_std": 40.0 if name == "extreme-logits" else 2.0,
+    }
+    return Case(name, size, axes, params)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 queries and latents, loud where no query has chosen a token."""
+    if _is_indexer(definition):
+        return indexer_inputs(definition, case, stream)
+    axes = {**definition.axes, **case.axes}
+    slots = axes["num_pages"] * axes["page_size"]
+    indices = _indices(case, slots, axes["topk"], stream)
+    made: dict[str, Any] = {
+        "sparse_indices": indices,
+        "sm_scale": 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+    }
+    # 576 products a logit and a scale made for 192: less spread gives the same logits
+    std = case.params["q_std"] / math.sqrt(3.0)
+    for part, axis in (("nope", "head_dim_ckv"), ("pe", "head_dim_kpe")):
+        shape = (axes["num_tokens"], axes["num_qo_heads"], axes[axis])
+        made[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
+    stale = torch.ones(slots, dtype=torch.bool)
+    stale[indices[indices != PADDING].long()] = False
+    for name in ("ckv", "kpe"):
+        values = stream.child(name).values((slots, axes[f"head_dim_{name}"]))
+        values[stale] *= STALE
+        shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
+        made[f"{name}_cache"] = values.view(shape).to(torch.bfloat16)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def _indices(case: Case, slots: int, topk: int, stream: Stream) -> torch.Tensor:
+    """Return every query's tokens in random order, then -1: int32 [num_tokens, topk].
+
+    Scattered padding stands between the tokens as well.
+    """
+    counts = case.params["counts"]
+    indices = torch.full((len(counts), topk), PADDING, dtype=torch.int32)
+    for row, count in enumerate(counts):
+        drawn = stream.child(f"tokens {row}").permutation(slots)
+        if case.params["ends"]:
+            # the pool's last token and its first one before all others
+            inner = drawn[(drawn != 0) & (drawn != slots - 1)]
+            drawn = torch.cat([torch.tensor([slots - 1, 0]), inner])
+        where = torch.arange(topk)
+        if case.params["scattered"]:
+            where = stream.child(f"places {row}").permutation(topk)
+        indices[row, where[:count]] = drawn[:count].to(torch.int32)
+    return indices
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return attention and LSE in float64, or the ids of the k best exact scores."""
+    if _is_indexer(definition):
+        return _best(definition, inputs)
+    q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
+    values = inputs["ckv_cache"].flatten(0, 1)[:, None]
+    keys = torch.cat([values, inputs["kpe_cache"].flatten(0, 1)[:, None]], dim=2)
+    parts = []
+    for row, indices in enumerate(inputs["sparse_indices"]):
+        chosen = indices[indices != PADDING].long()
+        one = q[row : row + 1]
+        parts.append(
+            oracle_attention(one, keys[chosen], values[chosen], inputs["sm_scale"])
+        )
+    return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
+
+
+def _best(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the ids of the highest float64 scores, -1 behind: int64 [batch, k]."""
+    k = definition.axes["topk"]
+    rows = []
+    for row in range(len(inputs["seq_lens"])):
+        order = exact_scores(inputs, row).argsort(descending=True, stable=True)
+        ids = visible_ids(inputs, row)[order[:k]]
+        rows.append(torch.nn.functional.pad(ids, (0, k - len(ids)), value=PADDING))
+    return torch.stack(rows)
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries with a token; the indexer's rows are all defined: bool."""
+    if _is_indexer(definition):
+        return torch.ones(len(inputs["seq_lens"]), dtype=torch.bool)
+    rows: torch.Tensor = (inputs["sparse_indices"] != PADDING).any(dim=1)
+    return rows
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the MLA kernels, the one for sparse lists, or the choice of the top k."""
+    return (_TOP_K,) if _is_indexer(definition) else (FA2, FA3, _TRTLLM_GEN)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer: dense MLA over the chosen tokens, its sparse MLA, its top k."""
+    if backend == _TOP_K.name:
+        return _flashinfer_top_k(definition, inputs)
+    if backend == _TRTLLM_GEN.name:
+        return _flashinfer_sparse(definition, inputs)
+    import flashinfer
+
+    q, chosen = inputs["q_nope"], inputs["sparse_indices"] != PADDING
+    counts = chosen.sum(dim=1, dtype=torch.int32)
+    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
+    wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(
+        workspace(q.device), backend=backend
+    )
+    # a page of one token: an index of the list is a page of the flattened cache
+    wrapper.plan(
+        torch.arange(len(counts) + 1, dtype=torch.int32, device=q.device),
+        starts,
+        inputs["sparse_indices"][chosen].contiguous(),
+        counts,
+        definition.axes["num_qo_heads"],
+        definition.axes["head_dim_ckv"],
+        definition.axes["head_dim_kpe"],
+        1,
+        False,
+        inputs["sm_scale"],
+        q.dtype,
+        inputs["ckv_cache"].dtype,
+    )
+    ckv, kpe = (_tokens(inputs[name])[:, None] for name in ("ckv_cache", "kpe_cache"))
+    return wrapper.run(q, inputs["q_pe"], ckv, kpe, return_lse=True)
+
+
+def _tokens(cache: torch.Tensor) -> torch.Tensor:
+    """Return a paged cache as [tokens, dim], in the order that indices count."""
+    return cache.flatten(0, 1)
+
+
+def _flashinfer_sparse(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Call the kernel that takes the lists as they are, with padding behind."""
+    from flashinfer.decode import trtllm_batch_decode_with_kv_cache_mla
+
+    axes, indices = definition.axes, inputs["sparse_indices"]
+    # tokens before padding; a list of none is undefined and reads token 0
+    counts = (indices != PADDING).sum(dim=1, dtype=torch.int32).clamp_min(1)
+    packed = indices.gather(1, (indices == PADDING).int().argsort(dim=1, stable=True))
+    packed[:, 0].clamp_min_(0)
+    tokens = torch.cat(
+        [_tokens(inputs["ckv_cache"]), _tokens(inputs["kpe_cache"])], dim=1
+    )
+    tokens = torch.nn.functional.pad(tokens, (0, 0, 0, -len(tokens) % _TRTLLM_PAGE))
+    query = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
+    output, lse = trtllm_batch_decode_with_kv_cache_mla(
+        query[:, None],
+        tokens.view(-1, _TRTLLM_PAGE, tokens.shape[1]),
+        workspace(query.device),
+        _QK_NOPE_HEAD_DIM,
+        axes["head_dim_ckv"],
+        axes["head_dim_kpe"],
+        packed[:, None].contiguous(),
+        counts,
+        axes["topk"],
+        sparse_mla_top_k=axes["topk"],
+        bmm1_scale=inputs["sm_scale"],
+        bmm2_scale=1.0,
+        backend=_TRTLLM_GEN.name,
+        return_lse=True,
+    )
+    return output[:, 0], lse
+
+
+def _flashinfer_top_k(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Let FlashInfer choose by the exact scores and translate through the pages."""
+    from flashinfer import top_k_page_table_transform
+
+    table = inputs["block_table"]
+    page_size = definition.axes["page_size"]
+    shape = (len(table), table.shape[1] * page_size)
+    scores = torch.full(shape, -math.inf, device=table.device)
+    for row in range(len(table)):
+        exact = exact_scores(inputs, row)
+        scores[row, : len(exact)] = exact.float()
+    ids: torch.Tensor = top_k_page_table_transform(
+        scores,
+        table,
+        inputs["seq_lens"],
+        definition.axes["topk"],
+        deterministic=True,
+        page_size=page_size,
+    )
+    return ids
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the indexer's logits in PyTorch, and DeepGEMM's where it is installed."""
+    if not _is_indexer(definition):
+        return ()
+    installed = importlib.util.find_spec("deep_gemm") is not None
+    return (_SGLANG_FP32, _SGLANG_BF16, *((_DEEP_GEMM,) if installed else ()))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Take SGLang's logits and its choice of the top k, then look up the pages."""
+    from sglang.srt.layers.attention.dsa.dsa_topk_backend import _topk_unfused
+
+    logits = {
+        _SGLANG_FP32.name: _logits_fp32,
+        _SGLANG_BF16.name: _logits_bf16,
+        _DEEP_GEMM.name: _logits_deep_gemm,
+    }[backend](inputs)
+    k, page_size = definition.axes["topk"], definition.axes["page_size"]
+    local = _topk_unfused(logits, inputs["seq_lens"], k).long()
+    page = inputs["block_table"].long().gather(1, local.clamp_min(0) // page_size)
+    ids = page * page_size + local % page_size
+    return torch.where(local < 0, PADDING, ids).to(torch.int32)
+
+
+def _width(inputs: dict[str, Any]) -> int:
+    """Return how many tokens the block table has room for."""
+    return int(inputs["block_table"].shape[1]) * int(
+        inputs["k_index_cache_fp8"].shape[1]
+    )
+
+
+def _logits_fp32(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call the reference of SGLang's kernel tests; SGLang's packer proves the layout."""
+    from sglang.srt.layers.attention.dsa.utils import fp8_mqa_logits_make_fused_kv
+    from sglang.test.kernels.paged_mqa import ref_fp8_paged_mqa_logits
+
+    cache, q = inputs["k_index_cache_fp8"], inputs["q_index_fp8"]
+    num_pages, page_size = cache.shape[:2]
+    every = torch.arange(num_pages * page_size, device=cache.device)
+    keys, scales = unpacked(inputs, every)
+    keys = keys.to(q.dtype).view(num_pages, page_size, -1)
+    scales = scales.float().view(num_pages, page_size)
+    fused = fp8_mqa_logits_make_fused_kv(keys, scales, page_size, q.shape[-1])
+    assert torch.equal(fused.view(torch.int8), cache), "SGLang packs pages otherwise"
+    logits: torch.Tensor = ref_fp8_paged_mqa_logits(
+        q[:, None],
+        keys,
+        scales,
+        inputs["weights"],
+        inputs["seq_lens"],
+        inputs["block_table"],
+        _width(inputs),
+        page_size,
+    )
+    return logits
+
+
+def _logits_bf16(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call SGLang's fallback where DeepGEMM is missing; dot products are bfloat16."""
+    from sglang.srt.layers.attention.dsv4.indexer import fp8_paged_mqa_logits_torch
+
+    logits: torch.Tensor = fp8_paged_mqa_logits_torch(
+        inputs["q_index_fp8"][:, None],
+        inputs["k_index_cache_fp8"].view(torch.uint8),
+        inputs["weights"],
+        inputs["seq_lens"],
+        inputs["block_table"],
+        None,
+        _width(inputs),
+        clean_logits=False,
+    )
+    return logits
+
+
+def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call the kernel that SGLang serves with; never run by this project."""
+    try:
+        import deep_gemm
+    except (ImportError, OSError, RuntimeError) as error:
+        # its wheels are built for one version of PyTorch
+        raise Unavailable(f"deep_gemm: import failed: {error}") from error
+
+    page_size = inputs["k_index_cache_fp8"].shape[1]
+    lens = inputs["seq_lens"].view(-1, 1)
+    schedule = deep_gemm.get_paged_mqa_logits_metadata(
+        lens, page_size, deep_gemm.get_num_sms()
+    )
+    logits: torch.Tensor = deep_gemm.fp8_paged_mqa_logits(
+        inputs["q_index_fp8"][:, None],
+        inputs["k_index_cache_fp8"].view(torch.uint8),
+        inputs["weights"],
+        lens,
+        inputs["block_table"],
+        schedule,
+        _width(inputs),
+        clean_logits=False,
+    )
+    return logits
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "q_nope": "bfloat16[num_tokens, num_qo_heads, head_dim_ckv]",
+        "q_pe": "bfloat16[num_tokens, num_qo_heads, head_dim_kpe]",
+        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
+        "sparse_indices": "int32[num_tokens, topk]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[num_tokens, num_qo_heads, head_dim_ckv]",
+        "lse": "float32[num_tokens, num_qo_heads]",
+    },
+    constraints=(
+        "sparse_indices.shape[0] == num_tokens",
+        "sparse_indices.shape[-1] == topk",
+        "ckv_cache.shape[1] == page_size",
+    ),
+)
+INTERFACE_2 = Interface(
+    inputs={
+        "q_index_fp8": "float8_e4m3fn[batch_size, num_index_heads, index_head_dim]",
+        "k_index_cache_fp8": "int8[num_pages, page_size, kv_cache_num_heads, head_dim_with_scale]",
+        "weights": "float32[batch_size, num_index_heads]",
+        "seq_lens": "int32[batch_size]",
+        "block_table": "int32[batch_size, max_num_pages]",
+    },
+    outputs={
+        "topk_indices": "int32[batch_size, topk]",
+    },
+    constraints=(
+        "topk <= max_num_pages * page_size",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1,
+# dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
+def reference_1():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        sparse_indices: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_tokens, num_qo_heads, _ = q_nope.shape
+
+        # An index counts tokens: page * page_size + offset.
+        ckv_tokens = ckv_cache.flatten(0, 1)
+        kpe_tokens = kpe_cache.flatten(0, 1)
+
+        # What a query returns for which no token was chosen.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (num_tokens, num_qo_heads), -math.inf, dtype=torch.float32, device=q_nope.device
+        )
+
+        for t in range(num_tokens):
+            # -1 is padding, wherever it stands.
+            chosen = sparse_indices[t][sparse_indices[t] >= 0].long()
+            if len(chosen) == 0:
+                continue
+            ckv = ckv_tokens[chosen].float()
+            kpe = kpe_tokens[chosen].float()
+
+            # All heads share the compressed KV, which is both key and value.
+            logits = (q_nope[t].float() @ ckv.T + q_pe[t].float() @ kpe.T) * sm_scale
+            output[t] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[t] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
+def reference_2():
+    import torch
+
+    TOPK = 2048
+
+
+    @torch.no_grad()
+    def run(
+        q_index_fp8: torch.Tensor,
+        k_index_cache_fp8: torch.Tensor,
+        weights: torch.Tensor,
+        seq_lens: torch.Tensor,
+        block_table: torch.Tensor,
+    ) -> torch.Tensor:
+        batch_size, _, head_dim = q_index_fp8.shape
+        num_pages, page_size = k_index_cache_fp8.shape[:2]
+
+        # A page is one run of bytes: the fp8 keys of all its tokens, then their scales. The
+        # last two axes of the cache only say how many bytes a token takes.
+        pages = k_index_cache_fp8.reshape(num_pages, -1)
+        key_bytes = page_size * head_dim
+
+        topk_indices = torch.full(
+            (batch_size, TOPK), -1, dtype=torch.int32, device=q_index_fp8.device
+        )
+        for b, seq_len in enumerate(seq_lens.tolist()):
+            used = block_table[b, : (seq_len + page_size - 1) // page_size].long()
+            own = pages[used]
+            keys = own[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
+            scales = own[:, key_bytes:].contiguous().view(torch.float32)
+            k = keys.reshape(-1, head_dim)[:seq_len].float()
+            k_scale = scales.flatten()[:seq_len]
+
+            # The scale of q is part of the weights; that of k is positive.
+            dots = q_index_fp8[b].float() @ k.T  # [num_index_heads, seq_len]
+            scores = (weights[b].unsqueeze(1) * dots.relu()).sum(dim=0) * k_scale
+
+            best = scores.topk(min(TOPK, seq_len)).indices
+            # From the position in the sequence to the slot in the cache.
+            slots = used[best // page_size] * page_size + best % page_size
+            topk_indices[b, : len(slots)] = slots.int()
+        return topk_indices
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class DsaPagedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+):
+    """What the tests of dsa_paged share."""
+
+    op_type = "dsa_paged"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    policies = POLICIES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Sparse multi-head latent attention, projections absorbed: each query attends to the
+# tokens that its row of sparse_indices lists, whatever their order. An index is page *
+# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
+# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share
+# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
+# model:deepseek-v3.2, sparse:topk,
+# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
+class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
+    """Test the definition dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1."""
+
+    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NUM_QO_HEADS = 16
+    HEAD_DIM_CKV = 512
+    HEAD_DIM_KPE = 64
+    PAGE_SIZE = 1
+    TOPK = 2048
+
+
+# Sparse multi-head latent attention, projections absorbed: each query attends to the
+# tokens that its row of sparse_indices lists, whatever their order. An index is page *
+# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
+# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share
+# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
+# model:deepseek-v3.2, sparse:topk,
+# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
+class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
+    """Test the definition dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64."""
+
+    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NUM_QO_HEADS = 16
+    HEAD_DIM_CKV = 512
+    HEAD_DIM_KPE = 64
+    PAGE_SIZE = 64
+    TOPK = 2048
+
+
+# Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
+# . k), times the scale of its key, and a query keeps the 2048 best tokens of its
+# sequence, all where there are fewer. An index is page * page_size + offset, as sparse
+# attention takes it; -1 fills the row. The order of the indices and the choice among
+# equal scores are free. A page of the cache is a run of bytes: the fp8 keys of its 64
+# tokens, 128 bytes each, then their 64 float32 scales; the last axis counts a token's
+# bytes and locates none.
+# stage:indexer, model:deepseek-v3.2, sparse:topk, quant:fp8
+class TestDsaTopkIndexerFp8H64D128Topk2048Ps64(DsaPagedTests):
+    """Test the definition dsa_topk_indexer_fp8_h64_d128_topk2048_ps64."""
+
+    name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
+    interface = INTERFACE_2
+    reference = staticmethod(reference_2)
+    NUM_INDEX_HEADS = 64
+    INDEX_HEAD_DIM = 128
+    PAGE_SIZE = 64
+    TOPK = 2048
+    KV_CACHE_NUM_HEADS = 1
+    HEAD_DIM_WITH_SCALE = 132
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

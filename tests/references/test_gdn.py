@@ -1,0 +1,861 @@
+"""Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type gdn` renders this file anew from the
+definitions and from gen-tests' own sources (387d43924b45b66b).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+6429ac926fba54c67cbb6a2bc38ef13711eea0700608127f2afa7b4b2be6a489  gdn_decode_qk16_v32_d128_k_last
+bd812dbf4a17dbf59d9426d4c42720ddc34aeeb86d22fbb73736e9ae1c58adce  gdn_decode_qk4_v8_d128_k_last
+d772e46b31682a75bfc353ed7529ecd19088305c8a24d1e8db1f48395e2dc76a  gdn_decode_qk8_v16_d128_k_last
+6e9463f7b1b06cd7107703e59383ed51b62c13a172d7b4d8bd8f710feb4dbf20  gdn_mtp_qk16_v32_d128_k_last
+642d7da1160123db6e0a05ea91c083636b1ff7221600eff052e4587e0fb97672  gdn_mtp_qk4_v8_d128_k_last
+0ecabd2a13795133e724a2282ac8a432ef169d2d071f60817745b943b7e5a04d  gdn_mtp_qk8_v16_d128_k_last
+7304d8a7adbcf82bd72062f1cf4a707f5fa29ef3d7554dc60a45d771c4c013dc  gdn_prefill_qk16_v32_d128_k_last
+c6394af90644165cdf358560acd04c87d7b049b0915e9cb6a4ca428f0074428c  gdn_prefill_qk4_v8_d128_k_last
+02d0ba893b9e223836a01649daee64acefc171c13cb330c604d7b89c19c13443  gdn_prefill_qk8_v16_d128_k_last
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.delta_rule import gates, log_decay, sequences, solve, unit_rows
+from reference_support.gdn_native import loop
+from reference_support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from reference_support.recorded import MatchesRecorded
+from reference_support.stream import Stream
+from reference_support.tolerance import EXACT, Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+BUFFER = "intermediate_states_buffer"
+_ONE_ROUNDING = (
+    "one rounding to bfloat16: half an ulp is 2^-8 at most; the state's float32 errors, "
+    "3e-6 at most, reach the output times a scale of 0.2 at most, and cancel in part"
+)
+_FLOAT32 = (
+    "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "
+    "gates below 1 never enlarge an error, so that 400 tokens' errors, which differ in "
+    "sign, add up to sqrt(400)·7e-7 at most, 1.4e-5; those of up to 6 tokens to 2e-6"
+)
+_FAST_GATES = (
+    "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
+    "where a state hardly fades: over 400 steps to 1e-4 of a state of 3"
+)
+_CHUNKED_REASON = (
+    "tensor cores multiply bfloat16: the state (rows up to 8), what it recalls, what is "
+    "added and the triangular inverse are rounded by 2^-9 each, once a chunk of 64; "
+    "at worst that is 2^-9·8·4, 6e-2, in a state and 1/sqrt(128) of it in an output. "
+    "Errors that differ in sign stay at a quarter: PyTorch with the same roundings is "
+    "off by 1.5e-2 and 1e-3, with an NMSE of 2e-5"
+)
+# FlashInfer's and SGLang's ways to take the tokens of a prefill 64 at a time
+_CHUNKED_SOURCES = (
+    "flashinfer/fused",
+    "flashinfer/context-parallel",
+    "sglang/triton-chunked",
+)
+_CHUNKED_TOLERANCES = (
+    ("output", Tolerance(rtol=1e-2, atol=2e-3, nmse=5e-5)),
+    ("new_state", Tolerance(rtol=1e-2, atol=3e-2, nmse=5e-5)),
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=5e-6),
+        _ONE_ROUNDING,
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-6, atol=1.4e-5, nmse=1e-11),
+        _FLOAT32,
+        source="oracle",
+    ),
+    Override(
+        BUFFER, Tolerance(rtol=1e-6, atol=2e-6, nmse=1e-12), _FLOAT32, source="oracle"
+    ),
+    *(
+        Override(output, tolerance, _CHUNKED_REASON, source=source)
+        for source in _CHUNKED_SOURCES
+        for output, tolerance in _CHUNKED_TOLERANCES
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
+        f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
+    ),
+    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+    Override(
+        BUFFER,
+        Tolerance(rtol=1e-5, atol=5e-5, nmse=1e-9),
+        "at most 6 steps; softplus is off by 2.5e-7 where the fast logarithm is taken "
+        "near 1, and a rate of 12 makes that 3e-6 of a gate, 2e-5 after all steps",
+    ),
+    Override("final_state", EXACT, "the pool is handed through, not computed"),
+)
+# all of FlashInfer's are written in CuTe DSL, which its wheel does without
+_CUTE_DSL = ("cutlass",)
+_FLASHINFER = {
+    "decode": (Backend("pretranspose", min_sm=90, needs=_CUTE_DSL),),
+    "mtp": (Backend("mtp", min_sm=90, needs=_CUTE_DSL),),
+    # what it chooses between by the number of sequences and heads
+    "prefill": (
+        Backend("fused", min_sm=90, needs=_CUTE_DSL),
+        Backend("context-parallel", min_sm=90, needs=_CUTE_DSL),
+    ),
+}
+_NATIVE = Backend("native", needs_cuda=False)
+_RECURRENT = Backend("triton", needs=("triton",))
+_CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches or sequences with long and short memory, and every default."""
+    stage = _stage(definition)
+    if stage == "prefill":
+        return _prefill_cases()
+    drafts = stage == "mtp"
+
+    def case(name: str, size: str, batch: int, tokens: int = 4, **params: Any) -> Case:
+        # more slots than rows, so that one taken for the other shows
+        axes = {"seq_len": tokens, "pool_size": batch + 2} if drafts else {}
+        return Case(name, size, {"batch_size": batch, **axes}, params)
+
+    return [
+        case("one-sequence", "small", 1),
+        case("three-sequences", "small", 3, 2, scale=0.2),
+        case("default-scale", "small", 2, scale=None),
+        case("zero-scale", "small", 2, scale=0.0),
+        case("no-buffer" if drafts else "no-state", "small", 2, optional=False),
+        # g about exp(-2), and softplus around 20, from where kernels take it as linear
+        case("short-memory", "small", 2, dt_mean=2.0),
+        case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
+        case("batch", "medium", 8, 6),
+        case("large-batch", "large", 24 if drafts else 96),
+    ]
+
+
+def _prefill_cases() -> list[Case]:
+    """Return sequences shorter and longer than a kernel's chunk of 64 tokens."""
+
+    def case(name: str, size: str, *lengths: int, **params: Any) -> Case:
+        axes = {
+            "total_seq_len": sum(lengths),
+            "num_seqs": len(lengths),
+            "len_cu_seqlens": len(lengths) + 1,
+        }
+        return Case(name, size, axes, {"lengths": lengths, **params})
+
+    return [
+        case("one-token", "small", 1, scale=None),
+        case("around-a-chunk", "small", 63, 64, 65),
+        case("an-empty-sequence", "small", 5, 0, 9, scale=0.2),
+        case("no-state", "small", 70, 3, scale=0.0, optional=False),
+        case("short-memory", "small", 40, 17, dt_mean=2.0),
+        case("linear-softplus", "small", 33, dt_mean=20.0, A_mean=-5.0),
+        case("ragged", "medium", 300, 1, 129, 17, scale=None),
+        case("long-memory", "medium", 400, dt_mean=-6.0),
+        case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return queries and keys of length 1, and gates as trained models have them.
+
+    States are random, so that one taken for its transpose shows; the buffer that a
+    reference fills holds other values before, so that a row left out shows as well.
+    """
+    axes = {**definition.axes, **case.axes}
+    interface = definition.interface.input_specs
+
+    def shape(name: str) -> tuple[int, ...]:
+        return tuple(axes[axis] for axis in interface[name].shape or ())
+
+    def drawn(name: str, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
+        return stream.child(name).values(shape(name), std) + mean
+
+    params = {"scale": axes["head_size"] ** -0.5, **case.params}
+    made: dict[str, Any] = {
+        "q": unit_rows(stream.child("q"), shape("q")),
+        "k": unit_rows(stream.child("k"), shape("k")),
+        "v": drawn("v").to(torch.bfloat16),
+        "A_log": drawn("A_log", params.get("A_mean", 0.0)),
+        "a": drawn("a").to(torch.bfloat16),
+        "dt_bias": drawn("dt_bias", params.get("dt_mean", -3.0)),
+        "b": drawn("b", std=1.5).to(torch.bfloat16),
+        "scale": params["scale"],
+    }
+    optional = params.get("optional", True)
+    if "lengths" in params:
+        ends = torch.tensor([0, *params["lengths"]], dtype=torch.int64).cumsum(0)
+        made["cu_seqlens"] = ends
+    if "initial_state_indices" in interface:
+        slots = stream.child("slots").permutation(axes["pool_size"])
+        made["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
+        made["initial_state"] = drawn("initial_state", std=0.5)
+        made[BUFFER] = drawn(BUFFER) if optional else None
+    else:
+        made["state"] = drawn("state", std=0.5) if optional else None
+    return {name: made[name] for name in interface}
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Return outputs and states in float64, a sequence at a time, a chunk at a time."""
+    ratio = definition.axes["num_v_heads"] // definition.axes["num_k_heads"]
+    heads = torch.arange(definition.axes["num_v_heads"], device=inputs["q"].device)
+    wide = {
+        name: value.double()
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+    log_g = log_decay(wide["A_log"], wide["a"], wide["dt_bias"])
+    beta = wide["b"].sigmoid()
+    q, k = (wide[name][..., heads // ratio, :] for name in ("q", "k"))
+    tensors = (q, k, wide["v"], log_g, beta)
+    states = _states(definition, inputs).double()
+
+    output = torch.zeros_like(wide["v"])
+    after = states.clone()
+    buffers = [wide[name] for name in filled_inputs(inputs)]
+    for row, part in enumerate(sequences(inputs)):
+        sequence = [tensor[part] for tensor in tensors]
+        solved = solve(sequence, states[row])
+        output[part] = _scale(definition, inputs) * solved.output
+        after[row] = solved.state
+        for buffer in buffers:
+            for t in range(len(solved.output)):
+                until = [tensor[: t + 1] for tensor in sequence]
+                buffer[row, t] = solve(until, states[row]).state
+    if "initial_state" in inputs:
+        return (output, wide["initial_state"], *buffers)
+    return output, after
+
+
+def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
+    """Return the buffer's name where the drafts' states are asked for."""
+    return () if inputs.get(BUFFER) is None else (BUFFER,)
+
+
+def _stage(definition: Definition) -> str:
+    names = definition.interface.inputs
+    if "cu_seqlens" in names:
+        return "prefill"
+    return "mtp" if "initial_state_indices" in names else "decode"
+
+
+def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
+    """Return the factor of the output: 1/sqrt(head_size) for None and for 0."""
+    scale: float | None = inputs["scale"]
+    return scale or 1.0 / math.sqrt(definition.axes["head_size"])
+
+
+def _states(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return each sequence's state before it, zeros where there is none: a copy."""
+    if "initial_state" in inputs:
+        pool: torch.Tensor = inputs["initial_state"]
+        return pool[inputs["initial_state_indices"].long()]
+    state: torch.Tensor | None = inputs["state"]
+    if state is not None:
+        return state.clone()
+    size, heads = definition.axes["head_size"], definition.axes["num_v_heads"]
+    rows = len(sequences(inputs))
+    return torch.zeros((rows, heads, size, size), device=inputs["q"].device)
+
+
+def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
+    """Return what a kernel gave: its outputs, and the buffer where it filled one."""
+    return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernels of the definition's stage."""
+    return _FLASHINFER[_stage(definition)]
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[Any, ...]:
+    """Call FlashInfer's kernels, which write decode's states and the buffer in place.
+
+    They normalise neither queries nor keys here, and know no default for a scale of 0.
+    """
+    raw = [inputs[name] for name in ("A_log", "a", "dt_bias", "b")]
+    tokens = [inputs[name] for name in ("q", "k", "v")]
+    scale = _scale(definition, inputs)
+    if backend == "pretranspose":
+        from flashinfer.gdn_decode import gated_delta_rule_decode_pretranspose
+
+        states = _states(definition, inputs)
+        output, states = gated_delta_rule_decode_pretranspose(
+            *tokens, states, *raw, scale=scale, use_qk_l2norm=False
+        )
+        return output, states
+    if backend == "mtp":
+        from flashinfer.gdn_decode import gated_delta_rule_mtp
+
+        output, pool = gated_delta_rule_mtp(
+            *tokens,
+            inputs["initial_state"],
+            inputs["initial_state_indices"],
+            *raw,
+            scale=scale,
+            intermediate_states_buffer=inputs[BUFFER],
+            disable_state_update=True,
+            use_qk_l2norm=False,
+        )
+        return _with_buffer(inputs, output, pool)
+    from flashinfer.gdn_prefill import chunk_gated_delta_rule
+
+    log_g, beta = gates(inputs)
+    output, states = chunk_gated_delta_rule(
+        *tokens,
+        # the gate itself, not its logarithm
+        g=log_g.exp(),
+        beta=beta,
+        scale=scale,
+        initial_state=inputs["state"],
+        output_final_state=True,
+        cu_seqlens=inputs["cu_seqlens"],
+        # for an empty sequence the kernels write nothing
+        output_state=_states(definition, inputs),
+        use_cp=backend == "context-parallel",
+    )
+    return output, states
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the test suite's PyTorch code, then the Triton kernels."""
+    chunked = (_CHUNKED,) if _stage(definition) == "prefill" else ()
+    return (_NATIVE, _RECURRENT, *chunked)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[Any, ...]:
+    """Call SGLang's kernels, which write states and the buffer in place."""
+    if backend == "native":
+        return _sglang_native(definition, inputs)
+    states = _states(definition, inputs)
+    rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
+    q, k, v = (inputs[name] for name in ("q", "k", "v"))
+    scale = _scale(definition, inputs)
+    if _stage(definition) != "prefill":
+        from sglang.kernels.ops.attention.linear import (
+            fused_sigmoid_gating_recurrent as fused,
+        )
+
+        mtp = "initial_state" in inputs
+        output = fused.fused_sigmoid_gating_delta_rule_update(
+            A_log=inputs["A_log"],
+            a=inputs["a"],
+            dt_bias=inputs["dt_bias"],
+            softplus_beta=1.0,
+            softplus_threshold=20.0,
+            q=q,
+            k=k,
+            v=v,
+            b=inputs["b"],
+            initial_state_source=inputs["initial_state"] if mtp else states,
+            initial_state_indices=inputs["initial_state_indices"] if mtp else rows,
+            scale=scale,
+            disable_state_update=mtp,
+            intermediate_states_buffer=inputs[BUFFER] if mtp else None,
+            intermediate_state_indices=rows if mtp else None,
+            cache_steps=q.shape[1] if mtp else None,
+        )
+        return _with_buffer(inputs, output, inputs["initial_state"] if mtp else states)
+    log_g, beta = gates(inputs)
+    given = [tensor[None] for tensor in (q, k, v, log_g, beta)]
+    if backend == "triton-chunked":
+        from sglang.kernels.ops.attention.fla.chunk import chunk_gated_delta_rule
+
+        output, *_ = chunk_gated_delta_rule(
+            *given,
+            scale=scale,
+            initial_state=states,
+            initial_state_indices=rows,
+            cu_seqlens=inputs["cu_seqlens"],
+        )
+        return output[0], states
+    from sglang.kernels.ops.attention.fla.fused_recurrent import (
+        fused_recurrent_gated_delta_rule,
+    )
+
+    output, states = fused_recurrent_gated_delta_rule(
+        *given,
+        scale=scale,
+        initial_state=states,
+        output_final_state=True,
+        cu_seqlens=inputs["cu_seqlens"],
+    )
+    return output[0], states
+
+
+def _sglang_native(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
+    """Return what the loop of SGLang's test suite gives, once for each prefix in mtp."""
+    states, scale = _states(definition, inputs), _scale(definition, inputs)
+    output, after = loop(inputs, states, scale)
+    if "initial_state" not in inputs:
+        return output, after
+    for name in filled_inputs(inputs):
+        for t in range(output.shape[1]):
+            _, inputs[name][: len(output), t] = loop(inputs, states, scale, t + 1)
+    return _with_buffer(inputs, output, inputs["initial_state"])
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, seq_len, num_q_heads, head_size]",
+        "k": "bfloat16[batch_size, seq_len, num_k_heads, head_size]",
+        "v": "bfloat16[batch_size, seq_len, num_v_heads, head_size]",
+        "state": "float32[batch_size, num_v_heads, head_size, head_size]",
+        "A_log": "float32[num_v_heads]",
+        "a": "bfloat16[batch_size, seq_len, num_v_heads]",
+        "dt_bias": "float32[num_v_heads]",
+        "b": "bfloat16[batch_size, seq_len, num_v_heads]",
+        "scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, seq_len, num_v_heads, head_size]",
+        "new_state": "float32[batch_size, num_v_heads, head_size, head_size]",
+    },
+    constraints=(
+        "num_v_heads >= num_q_heads",
+        "num_v_heads % num_q_heads == 0",
+        "num_k_heads == num_q_heads",
+    ),
+)
+INTERFACE_2 = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, seq_len, num_q_heads, head_size]",
+        "k": "bfloat16[batch_size, seq_len, num_k_heads, head_size]",
+        "v": "bfloat16[batch_size, seq_len, num_v_heads, head_size]",
+        "initial_state": "float32[pool_size, num_v_heads, head_size, head_size]",
+        "initial_state_indices": "int32[batch_size]",
+        "A_log": "float32[num_v_heads]",
+        "a": "bfloat16[batch_size, seq_len, num_v_heads]",
+        "dt_bias": "float32[num_v_heads]",
+        "b": "bfloat16[batch_size, seq_len, num_v_heads]",
+        "scale": "float32",
+        "intermediate_states_buffer": "float32[pool_size, seq_len, num_v_heads, head_size, head_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, seq_len, num_v_heads, head_size]",
+        "final_state": "float32[pool_size, num_v_heads, head_size, head_size]",
+    },
+    constraints=(
+        "num_v_heads >= num_q_heads",
+        "num_v_heads % num_q_heads == 0",
+        "num_k_heads == num_q_heads",
+        "seq_len > 1",
+    ),
+)
+INTERFACE_3 = Interface(
+    inputs={
+        "q": "bfloat16[total_seq_len, num_q_heads, head_size]",
+        "k": "bfloat16[total_seq_len, num_k_heads, head_size]",
+        "v": "bfloat16[total_seq_len, num_v_heads, head_size]",
+        "state": "float32[num_seqs, num_v_heads, head_size, head_size]",
+        "A_log": "float32[num_v_heads]",
+        "a": "bfloat16[total_seq_len, num_v_heads]",
+        "dt_bias": "float32[num_v_heads]",
+        "b": "bfloat16[total_seq_len, num_v_heads]",
+        "cu_seqlens": "int64[len_cu_seqlens]",
+        "scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_seq_len, num_v_heads, head_size]",
+        "new_state": "float32[num_seqs, num_v_heads, head_size, head_size]",
+    },
+    constraints=(
+        "len_cu_seqlens == num_seqs + 1",
+        "total_seq_len == cu_seqlens[-1].item()",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of gdn_decode_qk16_v32_d128_k_last, gdn_decode_qk4_v8_d128_k_last,
+# gdn_decode_qk8_v16_d128_k_last
+def reference_1():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor | None,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        scale: float | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, _, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[2]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+        if state is None:
+            shape = (batch_size, num_v_heads, head_size, head_size)
+            state = torch.zeros(shape, dtype=torch.float32, device=v.device)
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = q[:, 0].float().repeat_interleave(heads_per_key, dim=1)
+        keys = k[:, 0].float().repeat_interleave(heads_per_key, dim=1)
+        steps = torch.nn.functional.softplus(a[:, 0].float() + dt_bias.float())
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)  # [batch_size, num_v_heads]
+        beta = torch.sigmoid(b[:, 0].float())
+
+        # States are [batch_size, num_v_heads, values, keys].
+        decayed = state * decay[..., None, None]
+        recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys)
+        # A share beta of what the key recalls is replaced by the new value.
+        added = beta.unsqueeze(-1) * (v[:, 0].float() - recalled)
+        new_state = decayed + added.unsqueeze(-1) * keys.unsqueeze(-2)
+        read = torch.einsum("bhvk,bhk->bhv", new_state, queries)
+        return (scale * read).to(torch.bfloat16).unsqueeze(1), new_state
+
+    return run
+
+
+# of gdn_mtp_qk16_v32_d128_k_last, gdn_mtp_qk4_v8_d128_k_last,
+# gdn_mtp_qk8_v16_d128_k_last
+def reference_2():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        initial_state: torch.Tensor,
+        initial_state_indices: torch.Tensor,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        scale: float | None,
+        intermediate_states_buffer: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, seq_len, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[2]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = q.float().repeat_interleave(heads_per_key, dim=2)
+        keys = k.float().repeat_interleave(heads_per_key, dim=2)
+        values = v.float()
+        steps = torch.nn.functional.softplus(a.float() + dt_bias.float())
+        # [batch_size, seq_len, num_v_heads]
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)
+        beta = torch.sigmoid(b.float())
+
+        # States are [batch_size, num_v_heads, values, keys].
+        state = initial_state[initial_state_indices.long()]
+        output = torch.empty_like(v, dtype=torch.bfloat16)
+        for t in range(seq_len):
+            decayed = state * decay[:, t, :, None, None]
+            recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys[:, t])
+            # A share beta of what the key recalls is replaced by the new value.
+            added = beta[:, t].unsqueeze(-1) * (values[:, t] - recalled)
+            state = decayed + added.unsqueeze(-1) * keys[:, t].unsqueeze(-2)
+            read = torch.einsum("bhvk,bhk->bhv", state, queries[:, t])
+            output[:, t] = (scale * read).to(torch.bfloat16)
+            if intermediate_states_buffer is not None:
+                # Row by row of the batch, not by slot of the pool.
+                intermediate_states_buffer[:batch_size, t] = state
+        # Which drafts are accepted is not known yet: the pool stays as it was.
+        return output, initial_state.clone()
+
+    return run
+
+
+# of gdn_prefill_qk16_v32_d128_k_last, gdn_prefill_qk4_v8_d128_k_last,
+# gdn_prefill_qk8_v16_d128_k_last
+def reference_3():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor | None,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        scale: float | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[1]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+        starts = cu_seqlens[:-1].long()
+        lengths = cu_seqlens[1:].long() - starts
+        # States are [num_seqs, num_v_heads, values, keys].
+        if state is None:
+            shape = (len(starts), num_v_heads, head_size, head_size)
+            new_state = torch.zeros(shape, dtype=torch.float32, device=v.device)
+        else:
+            new_state = state.clone()
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = q.float().repeat_interleave(heads_per_key, dim=1)
+        keys = k.float().repeat_interleave(heads_per_key, dim=1)
+        values = v.float()
+        steps = torch.nn.functional.softplus(a.float() + dt_bias.float())
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)  # [tokens, num_v_heads]
+        beta = torch.sigmoid(b.float())
+
+        output = torch.empty_like(v, dtype=torch.bfloat16)
+        for position in range(max(lengths.tolist(), default=0)):
+            # The token at this position of all sequences that are long enough.
+            rows = (lengths > position).nonzero().squeeze(1)
+            tokens = starts[rows] + position
+            decayed = new_state[rows] * decay[tokens][..., None, None]
+            recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys[tokens])
+            # A share beta of what the key recalls is replaced by the new value.
+            added = beta[tokens].unsqueeze(-1) * (values[tokens] - recalled)
+            updated = decayed + added.unsqueeze(-1) * keys[tokens].unsqueeze(-2)
+            read = torch.einsum("bhvk,bhk->bhv", updated, queries[tokens])
+            output[tokens] = (scale * read).to(torch.bfloat16)
+            new_state[rows] = updated
+        return output, new_state
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
+    """What the tests of gdn share."""
+
+    op_type = "gdn"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    filled_inputs = staticmethod(filled_inputs)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]; k is meant to have length 1.
+# stage:decode, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:1
+class TestGdnDecodeQk16V32D128KLast(GdnTests):
+    """Test the definition gdn_decode_qk16_v32_d128_k_last."""
+
+    name = "gdn_decode_qk16_v32_d128_k_last"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    HEAD_SIZE = 128
+
+
+# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]; k is meant to have length 1.
+# stage:decode, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:4
+class TestGdnDecodeQk4V8D128KLast(GdnTests):
+    """Test the definition gdn_decode_qk4_v8_d128_k_last."""
+
+    name = "gdn_decode_qk4_v8_d128_k_last"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    HEAD_SIZE = 128
+
+
+# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]; k is meant to have length 1.
+# stage:decode, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:2
+class TestGdnDecodeQk8V16D128KLast(GdnTests):
+    """Test the definition gdn_decode_qk8_v16_d128_k_last."""
+
+    name = "gdn_decode_qk8_v16_d128_k_last"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    HEAD_SIZE = 128
+
+
+# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
+# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
+# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
+# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
+# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
+# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
+# its rows are those of the batch, not slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next, layout:k-last, tp:1
+class TestGdnMtpQk16V32D128KLast(GdnTests):
+    """Test the definition gdn_mtp_qk16_v32_d128_k_last."""
+
+    name = "gdn_mtp_qk16_v32_d128_k_last"
+    interface = INTERFACE_2
+    reference = staticmethod(reference_2)
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    HEAD_SIZE = 128
+
+
+# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
+# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
+# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
+# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
+# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
+# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
+# its rows are those of the batch, not slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next, layout:k-last, tp:4
+class TestGdnMtpQk4V8D128KLast(GdnTests):
+    """Test the definition gdn_mtp_qk4_v8_d128_k_last."""
+
+    name = "gdn_mtp_qk4_v8_d128_k_last"
+    interface = INTERFACE_2
+    reference = staticmethod(reference_2)
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    HEAD_SIZE = 128
+
+
+# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
+# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
+# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
+# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
+# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
+# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
+# its rows are those of the batch, not slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next, layout:k-last, tp:2
+class TestGdnMtpQk8V16D128KLast(GdnTests):
+    """Test the definition gdn_mtp_qk8_v16_d128_k_last."""
+
+    name = "gdn_mtp_qk8_v16_d128_k_last"
+    interface = INTERFACE_2
+    reference = staticmethod(reference_2)
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    HEAD_SIZE = 128
+
+
+# Gated delta net over whole sequences, which lie one after another. With g =
+# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
+# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
+# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
+# its state.
+# stage:prefill, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:1
+class TestGdnPrefillQk16V32D128KLast(GdnTests):
+    """Test the definition gdn_prefill_qk16_v32_d128_k_last."""
+
+    name = "gdn_prefill_qk16_v32_d128_k_last"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_3)
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    HEAD_SIZE = 128
+
+
+# Gated delta net over whole sequences, which lie one after another. With g =
+# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
+# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
+# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
+# its state.
+# stage:prefill, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:4
+class TestGdnPrefillQk4V8D128KLast(GdnTests):
+    """Test the definition gdn_prefill_qk4_v8_d128_k_last."""
+
+    name = "gdn_prefill_qk4_v8_d128_k_last"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_3)
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    HEAD_SIZE = 128
+
+
+# Gated delta net over whole sequences, which lie one after another. With g =
+# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
+# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
+# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
+# its state.
+# stage:prefill, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:2
+class TestGdnPrefillQk8V16D128KLast(GdnTests):
+    """Test the definition gdn_prefill_qk8_v16_d128_k_last."""
+
+    name = "gdn_prefill_qk8_v16_d128_k_last"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_3)
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    HEAD_SIZE = 128
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,1321 @@
+"""Reference tests of op_type moe, rendered by gen-tests 0.1.0.
+
+Don't edit: `gen-tests --op-type moe` renders this file anew from the
+definitions and from gen-tests' own sources (387d43924b45b66b).
+
+Each class embeds one definition's `run()` and compares what it returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048
+6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
+66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab  moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
+abf9fd2b56b81d9ddff2b440438dd944a09acb81d5b06eb533f0763f91d3826b  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
+f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
+c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
+175aa9ec9515fa224bc5533f54c68068bc91691e4b0a809df66e5cd315478dd5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
+cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
+1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
+9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
+58ad7ce20195b1a9809c33197d42c128b9e14cbdfd59d27c08a292525aa63db5  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+c39cf870b1e184d733f4240ea429b5ac1633b8dec66ea1f9ef81910ef17acf01  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
+ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
+d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
+e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
+c4692b35ad54f5cfa822a7fe50601008171d640a905cf6a20cf44e2670cc8828  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
+c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
+379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
+b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+# isort: split
+from reference_support import moe_flashinfer, moe_routing, moe_sglang
+from reference_support.definition import Backend, Case, Definition, Interface
+from reference_support.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from reference_support.memory import COPIES, tensor_bytes
+from reference_support.moe_inputs import routing_inputs, token_inputs, weight_inputs
+from reference_support.moe_weights import BLOCK
+from reference_support.recorded import MatchesRecorded
+from reference_support.stream import Stream
+from reference_support.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
+_SHORT = (
+    "the kernel rounds to bfloat16 what goes into silu, both its factors' product and "
+    "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
+    "the reference's own are 1.5e-5 of the power; atol and rtol are 5 of such deviations of outputs up to 2"
+)
+_EIGHT_BITS = (
+    "the kernel quantises the values between the products to float8_e4m3: a rounding "
+    "to 4 bits is 2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are "
+    "about 1, so that atol is 4 deviations"
+)
+_BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
+_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.98, 1.02))
+TOLERANCES = (
+    Override("output", Tolerance(4e-3, 2e-4, 5e-6), _ROUNDED_ONCE, source="oracle"),
+    Override(
+        "output",
+        Tolerance(8e-3, 3e-4, 5e-6),
+        f"{_ROUNDED_ONCE}, on both sides: neighbours at most",
+        source="sglang/native",
+    ),
+    Override("output", _BF16, _SHORT, source="sglang/triton-bf16"),
+    Override("output", _F8, _EIGHT_BITS, source="sglang/triton-fp8"),
+    Override("output", _BF16, _SHORT, source="flashinfer/trtllm-fp4"),
+    Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-block"),
+    Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-per-tensor"),
+)
+# elements of weights that the chosen experts of a case may have, by its size: on a CPU
+# 50 million take about half a second
+_ELEMENTS = {"small": 90e6, "medium": 140e6, "large": 2500e6}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return a few tokens for few experts, which is what a CPU can do of such sizes."""
+    method = moe_routing.routing_of(definition)
+    experts, local = moe_routing.experts_of(definition)
+    if method == moe_routing.DEEPSEEK:
+        far = experts - local
+        found = [
+            _case(definition, "one-token", "small", 1),
+            _case(definition, "last-experts", "small", 5, offset=far),
+            _case(definition, "batch", "medium", 24, offset=far // 2 // local * local),
+            _case(definition, "large-batch", "large", 128, offset=far),
+        ]
+        if far:
+            found.append(_case(definition, "experts-elsewhere", "small", 2, away=True))
+        return found
+    bias = method == moe_routing.LLAMA4
+    found = [
+        _case(definition, "one-token", "small", 1, bias=bias),
+        _case(definition, "batch", "medium", 12, bias=bias),
+        _case(definition, "large-batch", "large", 128, bias=bias),
+    ]
+    if bias:
+        # as the model is: it has no bias
+        found.append(_case(definition, "no-bias", "small", 3))
+    return found
+
+
+def _case(
+    definition: Definition,
+    name: str,
+    size: str,
+    tokens: int,
+    offset: int = 0,
+    bias: bool = False,
+    away: bool = False,
+) -> Case:
+    """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
+
+    `away` leaves all of them to other devices.
+    """
+    experts, local = moe_routing.experts_of(definition)
+    top_k = definition.constants["top_k"]
+    most = int(_ELEMENTS[size] // _expert_elements(definition))
+    remote = min(experts - local, 3 * top_k)
+    # of top_k experts alone a token would have no choice
+    fewest = 0 if remote else top_k + 3
+    here = 0 if away else min(local, max(most, fewest, 1))
+    params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
+    return Case(name, size, {"seq_len": tokens}, params)
+
+
+def _expert_elements(definition: Definition) -> int:
+    axes = definition.axes
+    return 3 * axes["hidden_size"] * axes["intermediate_size"]
+
+
+def peak_bytes(definition: Definition, case: Case) -> int:
+    """Return the bytes that a case needs at most, run() or a kernel being called.
+
+    The weights are there once. A kernel's copies of the chosen experts are float32 at
+    most, twice; float64 copies are made of one expert at a time.
+    """
+    first = 2 * definition.axes["intermediate_size"] * definition.axes["hidden_size"]
+    local = moe_routing.experts_of(definition)[1]
+    specs = definition.interface.input_specs
+    width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
+    weights = width * local * _expert_elements(definition)
+    rest = tensor_bytes(definition, case) - weights
+    pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
+    local_experts: int = case.params["local"]
+    chosen = min(local_experts, pairs) * _expert_elements(definition)
+    return weights + COPIES * rest + 8 * chosen + 32 * first
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return inputs of which no quantisation loses anything, outputs of about 1.
+
+    The weights are stand-ins (`Tiled`) of which a callee gets tensors.
+    """
+    made = {
+        **routing_inputs(definition, case, stream),
+        **token_inputs(definition, case, stream),
+        **weight_inputs(definition, stream),
+        "local_expert_offset": case.params["offset"],
+        "routed_scaling_factor": 2.5,
+    }
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the outputs in float64, one expert at a time, float32's range aside.
+
+    Block scales multiply the products of blocks; no weight is dequantised.
+    """
+    offset = inputs.get("local_expert_offset", 0)
+    count = moe_routing.experts_of(definition)[1]
+    weighs_input = moe_routing.routing_of(definition) == moe_routing.LLAMA4
+    states = inputs["hidden_states"].double()
+    output: torch.Tensor = torch.zeros_like(states)
+    tokens: dict[int, list[tuple[int, float]]] = {}
+    for token, choice in enumerate(moe_routing.choices(definition, inputs)):
+        for expert, weight in choice.items():
+            tokens.setdefault(expert - offset, []).append((token, weight))
+    for expert in sorted(e for e in tokens if 0 <= e < count):
+        rows = [token for token, _ in tokens[expert]]
+        weights = states.new_tensor([[weight] for _, weight in tokens[expert]])
+        x = states[rows]
+        if "hidden_states_scale" in inputs:
+            scale = inputs["hidden_states_scale"][:, rows].double()
+            x = x * scale.repeat_interleave(BLOCK, dim=0).T
+        x = x * weights if weighs_input else x
+        y = _expert(inputs, expert, x)
+        output[rows] += y if weighs_input else y * weights
+    return output
+
+
+def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tensor:
+    """Return one expert's outputs for float64 rows x."""
+    one, two = inputs["gemm1_weights"][expert], inputs["gemm2_weights"][expert]
+    if "gemm1_weights_scale" in inputs:
+        both = _product(x, one, inputs["gemm1_weights_scale"][expert])
+    else:
+        both = x @ one.double().T
+    half = both.shape[1] // 2
+    up, gate = both[:, :half], both[:, half:]
+    if "output1_scales_scalar" in inputs:
+        up = up * inputs["output1_scales_scalar"][expert].double()
+        gate = gate * inputs["output1_scales_gate_scalar"][expert].double()
+    inner = up * gate / (1.0 + torch.exp(-gate))
+    if "gemm2_weights_scale" in inputs:
+        return _product(inner, two, inputs["gemm2_weights_scale"][expert])
+    y: torch.Tensor = inner @ two.double().T
+    if "output2_scales_scalar" in inputs:
+        y = y * inputs["output2_scales_scalar"][expert].double()
+    return y
+
+
+def _product(
+    x: torch.Tensor, weights: torch.Tensor, scales: torch.Tensor
+) -> torch.Tensor:
+    """Return x·weightsᵀ in float64, block of columns by block of columns."""
+    total = x.new_zeros(len(x), len(weights))
+    for block, scale in enumerate(scales.double().T):
+        columns = slice(block * BLOCK, (block + 1) * BLOCK)
+        part = x[:, columns] @ weights[:, columns].double().T
+        total += part * scale.repeat_interleave(BLOCK)
+    return total
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the trtllm-gen kernel that serves the definition's weights."""
+    return (Backend(f"trtllm-{_weights_of(definition)}", min_sm=100),)
+
+
+def _weights_of(definition: Definition) -> str:
+    inputs = definition.interface.inputs
+    if "gemm1_weights_scale" in inputs:
+        return "fp8-block"
+    return "fp8-per-tensor" if "output1_scales_scalar" in inputs else "fp4"
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call FlashInfer's kernel, which quantises fp4 weights first."""
+    run = {
+        "trtllm-fp8-block": moe_flashinfer.run_f8_block,
+        "trtllm-fp8-per-tensor": moe_flashinfer.run_f8_per_tensor,
+        "trtllm-fp4": moe_flashinfer.run_f4_block,
+    }[backend]
+    return run(definition, inputs)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the Triton kernel on float8 and on bfloat16, and SGLang's PyTorch code."""
+    triton = [Backend("triton-bf16", min_sm=80)]
+    if _weights_of(definition) == "fp8-block":
+        triton.insert(0, Backend("triton-fp8", min_sm=89))
+    return (*triton, Backend("native", needs_cuda=False))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call SGLang's routing and its experts, on dequantised weights but for one way."""
+    run = {
+        "triton-fp8": moe_sglang.run_triton_f8,
+        "triton-bf16": moe_sglang.run_triton_bf16,
+        "native": moe_sglang.run_native,
+    }[backend]
+    return run(definition, inputs)
+
+
+# ---- the interfaces
+
+INTERFACE_1 = Interface(
+    inputs={
+        "routing_logits": "float32[seq_len, num_experts]",
+        "routing_bias": "bfloat16[num_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "hidden_states_scale": "float32[num_hidden_blocks, seq_len]",
+        "gemm1_weights": "float8_e4m3fn[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
+        "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
+        "local_expert_offset": "int32",
+        "routed_scaling_factor": "float32",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_2 = Interface(
+    inputs={
+        "routing_logits": "float32[seq_len, num_experts]",
+        "routing_bias": "bfloat16[num_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "hidden_states_scale": "float32[num_hidden_blocks, seq_len]",
+        "gemm1_weights": "float8_e4m3fn[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
+        "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
+        "local_expert_offset": "int32",
+        "routed_scaling_factor": "float32",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+)
+INTERFACE_3 = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_local_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "hidden_states_scale": "float32[num_hidden_blocks, seq_len]",
+        "gemm1_weights": "float8_e4m3fn[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
+        "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_4 = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
+        "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_5 = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "routing_bias": "bfloat16[num_experts]",
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
+        "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_6 = Interface(
+    inputs={
+        "topk_ids": "int32[seq_len, top_k]",
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
+        "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_7 = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "routing_bias": "bfloat16[num_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "gemm1_weights": "float8_e4m3fn[num_experts, gemm1_out_size, hidden_size]",
+        "output1_scales_scalar": "float32[num_experts]",
+        "output1_scales_gate_scalar": "float32[num_experts]",
+        "gemm2_weights": "float8_e4m3fn[num_experts, hidden_size, intermediate_size]",
+        "output2_scales_scalar": "float32[num_experts]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_8 = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "gemm1_weights": "float8_e4m3fn[num_experts, gemm1_out_size, hidden_size]",
+        "output1_scales_scalar": "float32[num_experts]",
+        "output1_scales_gate_scalar": "float32[num_experts]",
+        "gemm2_weights": "float8_e4m3fn[num_experts, hidden_size, intermediate_size]",
+        "output2_scales_scalar": "float32[num_experts]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048,
+# moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
+def reference_1():
+    import torch
+
+    BLOCK = 128
+    TOP_K = 8
+    N_GROUP = 1
+    TOPK_GROUP = 1
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        routing_bias: torch.Tensor,
+        hidden_states: torch.Tensor,
+        hidden_states_scale: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm1_weights_scale: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        gemm2_weights_scale: torch.Tensor,
+        local_expert_offset: int,
+        routed_scaling_factor: float,
+    ) -> torch.Tensor:
+        num_tokens, num_experts = routing_logits.shape
+
+        # The bias takes part in choosing only; a group is as good as its two best experts.
+        scores = torch.sigmoid(routing_logits.float())
+        biased = scores + routing_bias.float()
+        grouped = biased.view(num_tokens, N_GROUP, num_experts // N_GROUP)
+        group_scores = grouped.topk(2, dim=2).values.sum(dim=2)
+        groups = group_scores.topk(TOPK_GROUP, dim=1).indices
+        allowed = torch.zeros_like(group_scores).scatter(1, groups, 1.0).bool()
+        candidates = grouped.masked_fill(~allowed.unsqueeze(2), float("-inf"))
+        experts = candidates.flatten(1).topk(TOP_K, dim=1).indices
+
+        chosen = scores.gather(1, experts)
+        weights = chosen / chosen.sum(dim=1, keepdim=True) * routed_scaling_factor
+
+        # Scales of the hidden states lie as [block, token].
+        blocks = hidden_states.float().view(num_tokens, -1, BLOCK)
+        states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
+
+        output = torch.zeros_like(states)
+        for local_expert in range(gemm1_weights.shape[0]):
+            tokens, slots = (experts == local_expert + local_expert_offset).nonzero(
+                as_tuple=True
+            )
+            if len(tokens) == 0:
+                continue
+            w13 = dequantize(gemm1_weights[local_expert], gemm1_weights_scale[local_expert])
+            w2 = dequantize(gemm2_weights[local_expert], gemm2_weights_scale[local_expert])
+            up, gate = (states[tokens] @ w13.T).chunk(2, dim=1)
+            expert_output = (torch.nn.functional.silu(gate) * up) @ w2.T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """Multiply each block of 128 x 128 by its scale, in float32."""
+        rows, columns = values.shape
+        blocks = values.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
+# of moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
+def reference_2():
+    import torch
+
+    BLOCK = 128
+    TOP_K = 8
+    N_GROUP = 8
+    TOPK_GROUP = 4
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        routing_bias: torch.Tensor,
+        hidden_states: torch.Tensor,
+        hidden_states_scale: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm1_weights_scale: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        gemm2_weights_scale: torch.Tensor,
+        local_expert_offset: int,
+        routed_scaling_factor: float,
+    ) -> torch.Tensor:
+        num_tokens, num_experts = routing_logits.shape
+
+        # The bias takes part in choosing only; a group is as good as its two best experts.
+        scores = torch.sigmoid(routing_logits.float())
+        biased = scores + routing_bias.float()
+        grouped = biased.view(num_tokens, N_GROUP, num_experts // N_GROUP)
+        group_scores = grouped.topk(2, dim=2).values.sum(dim=2)
+        groups = group_scores.topk(TOPK_GROUP, dim=1).indices
+        allowed = torch.zeros_like(group_scores).scatter(1, groups, 1.0).bool()
+        candidates = grouped.masked_fill(~allowed.unsqueeze(2), float("-inf"))
+        experts = candidates.flatten(1).topk(TOP_K, dim=1).indices
+
+        chosen = scores.gather(1, experts)
+        weights = chosen / chosen.sum(dim=1, keepdim=True) * routed_scaling_factor
+
+        # Scales of the hidden states lie as [block, token].
+        blocks = hidden_states.float().view(num_tokens, -1, BLOCK)
+        states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
+
+        output = torch.zeros_like(states)
+        for local_expert in range(gemm1_weights.shape[0]):
+            tokens, slots = (experts == local_expert + local_expert_offset).nonzero(
+                as_tuple=True
+            )
+            if len(tokens) == 0:
+                continue
+            w13 = dequantize(gemm1_weights[local_expert], gemm1_weights_scale[local_expert])
+            w2 = dequantize(gemm2_weights[local_expert], gemm2_weights_scale[local_expert])
+            up, gate = (states[tokens] @ w13.T).chunk(2, dim=1)
+            expert_output = (torch.nn.functional.silu(gate) * up) @ w2.T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """Multiply each block of 128 x 128 by its scale, in float32."""
+        rows, columns = values.shape
+        blocks = values.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
+# of moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
+def reference_3():
+    import torch
+
+    BLOCK = 128
+    TOP_K = 10
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        hidden_states_scale: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm1_weights_scale: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        gemm2_weights_scale: torch.Tensor,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+
+        # Scales of the hidden states lie as [block, token].
+        blocks = hidden_states.float().view(len(hidden_states), -1, BLOCK)
+        states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
+            w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
+            up, gate = (states[tokens] @ w13.T).chunk(2, dim=1)
+            expert_output = (torch.nn.functional.silu(gate) * up) @ w2.T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """Multiply each block of 128 x 128 by its scale, in float32."""
+        rows, columns = values.shape
+        blocks = values.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
+# of moe_fp8_block_scale_renorm_topk8_e128_h2048_i768,
+# moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
+def reference_4():
+    import torch
+
+    BLOCK = 128
+    TOP_K = 8
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        hidden_states_scale: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm1_weights_scale: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        gemm2_weights_scale: torch.Tensor,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+
+        # Scales of the hidden states lie as [block, token].
+        blocks = hidden_states.float().view(len(hidden_states), -1, BLOCK)
+        states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
+            w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
+            up, gate = (states[tokens] @ w13.T).chunk(2, dim=1)
+            expert_output = (torch.nn.functional.silu(gate) * up) @ w2.T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """Multiply each block of 128 x 128 by its scale, in float32."""
+        rows, columns = values.shape
+        blocks = values.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
+def reference_5():
+    import torch
+
+    TOP_K = 10
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192,
+# trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
+def reference_6():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        routing_bias: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+    ) -> torch.Tensor:
+        # The bias takes part in choosing only.
+        scores = torch.sigmoid(routing_logits.float())
+        experts = (scores + routing_bias.float()).argmax(dim=1)
+        # The score scales what goes into the expert, ahead of silu.
+        states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens = (experts == expert).nonzero().squeeze(1)
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            output[tokens] = inner @ gemm2_weights[expert].T
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768,
+# trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+def reference_7():
+    import torch
+
+    TOP_K = 8
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512,
+# trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192,
+# trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192,
+# trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768,
+# trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
+def reference_8():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        topk_ids: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+    ) -> torch.Tensor:
+        # The upper 16 bits are the expert, the lower ones the bits of a bfloat16 weight.
+        experts = topk_ids >> 16
+        weights = (topk_ids & 0xFFFF).to(torch.int16).view(torch.bfloat16).float()
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192,
+# trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
+def reference_9():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        routing_bias: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        output1_scales_scalar: torch.Tensor,
+        output1_scales_gate_scalar: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        output2_scales_scalar: torch.Tensor,
+    ) -> torch.Tensor:
+        # The bias takes part in choosing only.
+        scores = torch.sigmoid(routing_logits.float())
+        experts = (scores + routing_bias.float()).argmax(dim=1)
+        # The score scales what goes into the expert, ahead of silu.
+        states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens = (experts == expert).nonzero().squeeze(1)
+            up, gate = (states[tokens] @ gemm1_weights[expert].float().T).chunk(2, dim=1)
+            up = up * output1_scales_scalar[expert]
+            gate = gate * output1_scales_gate_scalar[expert]
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].float().T
+            output[tokens] = expert_output * output2_scales_scalar[expert]
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
+def reference_10():
+    import torch
+
+    TOP_K = 8
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        output1_scales_scalar: torch.Tensor,
+        output1_scales_gate_scalar: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        output2_scales_scalar: torch.Tensor,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in sorted(set(experts.flatten().tolist())):
+            tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            up, gate = (states[tokens] @ gemm1_weights[expert].float().T).chunk(2, dim=1)
+            up = up * output1_scales_scalar[expert]
+            gate = gate * output1_scales_gate_scalar[expert]
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].float().T
+            expert_output = expert_output * output2_scales_scalar[expert]
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class MoeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
+    """What the tests of moe share."""
+
+    op_type = "moe"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    peak_bytes = staticmethod(peak_bytes)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
+# from all of them; the weights are the scores without the bias, divided by their sum,
+# times routed_scaling_factor. Experts that are not here add nothing.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
+    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048."""
+
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NUM_EXPERTS = 384
+    NUM_LOCAL_EXPERTS = 384
+    HIDDEN_SIZE = 7168
+    INTERMEDIATE_SIZE = 2048
+    GEMM1_OUT_SIZE = 4096
+    NUM_HIDDEN_BLOCKS = 56
+    NUM_INTERMEDIATE_BLOCKS = 16
+    NUM_GEMM1_OUT_BLOCKS = 32
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
+# from all of them; the weights are the scores without the bias, divided by their sum,
+# times routed_scaling_factor. Experts that are not here add nothing.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8, tp:8
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
+    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048."""
+
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
+    interface = INTERFACE_1
+    reference = staticmethod(reference_1)
+    NUM_EXPERTS = 384
+    NUM_LOCAL_EXPERTS = 48
+    HIDDEN_SIZE = 7168
+    INTERMEDIATE_SIZE = 2048
+    GEMM1_OUT_SIZE = 4096
+    NUM_HIDDEN_BLOCKS = 56
+    NUM_INTERMEDIATE_BLOCKS = 16
+    NUM_GEMM1_OUT_BLOCKS = 32
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
+# from the best 4 of 8 groups; the weights are the scores without the bias, divided by
+# their sum, times routed_scaling_factor. Experts that are not here add nothing.
+# model:deepseek-v3, model:deepseek-r1, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
+    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048."""
+
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
+    interface = INTERFACE_2
+    reference = staticmethod(reference_2)
+    NUM_EXPERTS = 256
+    NUM_LOCAL_EXPERTS = 32
+    HIDDEN_SIZE = 7168
+    INTERMEDIATE_SIZE = 2048
+    GEMM1_OUT_SIZE = 4096
+    NUM_HIDDEN_BLOCKS = 56
+    NUM_INTERMEDIATE_BLOCKS = 16
+    NUM_GEMM1_OUT_BLOCKS = 32
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 8  # "ng8" in the name
+    TOPK_GROUP = 4  # "kg4" in the name
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
+# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
+class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
+    """Test the definition moe_fp8_block_scale_renorm_topk10_e128_h2048_i512."""
+
+    name = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_3)
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    NUM_HIDDEN_BLOCKS = 16
+    NUM_INTERMEDIATE_BLOCKS = 4
+    NUM_GEMM1_OUT_BLOCKS = 8
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
+# model:qwen3-30b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:1
+class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
+    """Test the definition moe_fp8_block_scale_renorm_topk8_e128_h2048_i768."""
+
+    name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_4)
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 768
+    GEMM1_OUT_SIZE = 1536
+    NUM_HIDDEN_BLOCKS = 16
+    NUM_INTERMEDIATE_BLOCKS = 6
+    NUM_GEMM1_OUT_BLOCKS = 12
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
+# model:qwen3-235b-a22b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
+class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
+    """Test the definition moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536."""
+
+    name = "moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536"
+    interface = INTERFACE_3
+    reference = staticmethod(reference_4)
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 4096
+    INTERMEDIATE_SIZE = 1536
+    GEMM1_OUT_SIZE = 3072
+    NUM_HIDDEN_BLOCKS = 32
+    NUM_INTERMEDIATE_BLOCKS = 12
+    NUM_GEMM1_OUT_BLOCKS = 24
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 10 largest logits; the weights are a softmax over these.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
+class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512."""
+
+    name = "trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512"
+    interface = INTERFACE_4
+    reference = staticmethod(reference_5)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose one
+# expert by sigmoid of the logit plus bias, and the sigmoid scales what goes into the
+# expert.
+# model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
+class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192."""
+
+    name = "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192"
+    interface = INTERFACE_5
+    reference = staticmethod(reference_6)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose one
+# expert by sigmoid of the logit plus bias, and the sigmoid scales what goes into the
+# expert.
+# model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:8
+class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192."""
+
+    name = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
+    interface = INTERFACE_5
+    reference = staticmethod(reference_6)
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 8 largest logits; the weights are a softmax over these.
+# model:qwen3-30b-a3b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:1
+class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768."""
+
+    name = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
+    interface = INTERFACE_4
+    reference = staticmethod(reference_7)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 768
+    GEMM1_OUT_SIZE = 1536
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 8 largest logits; the weights are a softmax over these.
+# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, tp:8
+class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536."""
+
+    name = "trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536"
+    interface = INTERFACE_4
+    reference = staticmethod(reference_7)
+    NUM_EXPERTS = 64
+    HIDDEN_SIZE = 4096
+    INTERMEDIATE_SIZE = 1536
+    GEMM1_OUT_SIZE = 3072
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512."""
+
+    name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
+    interface = INTERFACE_6
+    reference = staticmethod(reference_8)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192."""
+
+    name = "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192"
+    interface = INTERFACE_6
+    reference = staticmethod(reference_8)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:1, tp:8
+class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192."""
+
+    name = "trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192"
+    interface = INTERFACE_6
+    reference = staticmethod(reference_8)
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# model:qwen3-30b-a3b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:1, tp:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768."""
+
+    name = "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768"
+    interface = INTERFACE_6
+    reference = staticmethod(reference_8)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 768
+    GEMM1_OUT_SIZE = 1536
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, tp:8
+class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
+    """Test the definition trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536."""
+
+    name = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
+    interface = INTERFACE_6
+    reference = staticmethod(reference_8)
+    NUM_EXPERTS = 64
+    HIDDEN_SIZE = 4096
+    INTERMEDIATE_SIZE = 1536
+    GEMM1_OUT_SIZE = 3072
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with one scale for each expert; an expert gives
+# down(silu(gate) * up), with up and gate the halves of the first product in this order.
+# Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid scales
+# what goes into the expert.
+# model:llama-4-maverick, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
+class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
+    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192."""
+
+    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192"
+    interface = INTERFACE_7
+    reference = staticmethod(reference_9)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with one scale for each expert; an expert gives
+# down(silu(gate) * up), with up and gate the halves of the first product in this order.
+# Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid scales
+# what goes into the expert.
+# model:llama-4-scout, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:8
+class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
+    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192."""
+
+    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
+    interface = INTERFACE_7
+    reference = staticmethod(reference_9)
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 5120
+    INTERMEDIATE_SIZE = 8192
+    GEMM1_OUT_SIZE = 16384
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with one scale for each expert; an expert gives
+# down(silu(gate) * up), with up and gate the halves of the first product in this order.
+# Tokens choose the 8 largest logits; the weights are a softmax over these.
+# model:qwen3-30b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:1
+class TestTrtllmFp8PerTensorScaleMoeTopk8E128H2048I768(MoeTests):
+    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768."""
+
+    name = "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768"
+    interface = INTERFACE_8
+    reference = staticmethod(reference_10)
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 768
+    GEMM1_OUT_SIZE = 1536
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,286 @@
+"""The indexer of dsa_paged: faults planted in the reference and its outputs."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from generator.ops import dsa_paged
+from generator.support.indexer import (
+    ERRORS,
+    exact_scores,
+    indexer_rows,
+    unpacked,
+    visible_ids,
+)
+from generator.support.sglang import Unavailable
+from tests.builders import (
+    cases_of,
+    class_of,
+    ignore_property,
+    known,
+    loaded,
+    oracle_failures,
+    replaced,
+    run_of,
+    sized,
+    trial_of,
+)
+
+NAME = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
+SMALL = sized(NAME, num_index_heads=8, topk=128, page_size=16)
+REFERENCE = replaced(loaded(NAME).reference, "TOPK = 2048", "TOPK = 128")
+SCORED = "(weights[b].unsqueeze(1) * dots.relu()).sum(dim=0)"
+READ = """        keys = own[:, :key_bytes].contiguous().view(torch.float8_e4m3fn)
+        scales = own[:, key_bytes:].contiguous().view(torch.float32)
+"""
+TOKEN_BY_TOKEN = """        own = own.view(-1, head_dim + 4)
+        keys = own[:, :head_dim].contiguous().view(torch.float8_e4m3fn)
+        scales = own[:, head_dim:].contiguous().view(torch.float32)
+"""
+PAGES = "block_table[b, : (seq_len + page_size - 1) // page_size]"
+# fault → the text and what replaces it
+FAULTS = {
+    "no relu": ("dots.relu()", "dots"),
+    "absolute value": ("dots.relu()", "dots.abs()"),
+    "relu behind the sum": (SCORED, "(weights[b].unsqueeze(1) * dots).sum(0).relu()"),
+    "wrong sign": ("scores.topk(", "(-scores).topk("),
+    "unweighted heads": ("weights[b].unsqueeze(1) * ", ""),
+    "weights of other heads": ("weights[b]", "weights[b].flip(0)"),
+    "weights of another row": ("weights[b]", "weights[b - 1]"),
+    "weights in bfloat16": ("weights[b]", "weights[b].bfloat16().float()"),
+    "dot products in bfloat16": ("dots.relu()", "dots.bfloat16().float().relu()"),
+    "scale ignored": (" * k_scale", ""),
+    "scale of another token": (" * k_scale", " * k_scale.roll(1)"),
+    "scale divides": (" * k_scale", " / k_scale"),
+    "layout token by token": (READ, TOKEN_BY_TOKEN),
+    "pages sorted": (PAGES, f"{PAGES}.sort().values"),
+    "pages in a row": (PAGES, f"torch.arange({PAGES}.numel())"),
+    "one page too few": (
+        "(seq_len + page_size - 1) // page_size].long()",
+        "max(seq_len // page_size, 1)].long().repeat_interleave(2)",
+    ),
+    "local ids": ("slots.int()", "best.int()"),
+    "ids without offset": (" * page_size + best % page_size", " * page_size"),
+    "one id too few": ("min(TOPK, seq_len)", "max(min(TOPK, seq_len) - 1, 0)"),
+    "first tokens": (
+        "scores.topk(min(TOPK, seq_len)).indices",
+        "torch.arange(min(TOPK, seq_len))",
+    ),
+    "padded with 0": ("topk), -1, dtype".replace("topk", "TOPK"), "TOPK), 0, dtype"),
+    "padding in front": (
+        "topk_indices[b, : len(slots)]",
+        "topk_indices[b, TOPK - len(slots) :]",
+    ),
+}
+# what does not change the order of the scores is no fault
+HARMLESS = {
+    "mean over the heads": (".sum(dim=0)", ".mean(dim=0)"),
+    "keys scaled first": (
+        "[:seq_len].float()",
+        "[:seq_len].float() * 4",
+    ),
+    "ids in their own order": (
+        "best = scores.topk(min(TOPK, seq_len)).indices",
+        "best = scores.topk(min(TOPK, seq_len)).indices.sort().values",
+    ),
+    "another choice of ties": (
+        "scores.topk(min(TOPK, seq_len)).indices",
+        "seq_len - 1 - scores.flip(0).topk(min(TOPK, seq_len)).indices",
+    ),
+}
+
+
+def rendered(run, definition=SMALL):
+    return class_of(dsa_paged, definition, run)
+
+
+def failures(text):
+    return oracle_failures(rendered(run_of(text)))
+
+
+def test_the_reference_passes_every_case():
+    assert failures(REFERENCE) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_caught(fault):
+    assert failures(replaced(REFERENCE, *FAULTS[fault]))
+
+
+@pytest.mark.parametrize("change", HARMLESS)
+def test_what_keeps_the_set_is_no_fault(change):
+    assert failures(replaced(REFERENCE, *HARMLESS[change])) == []
+
+
+def test_reading_behind_the_last_token_is_caught():
+    stale = replaced(REFERENCE, "head_dim)[:seq_len]", "head_dim)")
+    stale = replaced(stale, ".flatten()[:seq_len]", ".flatten()")
+    assert failures(stale)
+
+
+def _swapped(ids, inputs):
+    """Put the best token that is left out in the place of the best one chosen."""
+    for row in range(len(ids)):
+        order = visible_ids(inputs, row)[
+            exact_scores(inputs, row).argsort(descending=True)
+        ]
+        if len(order) > ids.shape[1]:
+            ids[row, ids[row] == order[0]] = order[-1].int()
+    return ids
+
+
+def _twice(ids, inputs):
+    ids[:, 0] = torch.where(ids[:, 1] >= 0, ids[:, 1], ids[:, 0])
+    return ids
+
+
+def _beyond(ids, inputs):
+    ids[0, 0] = inputs["k_index_cache_fp8"].shape[0] * ids.shape[1]
+    return ids
+
+
+def _of_another_row(ids, inputs):
+    ids[0, 0] = ids[-1, 0]
+    return ids
+
+
+def _hole(ids, inputs):
+    return torch.where(ids.roll(1, 1) == ids[:, :1], -1, ids)
+
+
+OUTPUTS = {
+    "one token swapped": _swapped,
+    "a token twice": _twice,
+    "an id out of range": _beyond,
+    "a token of another sequence": _of_another_row,
+    "-1 in the middle": _hole,
+}
+
+
+@pytest.mark.parametrize("fault", OUTPUTS)
+def test_a_fault_of_the_output_is_caught(fault):
+    run = run_of(REFERENCE)
+
+    def faulty(*given):
+        inputs = dict(zip(SMALL.interface.inputs, given, strict=True))
+        return OUTPUTS[fault](run(*given), inputs)
+
+    assert oracle_failures(rendered(faulty))
+
+
+def inputs_of(name, definition=SMALL):
+    cls = rendered(run_of(REFERENCE), definition)
+    (case,) = (c for c in cls.cases(definition) if c.name == name)
+    return trial_of(cls, case).inputs
+
+
+def test_relu_decides_about_half_of_the_dot_products():
+    inputs = inputs_of("ragged", known(NAME))
+    keys, _ = unpacked(inputs, visible_ids(inputs, 0))
+    negative = (keys @ inputs["q_index_fp8"][0].double().T < 0).double().mean()
+    assert 0.3 < negative < 0.7
+
+
+def test_scores_are_well_conditioned():
+    inputs = inputs_of("ragged", known(NAME))
+    for row in indexer_rows(known(NAME), inputs, ["reference"]):
+        if len(row.ids) < 2:
+            continue
+        spread = float(row.scores.std())
+        assert float(row.errors["reference"].max()) < 1e-3 * spread
+
+
+@pytest.mark.parametrize("definition", [SMALL, known(NAME)], ids=["small", "real"])
+def test_the_scores_at_the_edge_are_tied_in_every_row_of_that_case(definition):
+    inputs, k = inputs_of("ties", definition), definition.axes["topk"]
+    for row in range(2):
+        scores = exact_scores(inputs, row).sort(descending=True).values
+        assert int((scores == scores[k]).sum()) > 8
+        assert scores[k] == scores[k - 1]
+
+
+def test_cases_leave_tokens_out_and_have_rows_to_fill():
+    lens = torch.cat([inputs_of(c.name)["seq_lens"] for c in cases_of(rendered(None))])
+    topk = SMALL.axes["topk"]
+    assert {0, 1, topk - 1, topk, topk + 1} <= set(lens.tolist())
+
+
+def test_bytes_are_those_of_the_page_layout():
+    inputs = inputs_of("one-token")
+    cache = inputs["k_index_cache_fp8"]
+    page = cache[1].reshape(-1)
+    keys, scales = unpacked(inputs, torch.tensor([16 + 3]))
+    by_hand = page[3 * 128 : 4 * 128].view(torch.float8_e4m3fn)
+    assert torch.equal(keys[0], by_hand.double())
+    start = 16 * 128 + 3 * 4
+    assert scales.item() == page[start : start + 4].view(torch.float32).item()
+    # a key's largest element is fp8's largest number
+    assert keys.abs().max() == 448.0
+
+
+def test_every_row_is_held_against_the_kernels():
+    inputs = inputs_of("empty-sequence")
+    assert dsa_paged.defined_rows(SMALL, inputs).tolist() == [True] * 3
+
+
+def test_errors_are_bounded_for_every_source_that_may_be_asked():
+    sources = {f"flashinfer/{b.name}" for b in dsa_paged.flashinfer_backends(SMALL)}
+    sources |= {f"sglang/{b.name}" for b in dsa_paged.sglang_backends(SMALL)}
+    assert sources | {"reference", "oracle", "sglang/deep_gemm"} == set(ERRORS)
+
+
+def chooser(scores, table, lens, k, *, deterministic, page_size):
+    """Stand in for FlashInfer's: choose within the lengths, translate the pages."""
+    assert scores.dtype == torch.float32
+    assert table.dtype == lens.dtype == torch.int32
+    assert deterministic
+    ids = torch.full((len(scores), k), -1, dtype=torch.int32)
+    for row, length in enumerate(lens.tolist()):
+        best = scores[row, :length].topk(min(k, length)).indices
+        page = table[row].long()[best // page_size]
+        ids[row, : len(best)] = (page * page_size + best % page_size).int()
+    return ids
+
+
+def test_the_adapter_lets_flashinfer_choose(monkeypatch):
+    stub = SimpleNamespace(top_k_page_table_transform=chooser)
+    monkeypatch.setitem(sys.modules, "flashinfer", stub)
+    cls = rendered(run_of(REFERENCE))
+    for case in cases_of(cls, ("small", "medium")):
+        trial = trial_of(cls, case)
+        made = cls.flashinfer_ground_truth(
+            trial.definition, trial.fresh_inputs(), "top-k"
+        )
+        cls()._check(trial, trial.outputs, (made,), "flashinfer/top-k", ignore_property)
+
+
+def test_two_sources_are_held_against_each_other():
+    cls = rendered(run_of(REFERENCE))
+    trial = trial_of(cls, cases_of(cls, ("medium",))[0])
+    cls()._check(
+        trial,
+        trial.outputs,
+        trial.outputs,
+        "flashinfer/top-k",
+        ignore_property,
+        widest="sglang/bf16",
+    )
+
+
+def test_deep_gemm_is_asked_only_where_it_is_installed(monkeypatch):
+    def names(found):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+        return [b.name for b in dsa_paged.sglang_backends(SMALL)]
+
+    assert names(None) == ["fp32", "bf16"]
+    assert names(object()) == ["fp32", "bf16", "deep_gemm"]
+
+
+def test_a_deep_gemm_that_does_not_load_is_a_reason_to_skip(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deep_gemm", None)
+    with pytest.raises(Unavailable, match="deep_gemm: import failed"):
+        dsa_paged._logits_deep_gemm(inputs_of("one-token"))

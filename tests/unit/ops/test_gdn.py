@@ -1,0 +1,405 @@
+"""gdn: faults planted in the references, and how inputs reach the kernels."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from generator.ops import gdn
+from generator.support.stream import Stream
+from tests.builders import (
+    cases_of,
+    class_of,
+    ignore_property,
+    known,
+    loaded,
+    oracle_failures,
+    run_of,
+    sized,
+    trial_of,
+)
+
+STAGES = ("decode", "mtp", "prefill")
+NAMES = {stage: f"gdn_{stage}_qk4_v8_d128_k_last" for stage in STAGES}
+SMALL = {
+    stage: sized(name, num_q_heads=2, num_k_heads=2, num_v_heads=4, head_size=16)
+    for stage, name in NAMES.items()
+}
+REFERENCES = {stage: loaded(name).reference for stage, name in NAMES.items()}
+LOOSEST = "flashinfer/fused"
+
+_TILED = r"\1 = torch.cat([\2] * heads_per_key, dim=\3)"
+_REPEATED = r" = (.*)\.repeat_interleave\(heads_per_key, dim=(.)\)"
+# fault → patterns, each of which is once in every reference, and what replaces them
+FAULTS = {
+    "logarithm for the gate": [(r"decay = torch.exp\((.*steps)\)", r"decay = \1")],
+    "A without exponential": [(r"torch.exp\(A_log.float\(\)\)", "A_log.float().abs()")],
+    "gate of the wrong sign": [(r"exp\(-torch", "exp(torch")],
+    "no dt_bias": [(r" \+ dt_bias.float\(\)", "")],
+    "relu for softplus": [(r"torch.nn.functional.softplus", "torch.relu")],
+    "no softplus": [(r"torch.nn.functional.softplus", "")],
+    "beta without sigmoid": [(r"torch.sigmoid", "")],
+    "default of 1 for scale": [(r"1.0 / math.sqrt\(head_size\)", "1.0")],
+    "scale of 0 taken as it is": [(r"if not scale:", "if scale is None:")],
+    "scale ignored": [(r"if not scale:", "if True:")],
+    "no scale": [(r"\(scale \* read\)", "read")],
+    "keys tiled": [(f"(keys){_REPEATED}", _TILED)],
+    "queries tiled": [(f"(queries){_REPEATED}", _TILED)],
+    "no decay": [(r"decayed = (\S+) \* .*", r"decayed = \1")],
+    "decay after the update": [
+        (r"decayed = (\S+) \* (.*)", r"decayed, faded = \1, \2"),
+        (r"= decayed \+ (added.*)", r"= (decayed + \1) * faded"),
+    ],
+    "what was recalled before the decay": [
+        (r"decayed = (\S+) \* (.*)", r"before, decayed = \1, \1 * \2"),
+        (r"decayed, keys", "before, keys"),
+    ],
+    "beta of the value alone": [
+        (
+            r"added = (beta.*\(-1\)) \* \((.*) - recalled\)",
+            r"added = \1 * \2 - recalled",
+        )
+    ],
+    "no beta": [(r"added = (beta.*\(-1\)) \* ", "added = ")],
+    "nothing replaced": [(r" - recalled", "")],
+    "output of the state before": [
+        (r'"bhvk,bhk->bhv", \w+, queries', '"bhvk,bhk->bhv", decayed, queries')
+    ],
+    "keys for queries": [(r"(\w+), queries", r"\1, keys")],
+    "recalled from the transposed state": [
+        (r'"bhvk,bhk->bhv", decayed', '"bhkv,bhk->bhv", decayed')
+    ],
+    "read from the transposed state": [
+        (r'"bhvk,bhk->bhv", (\w+), queries', r'"bhkv,bhk->bhv", \1, queries')
+    ],
+    "update transposed": [
+        (
+            r"added.unsqueeze\(-1\) \* (keys.*).unsqueeze\(-2\)",
+            r"added.unsqueeze(-2) * \1.unsqueeze(-1)",
+        )
+    ],
+}
+MTP_FAULTS = {
+    "states of the buffer one late": [
+        (r", t\] = state", ", (t + 1) % seq_len] = state")
+    ],
+    "buffer of the states before": [(r"(t\] = )state", r"\1decayed")],
+    "buffer by slot": [(r"buffer\[:batch_size, t", "buffer[initial_state_indices, t")],
+    "buffer left alone": [(r"( +)(intermediate_states_buffer\[.*)", r"\1pass")],
+    "rows for slots": [
+        (r"initial_state\[initial_state_i\S+", "initial_state[:batch_size]")
+    ],
+    "pool updated": [
+        (r"initial_state.clone\(\)", "initial_state.index_copy(0, rows, state)"),
+        (
+            r"output = torch.empty",
+            "rows = initial_state_indices.long()\n    output = torch.empty",
+        ),
+    ],
+}
+PREFILL_FAULTS = {
+    "last token left out": [(r"lengths > position\)", "lengths > position + 1)")],
+    "state not kept": [(r"new_state\[rows\] = updated", "pass")],
+    "initial state ignored": [
+        (r"new_state = state.clone\(\)", "new_state = 0 * state")
+    ],
+}
+
+
+def mutant(stage, changes):
+    text = REFERENCES[stage]
+    for pattern, replacement in changes:
+        text, count = re.subn(pattern, replacement, text)
+        assert count == 1, f"{pattern!r} is {count} times in the reference"
+    return run_of(text)
+
+
+def rendered(stage, run, **changes):
+    return class_of(gdn, SMALL[stage], run, **changes)
+
+
+def loosest_failures(stage, run):
+    """Return the cases in which a fault shows even with the widest tolerance."""
+    cls, right = rendered(stage, run), rendered(stage, run_of(REFERENCES[stage]))
+    failed = []
+    for case in cases_of(cls):
+        trial, expected = trial_of(cls, case), trial_of(right, case)
+        results = right()._results(expected)
+        try:
+            cls()._check(
+                trial, cls()._results(trial), results, LOOSEST, ignore_property
+            )
+        except AssertionError:
+            failed.append(case.name)
+    return failed
+
+
+def of_stages(stages, faults):
+    pairs = [(stage, fault) for stage in stages for fault in faults]
+    return pytest.mark.parametrize(("stage", "fault"), pairs)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_reference_passes_every_case(stage):
+    run = run_of(REFERENCES[stage])
+    assert oracle_failures(rendered(stage, run)) == []
+    assert loosest_failures(stage, run) == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_reference_passes_with_its_own_sizes(stage):
+    cls = class_of(gdn, known(NAMES[stage]), run_of(REFERENCES[stage]))
+    assert oracle_failures(cls, ("small",)) == []
+
+
+@of_stages(STAGES, FAULTS)
+def test_a_fault_is_caught(stage, fault):
+    run = mutant(stage, FAULTS[fault])
+    assert oracle_failures(rendered(stage, run), ("small",))
+    assert loosest_failures(stage, run)
+
+
+@of_stages(["mtp"], MTP_FAULTS)
+def test_a_fault_of_the_pool_and_the_buffer_is_caught(stage, fault):
+    run = mutant(stage, MTP_FAULTS[fault])
+    assert oracle_failures(rendered(stage, run), ("small",))
+    assert loosest_failures(stage, run)
+
+
+@of_stages(["prefill"], PREFILL_FAULTS)
+def test_a_fault_of_the_sequences_is_caught(stage, fault):
+    run = mutant(stage, PREFILL_FAULTS[fault])
+    assert oracle_failures(rendered(stage, run), ("small",))
+    assert loosest_failures(stage, run)
+
+
+def test_a_state_that_goes_on_into_the_next_sequence_is_caught():
+    run = run_of(REFERENCES["prefill"])
+
+    def carried(q, k, v, state, A_log, a, dt_bias, b, cu_seqlens, scale):
+        first = None if state is None else state[:1]
+        whole = torch.stack([cu_seqlens[0], cu_seqlens[-1]])
+        output, last = run(q, k, v, first, A_log, a, dt_bias, b, whole, scale)
+        return output, last.expand(len(cu_seqlens) - 1, -1, -1, -1).contiguous()
+
+    several = {c.name for c in cases_of(rendered("prefill", run))} - {
+        "one-token",
+        "linear-softplus",
+    }
+    assert set(oracle_failures(rendered("prefill", carried), ("small",))) == several
+    assert set(loosest_failures("prefill", carried)) == several
+
+
+@pytest.mark.parametrize("stage", ["decode", "prefill"])
+def test_a_state_with_its_keys_first_is_caught(stage):
+    run = run_of(REFERENCES[stage])
+
+    def keys_first(q, k, v, state, *rest):
+        turned = None if state is None else state.transpose(-1, -2)
+        output, new_state = run(q, k, v, turned, *rest)
+        return output, new_state.transpose(-1, -2).contiguous()
+
+    failed = oracle_failures(rendered(stage, keys_first), ("small",))
+    assert failed == [case.name for case in cases_of(rendered(stage, keys_first))]
+
+
+def test_a_state_that_is_rounded_on_the_way_is_caught():
+    changes = [(r"= decayed \+", "= decayed.bfloat16().float() +")]
+    for stage in STAGES:
+        assert oracle_failures(rendered(stage, mutant(stage, changes)), ("small",))
+
+
+def test_nothing_but_the_buffer_may_be_written():
+    run = run_of(REFERENCES["mtp"])
+    cls = rendered("mtp", run)
+    for case in cases_of(cls):
+        trial = trial_of(cls, case)
+        filled = () if case.name == "no-buffer" else ("intermediate_states_buffer",)
+        assert trial.modified_inputs == filled
+        cls().test_inputs_unmodified(trial)
+
+    def in_place(q, k, v, initial_state, *rest):
+        initial_state.mul_(2)
+        return run(q, k, v, initial_state, *rest)
+
+    cls = rendered("mtp", in_place)
+    with pytest.raises(AssertionError, match=r"writes to initial_state$"):
+        cls().test_inputs_unmodified(trial_of(cls, cases_of(cls)[0]))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_keys_have_length_1_and_heads_long_and_short_memories(stage):
+    definition = known(f"gdn_{stage}_qk16_v32_d128_k_last")
+    case = gdn.cases(definition)[-2]
+    inputs = gdn.make_inputs(definition, case, Stream(definition.name, case.name))
+    for name in ("q", "k"):
+        lengths = inputs[name].double().square().sum(-1).sqrt()
+        assert (lengths - 1).abs().max() < 2**-9
+    gates = gdn.gates(inputs)[0].exp()
+    assert gates.min() < 0.8
+    assert gates.max() > 0.99
+    cls = class_of(gdn, definition, None)
+    for case in cases_of(cls, ("small", "medium")):
+        state = trial_of(cls, case).inputs.get("state")
+        assert state is None or not torch.equal(state, state.transpose(-1, -2))
+
+
+def stand_ins(monkeypatch, **modules):
+    """Install modules with a kernel each, and the packages around them."""
+    for path, kernel in modules.items():
+        names = path.split("__")
+        for length in range(1, len(names) + 1):
+            name = ".".join(names[:length])
+            if name not in sys.modules:
+                monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        for length in range(1, len(names)):
+            parent = sys.modules[".".join(names[:length])]
+            child = sys.modules[".".join(names[: length + 1])]
+            monkeypatch.setattr(parent, names[length], child, raising=False)
+        module = sys.modules[".".join(names)]
+        monkeypatch.setattr(module, kernel.__name__, kernel, raising=False)
+
+
+def gated_delta_rule_decode_pretranspose(
+    q, k, v, state, A_log, a, dt_bias, b, scale, *, use_qk_l2norm
+):
+    assert not use_qk_l2norm
+    assert scale > 0
+    run = run_of(REFERENCES["decode"])
+    output, new_state = run(q, k, v, state, A_log, a, dt_bias, b, scale)
+    state.copy_(new_state)
+    return output, state
+
+
+def gated_delta_rule_mtp(*given, disable_state_update, use_qk_l2norm, **options):
+    assert disable_state_update
+    assert not use_qk_l2norm
+    assert options["scale"] > 0
+    output, _ = run_of(REFERENCES["mtp"])(*given, **options)
+    return output, given[3]
+
+
+def by_gates(q, k, v, log_g, beta, state, cu_seqlens, scale):
+    """Return what the reference gives for gates that are known already."""
+    log_g, zero = log_g.reshape(-1, log_g.shape[-1]), torch.zeros(())
+    # softplus(20 + x) is 20 + x, and exp(0) is 1
+    run = run_of(
+        REFERENCES["prefill"]
+        .replace("torch.nn.functional.softplus", "")
+        .replace("torch.sigmoid", "")
+    )
+    heads = torch.zeros(log_g.shape[-1])
+    return run(q, k, v, state, heads, -log_g, zero, beta, cu_seqlens, scale)
+
+
+def test_flashinfers_kernels_get_what_they_take(monkeypatch):
+    asked = []
+
+    def chunk_gated_delta_rule(q, k, v, *, g, beta, output_final_state, **options):
+        asked.append(options.pop("use_cp"))
+        assert output_final_state
+        assert bool((g > 0).all())
+        assert bool((g < 1).all())
+        kept = options.pop("output_state")
+        state, cu_seqlens = options.pop("initial_state"), options.pop("cu_seqlens")
+        output, new_state = by_gates(
+            q, k, v, g.log(), beta, state, cu_seqlens, **options
+        )
+        rows = cu_seqlens.diff() > 0
+        kept[rows] = new_state[rows]
+        return output, kept
+
+    stand_ins(
+        monkeypatch,
+        flashinfer__gdn_decode=gated_delta_rule_decode_pretranspose,
+        flashinfer__gdn_prefill=chunk_gated_delta_rule,
+    )
+    stand_ins(monkeypatch, flashinfer__gdn_decode=gated_delta_rule_mtp)
+    assert compared("flashinfer") == {
+        "decode": ["pretranspose"],
+        "mtp": ["mtp"],
+        "prefill": ["fused", "context-parallel"],
+    }
+    assert set(asked) == {False, True}
+
+
+def compared(provider):
+    """Compare every small case but those whose gates vanish; return the backends."""
+    found = {}
+    for stage in STAGES:
+        cls = rendered(stage, run_of(REFERENCES[stage]))
+        backends = getattr(gdn, f"{provider}_backends")(SMALL[stage])
+        found[stage] = [backend.name for backend in backends]
+        for backend in backends:
+            if backend.name == "native":
+                continue
+            for case in cases_of(cls):
+                if stage == "prefill" and case.name == "short-memory":
+                    continue
+                trial = trial_of(cls, case)
+                adapter = getattr(gdn, f"{provider}_ground_truth")
+                given = adapter(SMALL[stage], trial.fresh_inputs(), backend.name)
+                source = f"{provider}/{backend.name}"
+                results = cls()._results(trial)
+                cls()._check(trial, results, given, source, ignore_property)
+    return found
+
+
+def test_sglangs_kernels_get_what_they_take(monkeypatch):
+    def fused_sigmoid_gating_delta_rule_update(
+        *, softplus_beta, softplus_threshold, initial_state_source, **options
+    ):
+        assert (softplus_beta, softplus_threshold) == (1.0, 20.0)
+        pool, slots = initial_state_source, options.pop("initial_state_indices")
+        frozen = options.pop("disable_state_update")
+        buffer = options.pop("intermediate_states_buffer")
+        rows, steps = (
+            options.pop(name) for name in ("intermediate_state_indices", "cache_steps")
+        )
+        if not frozen:
+            assert buffer is rows is steps is None
+            output, states = run_of(REFERENCES["decode"])(state=pool[slots], **options)
+            pool[slots] = states
+            return output
+        assert rows.tolist() == list(range(len(slots)))
+        assert steps == options["q"].shape[1]
+        options |= {"initial_state": pool, "initial_state_indices": slots}
+        return run_of(REFERENCES["mtp"])(intermediate_states_buffer=buffer, **options)[
+            0
+        ]
+
+    def fused_recurrent_gated_delta_rule(*given, output_final_state, **options):
+        assert output_final_state
+        q, k, v, log_g, beta = (tensor.squeeze(0) for tensor in given)
+        state = options.pop("initial_state")
+        output, state = by_gates(q, k, v, log_g, beta, state, **options)
+        return output[None], state
+
+    def chunk_gated_delta_rule(*given, initial_state_indices, **options):
+        pool = options.pop("initial_state")
+        q, k, v, log_g, beta = (tensor.squeeze(0) for tensor in given)
+        state = pool[initial_state_indices]
+        output, pool[initial_state_indices] = by_gates(
+            q, k, v, log_g, beta, state, **options
+        )
+        return output[None], None, "the states of all chunks"
+
+    attention = "sglang__kernels__ops__attention"
+    fused = f"{attention}__linear__fused_sigmoid_gating_recurrent"
+    stand_ins(
+        monkeypatch,
+        **{
+            fused: fused_sigmoid_gating_delta_rule_update,
+            f"{attention}__fla__fused_recurrent": fused_recurrent_gated_delta_rule,
+            f"{attention}__fla__chunk": chunk_gated_delta_rule,
+        },
+    )
+    assert compared("sglang") == {
+        "decode": ["native", "triton"],
+        "mtp": ["native", "triton"],
+        "prefill": ["native", "triton", "triton-chunked"],
+    }

@@ -1,0 +1,331 @@
+"""moe: faults planted in every reference, and held against every kind of tolerance."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from generator.ops import moe
+from generator.support import moe_routing
+from generator.support.compare import compare
+from tests.builders import (
+    cases_of,
+    class_of,
+    loaded,
+    oracle_failures,
+    replaced,
+    run_of,
+    sized,
+    trial_of,
+)
+
+BLOCKS = {
+    "num_hidden_blocks": 2,
+    "num_intermediate_blocks": 1,
+    "num_gemm1_out_blocks": 2,
+}
+SMALL = {"hidden_size": 256, "intermediate_size": 128, "gemm1_out_size": 256}
+DEEPSEEK = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
+KIMI = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
+RENORM = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
+FP4 = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
+FP4_LLAMA4 = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
+ROUTED = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
+TENSOR = "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768"
+TENSOR_LLAMA4 = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
+EVERY = (DEEPSEEK, KIMI, RENORM, FP4, FP4_LLAMA4, ROUTED, TENSOR, TENSOR_LLAMA4)
+
+HALVES = ("up, gate = (", "gate, up = (")
+GATE = {
+    "gate and up swapped": HALVES,
+    "no silu": ("torch.nn.functional.silu(gate)", "gate"),
+    "sigmoid for silu": ("functional.silu(gate)", "functional.sigmoid(gate)"),
+    "zeros": ("return output.to", "return (0 * output).to"),
+    "sign flipped": ("return output.to", "return (-output).to"),
+    "rows of w2 in reverse": ("@ w2.T", "@ w2.flip(0).T"),
+}
+BLOCK_SCALES = {
+    "hidden scale not transposed": (
+        "hidden_states_scale.T.unsqueeze(2)",
+        "hidden_states_scale.reshape(len(hidden_states), -1).unsqueeze(2)",
+    ),
+    "no hidden scale": ("blocks * hidden_states_scale.T.unsqueeze(2)", "blocks"),
+    "scales of the next rows": (
+        "scales[:, None, :, None]",
+        "scales.roll(1, 0)[:, None, :, None]",
+    ),
+    "scales of the next columns": (
+        "scales[:, None, :, None]",
+        "scales.roll(1, 1)[:, None, :, None]",
+    ),
+    "no scales": ("blocks * scales[:, None, :, None]", "blocks / 2048"),
+}
+UNWEIGHTED = {
+    "no weights": (" * weights[tokens, slots].unsqueeze(1)", ""),
+    "weights of the first slot": ("weights[tokens, slots]", "weights[tokens, 0]"),
+}
+SOFTMAX = {
+    "softmax over all experts": (
+        "torch.softmax(logits, dim=1)",
+        "torch.softmax(routing_logits.float(), dim=1).gather(1, experts)",
+    ),
+    "sigmoid for softmax": ("torch.softmax(logits, dim=1)", "torch.sigmoid(logits)"),
+    "one expert fewer": (".topk(TOP_K, dim=1)", ".topk(TOP_K - 1, dim=1)"),
+}
+WRONG_EXPERT = {
+    "the next expert's w13": ("gemm1_weights[expert]", "gemm1_weights[expert - 1]"),
+    "the next expert's w2": ("gemm2_weights[expert]", "gemm2_weights[expert - 1]"),
+}
+INPUT_SCALE = {
+    "score scales the output": (
+        ".float() * scores.gather(1, experts.unsqueeze(1))",
+        ".float()",
+    ),
+    "no score": (" * scores.gather(1, experts.unsqueeze(1))", ""),
+    "bias in the score": (
+        "scores.gather(",
+        "(scores + routing_bias.float()).gather(",
+    ),
+    "no bias": (" + routing_bias.float()", ""),
+    "logit for score": ("torch.sigmoid(routing_logits.float())", "routing_logits"),
+}
+TENSOR_SCALES = {
+    "no scale of up": (" * output1_scales_scalar[expert]", " * 1e-3"),
+    "no scale of gate": (" * output1_scales_gate_scalar[expert]", " * 1e-6"),
+    "scale of gate for up": (
+        "output1_scales_scalar[expert]",
+        "(output1_scales_gate_scalar[expert] * 16)",
+    ),
+    "scale of gate behind silu": (
+        "silu(gate) * up",
+        (
+            "silu(gate / output1_scales_gate_scalar[expert]) * up"
+            " * output1_scales_gate_scalar[expert]"
+        ),
+    ),
+    "the next expert's output scale": (
+        "output2_scales_scalar[expert]",
+        "output2_scales_scalar[expert - 1]",
+    ),
+}
+GROUPED = {
+    "no normalisation": (" / chosen.sum(dim=1, keepdim=True)", ""),
+    "no scaling factor": (" * routed_scaling_factor", ""),
+    "biased weights": ("scores.gather(", "biased.gather("),
+    "bias left out": (" + routing_bias.float()", " + 0 * routing_bias.float()"),
+    "softmax for sigmoid": (
+        "torch.sigmoid(routing_logits.float())",
+        "torch.softmax(routing_logits.float(), dim=1)",
+    ),
+    "local offset ignored": (" + local_expert_offset", ""),
+    "one expert fewer": (".topk(TOP_K, dim=1)", ".topk(TOP_K - 1, dim=1)"),
+    "the next expert's w13": (
+        "dequantize(gemm1_weights[local_expert]",
+        "dequantize(gemm1_weights[local_expert - 1]",
+    ),
+    "the next expert's w2": (
+        "dequantize(gemm2_weights[local_expert]",
+        "dequantize(gemm2_weights[local_expert - 1]",
+    ),
+    "normalised over local experts": (
+        "chosen.sum(dim=1, keepdim=True)",
+        (
+            "(chosen * ((experts >= local_expert_offset) & (experts <"
+            " local_expert_offset + gemm1_weights.shape[0]))).sum(1, keepdim=True)"
+            ".clamp_min(0.1)"
+        ),
+    ),
+}
+GROUPS = {
+    "no group limit": ("masked_fill(~allowed", "masked_fill(False & ~allowed"),
+    "groups by their best": (".topk(2, dim=2)", ".topk(1, dim=2)"),
+    "groups by their sum": ("grouped.topk(2, dim=2).values.sum", "grouped.sum"),
+    "one group fewer": (".topk(TOPK_GROUP, dim=1)", ".topk(TOPK_GROUP - 1, dim=1)"),
+}
+PACKED = {
+    "weights as float16": (".view(torch.bfloat16)", ".view(torch.float16)"),
+    "expert in the lower half": ("topk_ids >> 16", "(topk_ids >> 8) & 63"),
+    "integer weights": (".view(torch.bfloat16).float()", ".float() / 16384"),
+    "weight scales the input": (
+        "torch.nn.functional.silu(gate) * up",
+        "torch.nn.functional.silu(gate * weights[tokens, slots].unsqueeze(1)) * up",
+    ),
+}
+MATRICES = ("rows of w2 in reverse",)
+PLAIN = {name: fault for name, fault in GATE.items() if name not in MATRICES}
+FAULTS = {
+    DEEPSEEK: GATE | BLOCK_SCALES | UNWEIGHTED | GROUPED | GROUPS,
+    KIMI: GATE | BLOCK_SCALES | UNWEIGHTED | GROUPED,
+    RENORM: GATE | BLOCK_SCALES | UNWEIGHTED | SOFTMAX,
+    FP4: PLAIN | UNWEIGHTED | SOFTMAX | WRONG_EXPERT,
+    FP4_LLAMA4: PLAIN | INPUT_SCALE | WRONG_EXPERT,
+    ROUTED: PLAIN | UNWEIGHTED | PACKED | WRONG_EXPERT,
+    TENSOR: PLAIN | UNWEIGHTED | SOFTMAX | WRONG_EXPERT | TENSOR_SCALES,
+    TENSOR_LLAMA4: PLAIN | INPUT_SCALE | WRONG_EXPERT | TENSOR_SCALES,
+}
+PAIRS = [(name, fault) for name, faults in FAULTS.items() for fault in faults]
+
+
+def small(name):
+    wanted = SMALL | (BLOCKS if name.startswith("moe") else {})
+    return sized(name, **wanted)
+
+
+def rendered(name, run):
+    return class_of(moe, small(name), run)
+
+
+def mutant(name, fault):
+    reference = loaded(name).reference
+    if fault == "score scales the output":
+        reference = replaced(
+            reference,
+            "    return output",
+            "    output *= scores.gather(1, experts.unsqueeze(1))\n    return output",
+        )
+    old, new = FAULTS[name][fault]
+    return run_of(replaced(reference, old, new))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_reference_passes_every_case(name):
+    cls = rendered(name, run_of(loaded(name).reference))
+    assert oracle_failures(cls) == []
+
+
+def sources(name):
+    """Return the production kernels whose tolerances a definition's outputs meet."""
+    definition = small(name)
+    return [f"flashinfer/{b.name}" for b in moe.flashinfer_backends(definition)] + [
+        f"sglang/{b.name}" for b in moe.sglang_backends(definition)
+    ]
+
+
+@pytest.mark.parametrize(("name", "fault"), PAIRS)
+def test_a_fault_is_caught_by_every_tolerance(name, fault):
+    cls = rendered(name, mutant(name, fault))
+    failed = set()
+    for case in cases_of(cls, ("small", "medium")):
+        trial = trial_of(cls, case)
+        expected = moe.oracle(trial.definition, trial.lazy_inputs())
+        for source in ("oracle", *sources(name)):
+            tolerance = cls.tolerance("output", source, case.name)
+            result = compare(trial.outputs[0], expected, tolerance, same_dtype=False)
+            failed |= set() if result.passed else {source}
+    assert failed == {"oracle", *sources(name)}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_outputs_are_about_one(name):
+    cls = rendered(name, run_of(loaded(name).reference))
+    for case in cases_of(cls, ("small", "medium")):
+        trial = trial_of(cls, case)
+        rms = trial.outputs[0].double().square().mean().sqrt()
+        if case.name == "experts-elsewhere":
+            assert rms == 0.0
+        else:
+            assert 0.1 < rms < 4.0, case.name
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_wrong_expert_of_one_token_is_caught(name):
+    """The smallest fault of routing: the other tokens are right."""
+    definition = small(name)
+    cls = rendered(name, run_of(loaded(name).reference))
+    (case,) = cases_of(cls, ("medium",))
+    trial = trial_of(cls, case)
+    given = trial.lazy_inputs()
+    expected = moe.oracle(definition, given)
+    choices = moe_routing.choices(definition, given)
+    offset = given.get("local_expert_offset", 0)
+    count = moe_routing.experts_of(definition)[1]
+    token, expert = next(
+        (t, e)
+        for t, choice in enumerate(choices)
+        for e in choice
+        if offset <= e < offset + count
+    )
+    other = offset + (expert - offset + 1) % count
+    choices[token][other] = choices[token].pop(expert)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moe_routing, "choices", lambda *_: choices)
+        wrong = moe.oracle(definition, given).to(torch.bfloat16)
+    for source in ("oracle", *sources(name)):
+        tolerance = cls.tolerance("output", source, case.name)
+        assert not compare(wrong, expected, tolerance, same_dtype=False).passed
+
+
+def rounded(tensor, dtype):
+    return tensor.to(dtype).double()
+
+
+ROUNDED = [(name, "bfloat16") for name in EVERY] + [
+    (name, "float8") for name in EVERY if "fp8" in name
+]
+
+
+@pytest.mark.parametrize(("name", "bits"), ROUNDED)
+def test_what_kernels_round_between_the_products_is_within_their_tolerance(
+    name, bits, monkeypatch
+):
+    """The oracle with a kernel's roundings stands in for the kernel."""
+    cls = rendered(name, run_of(loaded(name).reference))
+    kinds = {"bfloat16": ("triton-bf16", "fp4"), "float8": ("fp8",)}[bits]
+    chosen = [s for s in sources(name) if any(kind in s for kind in kinds)]
+    assert chosen
+    exact = moe._expert
+
+    def product(x, weights, scales):
+        short = rounded(x, torch.bfloat16)
+        if bits == "float8":
+            blocks = short.view(len(x), -1, 128)
+            scale = blocks.abs().amax(2, keepdim=True) / 448.0
+            short = (rounded(blocks / scale, torch.float8_e4m3fn) * scale).view(x.shape)
+        return short, weights.double() * (
+            scales.double().repeat_interleave(128, 0).repeat_interleave(128, 1)
+        )
+
+    def expert(inputs, number, x):
+        scaled = dict(inputs)
+        one, two = inputs["gemm1_weights"][number], inputs["gemm2_weights"][number]
+        if "gemm1_weights_scale" in inputs:
+            _, one = product(x, one, inputs["gemm1_weights_scale"][number])
+        both = x @ one.double().T
+        if bits == "bfloat16" and "output1_scales_scalar" not in inputs:
+            both = rounded(both, torch.bfloat16)
+        up, gate = both.chunk(2, dim=1)
+        if "output1_scales_scalar" in scaled:
+            up = up * inputs["output1_scales_scalar"][number].double()
+            gate = gate * inputs["output1_scales_gate_scalar"][number].double()
+        inner = rounded(up * gate * torch.sigmoid(gate), torch.bfloat16)
+        if "gemm2_weights_scale" in inputs:
+            inner, two = product(inner, two, inputs["gemm2_weights_scale"][number])
+        elif bits == "float8":
+            inner = rounded(inner, torch.float8_e4m3fn)
+        y = inner @ two.double().T
+        if "output2_scales_scalar" in inputs:
+            y = y * inputs["output2_scales_scalar"][number].double()
+        assert torch.allclose(y, exact(inputs, number, x), rtol=0.5, atol=1.0)
+        return rounded(y, torch.bfloat16)
+
+    for case in cases_of(cls, ("small", "medium")):
+        trial = trial_of(cls, case)
+        outputs = trial.outputs
+        monkeypatch.setattr(moe, "_expert", expert)
+        kernel = moe.oracle(trial.definition, trial.lazy_inputs()).to(torch.bfloat16)
+        monkeypatch.setattr(moe, "_expert", exact)
+        for source in chosen:
+            tolerance = cls.tolerance("output", source, case.name)
+            result = compare(outputs[0], kernel, tolerance, same_dtype=True)
+            assert result.passed, (case.name, source, result.findings)
+
+
+def test_a_case_counts_the_weights_once_and_its_experts_copies():
+    name = "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192"
+    definition = sized(name)
+    needed = {c.name: moe.peak_bytes(definition, c) for c in moe.cases(definition)}
+    weights = 4 * 128 * 3 * 5120 * 8192
+    # an H200 has 139 GB
+    assert all(weights < bytes_ < 100 * 2**30 for bytes_ in needed.values())
+    one = needed["one-token"] - weights
+    assert 8 * 3 * 5120 * 8192 < one < 5 * 2**30

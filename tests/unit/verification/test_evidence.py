@@ -1,0 +1,167 @@
+"""Evidence: what is kept of results, merged, written and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from generator import evidence
+from generator.evidence import as_text, file_name, merge, read_evidence, runs_of
+from generator.junit import read_junit
+from tests.junit import CPU, H200, comparison, result, write_junit
+
+NAME = "gemm_n8_k4"
+
+
+def runs(tmp_path, *tests, **options):
+    return runs_of([read_junit(write_junit(tmp_path / "r.xml", *tests, **options))])
+
+
+def sources(tmp_path, *tests):
+    (run,) = runs(tmp_path, *tests)
+    return run.definitions[NAME].sources
+
+
+FAILED = '<failure message="RuntimeError: no kernel image"/>'
+SKIPPED = '<skipped message="flashinfer: x needs SM100, device is SM90"/>'
+
+
+def test_a_source_is_summed_up_over_its_cases(tmp_path):
+    found = sources(
+        tmp_path,
+        result("oracle", comparison(nmse=1.23456e-7)),
+        result("oracle", comparison(case="b"), comparison(case="b", output="lse")),
+        result("oracle", ending=SKIPPED),
+    )["oracle"]
+    assert (found.verdict, found.cases, found.skipped) == ("PASSED", 2, 1)
+    assert (found.nmse, found.lse, found.seconds) == (1.23e-7, 1e-4, 4.5)
+
+
+def test_a_comparison_that_failed_is_failed_and_one_not_made_is_an_error(tmp_path):
+    found = sources(
+        tmp_path,
+        result("oracle", comparison(verdict="FAILED"), ending=FAILED),
+        result("flashinfer", comparison("flashinfer")),
+        result("flashinfer", ending=FAILED),
+        result("sglang", ending=SKIPPED),
+        result("pytorch"),
+    )
+    assert {name: v.verdict for name, v in found.items()} == {
+        "oracle": "FAILED",
+        "flashinfer": "ERROR",
+        "sglang": "SKIPPED",
+        "pytorch": "ERROR",
+    }
+    assert found["flashinfer"].reason == "RuntimeError: no kernel image"
+    assert found["sglang"].reason == "flashinfer: x needs SM100, device is SM90"
+    assert found["pytorch"].reason == "passed without a comparison"
+
+
+def test_other_tests_that_failed_are_named(tmp_path):
+    (run,) = runs(
+        tmp_path,
+        result(None, function="test_determinism", ending=FAILED),
+        result(None, function="test_contract"),
+    )
+    assert run.definitions[NAME].failed == ("test_determinism",)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    written = runs(
+        tmp_path,
+        result("oracle", comparison(nmse=math.nan, p=0.5), sha256="ab"),
+        result("sglang", ending=SKIPPED, sha256="ab"),
+        result(None, function="test_determinism", ending=FAILED, definition="other"),
+        machine=H200,
+    )
+    text = as_text(written)
+    json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    (tmp_path / "e.json").write_text(text)
+    read = read_evidence(tmp_path, "e.json")
+    assert as_text(read) == text
+    (run,) = read
+    assert run.is_on_gpu
+    assert math.isnan(run.definitions[NAME].sources["oracle"].nmse)
+    assert run.definitions[NAME].sources["oracle"].figures == {"p": (0.5, 0.5)}
+
+
+def test_new_verdicts_replace_old_ones_of_the_same_day_and_machine(tmp_path):
+    old = runs(
+        tmp_path,
+        result("oracle", comparison(verdict="FAILED"), ending=FAILED),
+        result("sglang", ending=SKIPPED),
+        result(definition="other", sha256="old"),
+    )
+    new = runs(
+        tmp_path,
+        result("oracle", comparison()),
+        result(definition="other", sha256="new"),
+    )
+    (run,) = merge(old, new)
+    verdicts = {n: v.verdict for n, v in run.definitions[NAME].sources.items()}
+    assert verdicts == {"oracle": "PASSED", "sglang": "SKIPPED"}
+    assert run.definitions["other"].sha256 == "new"
+    other = runs(tmp_path, result("oracle", comparison()), machine=H200)
+    assert len(merge([run], other)) == 2
+    assert merge([run], [run]) == [run]
+
+
+@pytest.mark.parametrize(
+    ("machine", "date", "name"),
+    [
+        (H200, "2026-11-21", "2026-11-21_nvidia-h200.json"),
+        (CPU, "2026-11-21", "2026-11-21_cpu.json"),
+        ({"gpu": "../x/y"}, "2026-11-21", "2026-11-21_x-y.json"),
+        ({}, "../../etc", "undated_unknown.json"),
+        ({}, "", "undated_unknown.json"),
+    ],
+)
+def test_a_file_is_named_by_day_and_machine_and_stays_in_its_folder(
+    tmp_path, machine, date, name
+):
+    (run,) = runs(tmp_path, result(), machine=machine, date=date)
+    assert file_name(run) == name
+
+
+RUN = {"date": "2026-11-21", "machine": {}, "definitions": {}}
+ENTRY = {"sha256": "", "sources": {"oracle": {"verdict": "PASSED"}}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        {"format": 2, "runs": []},
+        {"format": 1, "runs": {"a": 1}},
+        {"format": 1, "runs": [{**RUN, "date": 7}]},
+        {"format": 1, "runs": [{**RUN, "machine": {"gpu": 7}}]},
+        {"format": 1, "runs": [{**RUN, "definitions": {"d": []}}]},
+        {"format": 1, "runs": [{**RUN, "definitions": {"d": {**ENTRY, "sha256": 1}}}]},
+        {
+            "format": 1,
+            "runs": [
+                {
+                    **RUN,
+                    "definitions": {
+                        "d": {"sha256": "", "sources": {"oracle": {"verdict": "OK"}}}
+                    },
+                }
+            ],
+        },
+    ],
+)
+def test_what_is_no_evidence_is_one_line(tmp_path, value):
+    (tmp_path / "e.json").write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=r"^e\.json is no evidence of ") as caught:
+        read_evidence(tmp_path, "e.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_json_is_one_line(tmp_path):
+    (tmp_path / "e.json").write_text("{")
+    with pytest.raises(ValueError, match=r"^e\.json: "):
+        read_evidence(tmp_path, "e.json")
+    assert evidence.FOLDER == "verification"
