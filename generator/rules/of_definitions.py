@@ -134,7 +134,8 @@ REFERENCE = (
     warning(
         "reference-in-place",
         "The reference writes to an input, which callers don't expect.",
-        "Clone the input first, and return what changes as an output.",
+        "Clone the input and return what changes; or say in the description of a buffer "
+        "that it is written to.",
         "`x.add_(residual)`, or `cache[i] = k`",
     ),
     warning(

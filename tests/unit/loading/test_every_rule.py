@@ -178,12 +178,7 @@ CASES: dict[str, Case] = {
     ),
     "json-surrogate": (_changed("description", "\ud800"), D, "/description", None),
     "jsonl-blank-line": (lambda d, w: d.workloads("", w()), W, "", 1),
-    "schema-missing-field": (
-        _axes(M={}),
-        D,
-        "/axes/M",
-        None,
-    ),
+    "schema-missing-field": (_axes(M={}), D, "/axes/M", None),
     "schema-unknown-field": (_changed("descriptoin", ""), D, "/descriptoin", None),
     "schema-type": (_changed("tags", "fused"), D, "/tags", None),
     "schema-value": (
@@ -192,12 +187,7 @@ CASES: dict[str, Case] = {
         "/inputs/A/dtype",
         None,
     ),
-    "too-many-problems": (
-        _changed("tags", [0] * (MAX_PROBLEMS + 5)),
-        D,
-        "",
-        None,
-    ),
+    "too-many-problems": (_changed("tags", [0] * (MAX_PROBLEMS + 5)), D, "", None),
     "name-unsafe": (_axes(**{"../x": {"type": "var"}}), D, "/axes/..~1x", None),
     "name-file": (_misnamed(name="other"), D, "/name", None),
     "name-op-type": (_misnamed(op_type="other"), D, "/op_type", None),

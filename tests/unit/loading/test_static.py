@@ -57,3 +57,12 @@ def test_what_is_fine(dataset: Any, body: str) -> None:
 @pytest.mark.parametrize(("rule", "body"), FOUND)
 def test_what_is_found(dataset: Any, rule: str, body: str) -> None:
     assert set(_rules(dataset, body)) == {rule}
+
+
+def test_a_buffer_may_say_that_it_is_written_to(dataset: Any, definition: Any) -> None:
+    definition["reference"] = f"{RUN}    B[0] = 1\n    return A\n"
+    dataset.definition(**definition)
+    assert dataset.only("reference-in-place").line == 2
+    definition["inputs"]["B"]["description"] = "Written to: the products."
+    dataset.definition(**definition)
+    assert dataset.problems() == ()
