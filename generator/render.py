@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from generator import __version__
 from generator.imports import import_block
 from generator.plan import TestPlan
-from generator.pytext import assignment, class_line, comment, literal
+from generator.pytext import WIDTH, assignment, class_line, comment, literal
 from generator.sources import nest, source_lines
 
 SUPPORT_FOLDER = "reference_support"
@@ -104,12 +104,20 @@ def _environment() -> Environment:
         "assignment": assignment,
         "class_line": class_line,
         "comment": comment,
+        "fit_a_line": _fit_a_line,
         "lines": source_lines,
         "literal": literal,
         "nest": nest,
         "tuple": _tuple,
     }
     return environment
+
+
+def _fit_a_line(constraints: Sequence[str]) -> bool:
+    """Return whether a formatter would put them on one line: a single short one."""
+    if len(constraints) != 1:
+        return False
+    return len(f"    constraints={_tuple(constraints)},") <= WIDTH
 
 
 def _tuple(items: Iterable[str]) -> str:

@@ -56,6 +56,30 @@ def sequences(inputs: Mapping[str, Any]) -> list[Any]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
+def states_before(inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Return each sequence's state before it, zeros where there is none: a copy."""
+    if "initial_state" in inputs:
+        pool: torch.Tensor = inputs["initial_state"]
+        return pool[inputs["initial_state_indices"].long()]
+    state: torch.Tensor | None = inputs["state"]
+    if state is not None:
+        return state.clone()
+    heads, size = inputs["v"].shape[-2:]
+    rows = len(sequences(inputs))
+    return torch.zeros((rows, heads, size, size), device=inputs["v"].device)
+
+
+def occupied(ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return cu_seqlens without empty sequences, and the numbers of the others.
+
+    SGLang 0.5.23 numbers the chunks of all sequences by counting those that begin one
+    (`prepare_chunk_indices`). An empty sequence has none: the tokens behind it get the
+    state of the sequence before.
+    """
+    rows = (ends[1:] > ends[:-1]).nonzero().squeeze(1)
+    return torch.cat([ends[:1], ends[rows + 1]]), rows
+
+
 def solve(
     sequence: Sequence[torch.Tensor], state: torch.Tensor, chunk: int = CHUNK
 ) -> Solved:

@@ -97,9 +97,11 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
     sizes = 1.0 / math.sqrt(hidden), gain / math.sqrt(intermediate)
     one, two = stream.child("gemm1"), stream.child("gemm2")
     if interface.input_specs["gemm1_weights"].dtype == "float32":
+        # where there is one expert, no other's output averages with its own
+        more = 3.0 if definition.constants["top_k"] > 1 else 1.5
         return {
             "gemm1_weights": draw_mx(one, first, sizes[0]),
-            "gemm2_weights": draw_mx(two, second, 3.0 * sizes[1]),
+            "gemm2_weights": draw_mx(two, second, more * sizes[1]),
         }
     made: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),

@@ -70,7 +70,9 @@ class Take:
         for case in cases_of(self.cls, self.job.sizes):
             trial = self._trial(case)
             free_cached_memory(self.device)
-            reason = shortage(trial.definition, trial.case, self.device)
+            reason = shortage(
+                trial.definition, trial.case, self.device, self.cls.peak_bytes
+            )
             if reason is not None:
                 remarks.append(f"{trial.case.name} left out: {reason}")
                 continue

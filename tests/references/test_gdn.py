@@ -1,7 +1,7 @@
 """Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gdn` renders this file anew from the
-definitions and from gen-tests' own sources (387d43924b45b66b).
+definitions and from gen-tests' own sources (2ae8ece0f8eb267a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -32,7 +32,15 @@ import torch
 
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.delta_rule import gates, log_decay, sequences, solve, unit_rows
+from reference_support.delta_rule import (
+    gates,
+    log_decay,
+    occupied,
+    sequences,
+    solve,
+    states_before,
+    unit_rows,
+)
 from reference_support.gdn_native import loop
 from reference_support.harness import (
     GroundTruthsAgree,
@@ -231,7 +239,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     beta = wide["b"].sigmoid()
     q, k = (wide[name][..., heads // ratio, :] for name in ("q", "k"))
     tensors = (q, k, wide["v"], log_g, beta)
-    states = _states(definition, inputs).double()
+    states = states_before(inputs).double()
 
     output = torch.zeros_like(wide["v"])
     after = states.clone()
@@ -268,19 +276,6 @@ def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
     return scale or 1.0 / math.sqrt(definition.axes["head_size"])
 
 
-def _states(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return each sequence's state before it, zeros where there is none: a copy."""
-    if "initial_state" in inputs:
-        pool: torch.Tensor = inputs["initial_state"]
-        return pool[inputs["initial_state_indices"].long()]
-    state: torch.Tensor | None = inputs["state"]
-    if state is not None:
-        return state.clone()
-    size, heads = definition.axes["head_size"], definition.axes["num_v_heads"]
-    rows = len(sequences(inputs))
-    return torch.zeros((rows, heads, size, size), device=inputs["q"].device)
-
-
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
     """Return what a kernel gave: its outputs, and the buffer where it filled one."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
@@ -304,7 +299,7 @@ def flashinfer_ground_truth(
     if backend == "pretranspose":
         from flashinfer.gdn_decode import gated_delta_rule_decode_pretranspose
 
-        states = _states(definition, inputs)
+        states = states_before(inputs)
         output, states = gated_delta_rule_decode_pretranspose(
             *tokens, states, *raw, scale=scale, use_qk_l2norm=False
         )
@@ -336,7 +331,7 @@ def flashinfer_ground_truth(
         output_final_state=True,
         cu_seqlens=inputs["cu_seqlens"],
         # for an empty sequence the kernels write nothing
-        output_state=_states(definition, inputs),
+        output_state=states_before(inputs),
         use_cp=backend == "context-parallel",
     )
     return output, states
@@ -354,7 +349,7 @@ def sglang_ground_truth(
     """Call SGLang's kernels, which write states and the buffer in place."""
     if backend == "native":
         return _sglang_native(definition, inputs)
-    states = _states(definition, inputs)
+    states = states_before(inputs)
     rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
     scale = _scale(definition, inputs)
@@ -388,12 +383,13 @@ def sglang_ground_truth(
     if backend == "triton-chunked":
         from sglang.kernels.ops.attention.fla.chunk import chunk_gated_delta_rule
 
+        ends, kept = occupied(inputs["cu_seqlens"])
         output, *_ = chunk_gated_delta_rule(
             *given,
             scale=scale,
             initial_state=states,
-            initial_state_indices=rows,
-            cu_seqlens=inputs["cu_seqlens"],
+            initial_state_indices=rows[kept],
+            cu_seqlens=ends,
         )
         return output[0], states
     from sglang.kernels.ops.attention.fla.fused_recurrent import (
@@ -414,7 +410,7 @@ def _sglang_native(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     """Return what the loop of SGLang's test suite gives, once for each prefix in mtp."""
-    states, scale = _states(definition, inputs), _scale(definition, inputs)
+    states, scale = states_before(inputs), _scale(definition, inputs)
     output, after = loop(inputs, states, scale)
     if "initial_state" not in inputs:
         return output, after

@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (387d43924b45b66b).
+definitions and from gen-tests' own sources (2ae8ece0f8eb267a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -56,6 +56,7 @@ from reference_support.sampling_law import Laws, distinct_rows, laws_of
 from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].

@@ -383,6 +383,8 @@ def test_sglangs_kernels_get_what_they_take(monkeypatch):
         pool = options.pop("initial_state")
         q, k, v, log_g, beta = (tensor.squeeze(0) for tensor in given)
         state = pool[initial_state_indices]
+        # behind an empty sequence SGLang would take the state of another one
+        assert bool(options["cu_seqlens"].diff().gt(0).all())
         output, pool[initial_state_indices] = by_gates(
             q, k, v, log_g, beta, state, **options
         )
