@@ -252,7 +252,7 @@ def _summary(table: Table) -> str:
     failed = {line.definition for line in table.failed}
     return (
         f"{plural(len(by_name), 'definition')}: "
-        f"{len(agree)} agree with a production kernel, {len(only)} with an independent "
+        f"{len(agree)} agree with FlashInfer, SGLang or PyTorch, {len(only)} with an independent "
         f"float64 implementation alone (the oracle, which is no ground truth), "
         f"{len(by_name) - len(agree) - len(only)} with nothing; "
         f"{len(failed)} failed somewhere, {len(table.stale)} stale."

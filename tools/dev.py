@@ -27,14 +27,18 @@ STEPS = (
     ("rendering is up to date", "gen-tests --all --check"),
     ("dataset is valid", "trace-dataset validate --strict"),
     ("rules page is up to date", "python tools/build_rules_page.py --check"),
+    ("table of verification is up to date", "trace-dataset verify --check"),
     ("lint", "ruff check ."),
     ("format", "ruff format --check ."),
     ("types", "mypy"),
     (
         "project tests",
-        "python -m pytest -q --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
+        "python -m pytest -q -n 2 --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
     ),
-    ("reference tests", "python -m pytest -q --strict tests/references"),
+    (
+        "reference tests",
+        "python -m pytest -q --strict -n 2 --dist loadscope tests/references",
+    ),
 )
 
 

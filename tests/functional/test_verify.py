@@ -81,7 +81,8 @@ def test_results_become_evidence_and_a_table_that_is_checked(root):
     ]
     assert "| R1 | 2026-11-21 | NVIDIA H200 | 90 |" in table.read_text()
     assert (
-        "2 definitions: 1 agree with a production kernel, 0 with" in table.read_text()
+        "2 definitions: 1 agree with FlashInfer, SGLang or PyTorch, 0 with"
+        in table.read_text()
     )
     table.write_text(table.read_text() + "edited")
     drift = verify(root, "--check")
