@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
 from .definition import Backend, Definition
 from .providers import PROVIDERS, backend_reason
 
-if TYPE_CHECKING:
-    from .harness import ReferenceTests
+
+class Subject(Protocol):
+    """Be the test class of a definition, with `<provider>_backends` where it has any."""
+
+    def definition(self) -> Definition:
+        """Return the definition that is tested."""
 
 
 def source_name(provider: str, backend: Backend) -> str:
@@ -19,9 +23,7 @@ def source_name(provider: str, backend: Backend) -> str:
     return f"{provider}/{backend.name}" if backend.name else provider
 
 
-def usable_sources(
-    cls: type[ReferenceTests], device: torch.device
-) -> list[tuple[str, Backend]]:
+def usable_sources(cls: Subject, device: torch.device) -> list[tuple[str, Backend]]:
     """Return the providers and backends of a test class that a device can call."""
     definition = cls.definition()
     return [
@@ -33,7 +35,7 @@ def usable_sources(
 
 
 def backends_of(
-    cls: type[ReferenceTests], provider: str, definition: Definition
+    cls: Subject, provider: str, definition: Definition
 ) -> Sequence[Backend]:
     """Return a provider's backends for a definition, none without an adapter."""
     backends = getattr(cls, f"{provider}_backends", None)

@@ -44,6 +44,8 @@ class Trial:
         self._make_inputs = make_inputs
         self._run = run
         self.guessed = guessed
+        # what each provider's backend returned, once it was asked
+        self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
     @cached_property
     def inputs(self) -> Inputs:
