@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ STEPS = (
     ),
     (
         "reference tests",
-        "python -m pytest -q --strict -n 2 --dist loadscope tests/references",
+        "python -m pytest -q --strict -m 'not slow' -n 2 --dist loadscope tests/references",
     ),
 )
 
@@ -59,7 +60,8 @@ def main(arguments: list[str]) -> int:
         return test()
     rendered = call(["gen-tests", "--all"])
     # what was rendered is run even where some definition has a problem
-    ran = call(["python", "-m", "pytest", "-q", "tests/references", *arguments[1:]])
+    tests = ["python", "-m", "pytest", "-q", "-m", "not slow", "tests/references"]
+    ran = call([*tests, *arguments[1:]])
     return ran or rendered
 
 
@@ -90,7 +92,7 @@ def test() -> int:
     for title, command in STEPS:
         print(f"\n== {title}: {command}", flush=True)
         start = time.monotonic()
-        status = call(command.split())
+        status = call(shlex.split(command))
         results.append((title, status, time.monotonic() - start))
     print()
     for title, status, seconds in results:

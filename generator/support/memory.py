@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -91,6 +92,16 @@ def shortage(
     """Return `needs 64.4 GiB, device has 24.0` where a case does not fit, else None."""
     needed = needed_bytes(definition, case, peak_bytes)
     free = available_bytes(device)
-    if free is None or needed <= free:
+    if free is None:
         return None
-    return f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"
+    # a GPU that runs out says so; a process on the CPU is killed
+    workers = sharing_workers() if device.type == "cpu" else 1
+    if needed <= free / workers:
+        return None
+    said = f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"
+    return said if workers == 1 else f"{said} for {workers} workers"
+
+
+def sharing_workers() -> int:
+    """Return how many workers of pytest-xdist run the tests here, 1 without it."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

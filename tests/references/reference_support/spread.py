@@ -16,8 +16,9 @@ from .providers import backend_reason
 from .recorded import missing, recorded_cases
 from .recording import recording_path
 
-# of an op that counts its bytes: making so many takes a CPU about 20 seconds
-SLOW_BYTES = 6 * 2**30
+# of an op that counts its bytes: making so many takes a CPU about 20 seconds, and two
+# workers at a time stay below 10 GiB with the others
+SLOW_BYTES = 9 * 2**29
 
 
 def spread(

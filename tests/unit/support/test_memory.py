@@ -55,6 +55,21 @@ def test_the_bytes_are_those_of_inputs_and_outputs():
     assert memory.tensor_bytes(DEFINITION, case(10)) == expected
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """Run as the only process, also where pytest-xdist runs these tests."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+
+
+def test_workers_share_the_memory_of_a_cpu(monkeypatch):
+    needed = memory.needed_bytes(DEFINITION, case(10))
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 2 * needed - 1)
+    assert memory.shortage(DEFINITION, case(10), CPU) is None
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    assert memory.shortage(DEFINITION, case(10), CPU).endswith(" for 2 workers")
+    assert memory.shortage(DEFINITION, case(10), torch.device("cuda")) is None
+
+
 def test_what_fits_has_no_shortage(monkeypatch):
     needed = memory.COPIES * memory.tensor_bytes(DEFINITION, case(10))
     monkeypatch.setattr(memory, "available_bytes", lambda device: needed)
