@@ -240,31 +240,6 @@ def test_the_others_are_compared_where_sglang_s_worker_does_not_start(monkeypatc
     assert [provider for _, _, provider, _ in compared] == ["flashinfer", "pytorch"]
 
 
-def test_a_kernel_is_asked_once_a_case(monkeypatch):
-    asked = []
-    backends = (Backend("one"), Backend("two"))
-
-    def adapter(definition, inputs, backend):
-        asked.append(backend)
-        return cls.oracle(definition, inputs).to(inputs["hidden_states"].dtype)
-
-    cls = norm_class(
-        flashinfer_backends=staticmethod(lambda definition: backends),
-        flashinfer_ground_truth=staticmethod(adapter),
-    )
-    sources = [("flashinfer", backend) for backend in backends]
-    monkeypatch.setattr(harness, "usable_sources", lambda cls, device: sources)
-    monkeypatch.setattr(harness, "backend_reason", lambda *source: None)
-    first, second, *_ = cls.cases(cls.definition())
-    trial = trial_of(cls, first)
-    for backend in backends:
-        cls().test_matches_flashinfer(trial, backend, ignore_property)
-    cls().test_ground_truths_agree(trial, ignore_property)
-    assert asked == ["one", "two"]
-    cls().test_ground_truths_agree(trial_of(cls, second), ignore_property)
-    assert asked == ["one", "two"] * 2
-
-
 def report(when="call", **properties):
     pairs = [(name, json.dumps(value)) for name, value in properties.items()]
     return SimpleNamespace(when=when, user_properties=pairs)
