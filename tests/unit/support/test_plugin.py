@@ -284,6 +284,7 @@ def test_the_trial_fixture_makes_one_case_or_skips(monkeypatch):
     assert made.guessed is False
     # the fixture imports the function when it runs
     monkeypatch.setattr("generator.support.memory.available_bytes", lambda device: 1)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     assert skip_reason(lambda: make(request)).endswith("GiB, device has 0.0")
 
 
