@@ -17,9 +17,9 @@ from pathlib import Path
 
 from measure import REPOSITORY, measure, python, report
 
-COLD_SECONDS = 1.0
-UNCHANGED_SECONDS = 0.4
-LIMIT_MIB = 120
+COLD_SECONDS = 1.5
+UNCHANGED_SECONDS = 0.5
+LIMIT_MIB = 150
 
 
 def main() -> int:
