@@ -1,7 +1,7 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (e72f96608fdd0ae0).
+definitions and from gen-tests' own sources (0a4ac4034632ed83).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -9,6 +9,7 @@ Each class embeds one definition's `run()` and compares what it returns with
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
 10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1

@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (e72f96608fdd0ae0).
+definitions and from gen-tests' own sources (0a4ac4034632ed83).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -9,6 +9,7 @@ Each class embeds one definition's `run()` and compares what it returns with
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
 9565f92ebe4a99903b3d860c27a7ab3bf55797f436d170217860291bdef615db  top_k_sampling_from_probs_v128256
