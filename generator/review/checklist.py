@@ -163,7 +163,9 @@ def _evidence(change: Change, known: Known) -> tuple[list[str], list[str], list[
     """Return what speaks against, what for, and what only the change itself says."""
     assert change.new is not None
     name, sha256 = change.new.name, change.new.sha256
-    bad, good, claimed = [], [], []
+    bad: list[str] = []
+    good: list[str] = []
+    claimed: list[str] = []
     trusted = {(r.date, tuple(sorted(r.machine.items()))): r for r in known.before}
     for run in known.after:
         entry = run.definitions.get(name)
@@ -180,7 +182,7 @@ def _evidence(change: Change, known: Known) -> tuple[list[str], list[str], list[
 
 def _evidence_of_base(change: Change, known: Known) -> list[str]:
     assert change.old is not None
-    found = []
+    found: list[str] = []
     for run in known.before:
         entry = run.definitions.get(change.old.name)
         if entry is None or entry.sha256 != change.old.sha256:
@@ -294,6 +296,10 @@ def _recording(change: Change, known: Known) -> Answer:
     if path not in known.sides.head:
         seen = f"there is no {one_line(path)}"
         return Answer(change.name, point, UNKNOWN, seen, needs_gpu=change.computes)
+    interface = {"op_type", "axes", "inputs", "outputs"}
+    if any(d.part in interface for d in change.differences):
+        seen = f"{one_line(path)} may be of the interface before"
+        return Answer(change.name, point, UNKNOWN, seen)
     fresh = " (comes with this change)" if path in known.sides.changed else ""
     return Answer(change.name, point, YES, f"{one_line(path)}{fresh}")
 
@@ -302,7 +308,7 @@ def _provenance(change: Change, known: Known) -> Answer:
     point = "provenance: model, versions, GPU, number of workloads"
     assert change.new is not None
     models = change.new.tag_values("model")
-    runs = [r for r in known.after if change.new.name in r.definitions and r.is_on_gpu]
+    runs = [r for r in known.after if r.is_on_gpu and _is_about(r, change)]
     facts = []
     if models:
         facts.append(f"model {', '.join(quote(m) for m in models[:3])}")
@@ -320,6 +326,16 @@ def _provenance(change: Change, known: Known) -> Answer:
     if missing:
         seen = f"not said: {', '.join(missing)}" + (f"; {seen}" if seen else "")
     return Answer(change.name, point, UNKNOWN if missing else YES, seen)
+
+
+def _is_about(run: Run, change: Change) -> bool:
+    """Return whether a run is about this text, or one that computes the same."""
+    texts = {d.sha256 for d in (change.new, change.old) if d is not None}
+    if change.computes and change.new is not None:
+        texts = {change.new.sha256}
+    names = {d.name for d in (change.new, change.old) if d is not None}
+    entries = (run.definitions.get(name) for name in names)
+    return any(entry is not None and entry.sha256 in texts for entry in entries)
 
 
 _POINTS: tuple[Callable[[Change, Known], Answer], ...] = (

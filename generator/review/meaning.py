@@ -16,6 +16,8 @@ from generator.rules.python import Unparsable
 from generator.support.tolerance import DEFAULTS, EXACT, Tolerance
 from generator.wording import one_line, quote
 
+_FOR_ALL = " for all sources"
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -149,10 +151,13 @@ def tolerance_effects(old: Definition, new: Definition) -> Iterator[str]:
 
 
 def _judged_by(op_type: str, output: str, dtype: str) -> str:
-    default = DEFAULTS.get(dtype, EXACT)
-    parts = [f"the default of {one_line(dtype, 40)} ({_bounds(default)})"]
-    parts += [text for name, text in _overrides(op_type) if name == output]
-    return "; ".join(parts)
+    """Return the tolerances that apply, in their order; the first one wins."""
+    parts = [text for name, text in _overrides(op_type) if name == output]
+    # one for all sources leaves nothing to the default
+    if not any(text.endswith(_FOR_ALL) for text in parts):
+        default = _bounds(DEFAULTS.get(dtype, EXACT))
+        parts.append(f"the default of {one_line(dtype, 40)} ({default})")
+    return ", else ".join(parts)
 
 
 def _bounds(tolerance: Tolerance) -> str:
@@ -184,6 +189,7 @@ def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
                 for k in node.keywords
                 if k.arg in ("source", "case")
             ]
-            text = f"{ast.unparse(node.args[1])} for {', '.join(where) or 'all'}"
+            whom = f" for {', '.join(where)}" if where else _FOR_ALL
+            text = ast.unparse(node.args[1]) + whom
             found.append((output.value, one_line(text, 200)))
     return tuple(found)

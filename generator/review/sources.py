@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from generator.review.git import (
 )
 from generator.review.trees import (
     FOLDERS,
+    RECORDINGS,
     Sides,
     is_rendered,
     refused,
@@ -26,6 +28,9 @@ from generator.review.trees import (
     write_tree,
 )
 from generator.wording import plural, quote
+
+# names that validation never objects to; others are there, to be objected to
+_QUIET = re.compile(r"(?!.*/(con|prn|aux|nul|com\d|lpt\d)[./])[a-z0-9_./-]*[a-z0-9_]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ def open_sources(
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
         before, after = Path(name, "base"), Path(name, "head")
         before.mkdir()
-        write_tree(repository, old, before, is_empty=lambda p: _is_known(p, keys))
+        needed, hollow = _needed(old, keys)
+        write_tree(repository, needed, before, is_empty=hollow.__contains__)
         if revisions.head:
             after.mkdir()
             write_tree(repository, new, after)
@@ -77,10 +83,28 @@ def open_sources(
         yield Sources(before, after, revisions, sides, found)
 
 
-def _is_known(path: str, keys: frozenset[Key]) -> bool:
-    """Return whether base's content is not needed: the definition did not change."""
-    owner = owner_of(path)
-    return is_rendered(path) or (owner is not None and owner[0] not in keys)
+def _needed(tree: Tree, keys: frozenset[Key]) -> tuple[Tree, frozenset[str]]:
+    """Return what of base must be there, and what of that may be empty.
+
+    What is wrong with a definition that did not change is known from head. Its own file
+    is there by name, so that what lies beside it is not taken for an orphan's.
+    """
+    plain = len({path.casefold() for path in tree}) == len(tree)
+    needed: Tree = {}
+    hollow = set()
+    for path, entry in tree.items():
+        owner = owner_of(path)
+        if is_rendered(path) or path.startswith(RECORDINGS):
+            continue
+        if owner is not None and owner[0] not in keys:
+            (op_type, name), kind = owner
+            has_definition = f"definitions/{op_type}/{name}.json" in tree
+            is_quiet = plain and _QUIET.fullmatch(path) is not None
+            if kind != "definition" and has_definition and is_quiet:
+                continue
+            hollow.add(path)
+        needed[path] = entry
+    return needed, frozenset(hollow)
 
 
 def _trees(

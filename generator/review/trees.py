@@ -201,7 +201,7 @@ def write_tree(
         if (is_dataset(path) or is_rendered(path)) and path not in bad
     }
     files = {p: e for p, e in wanted.items() if e.is_file}
-    hollow = {p for p in files if is_empty(p) or p.startswith(RECORDINGS)}
+    hollow = {p for p in files if is_empty(p) or _is_recording(p)}
     full = [p for p in files if p not in hollow]
     total = sum(files[p].size for p in full)
     if total > MAX_TOTAL or len(files) > _MAX_FILES:
@@ -220,6 +220,10 @@ def write_tree(
     for path, target in zip(links, targets, strict=True):
         _make_folder(folder, path, made)
         os.symlink(os.fsdecode(target.replace(b"\0", b"")) or ".", folder / path)
+
+
+def _is_recording(path: str) -> bool:
+    return path.startswith(RECORDINGS) and path.endswith(".safetensors")
 
 
 def _write(folder: Path, path: str, content: bytes, made: set[str]) -> None:
