@@ -31,8 +31,8 @@ _FILES = {
     metavar="REV",
     help="What to compare with: the last commit that REV and head share. If not given, "
     "the last one shared with the default branch (upstream/HEAD, origin/HEAD, main or "
-    "master); on that branch itself the last commit, or the one before if nothing of "
-    "the dataset is uncommitted.",
+    "master); on that branch itself the last commit, or the one before if the "
+    "working tree is clean.",
 )
 @click.option(
     "--head",

@@ -19,7 +19,6 @@ from generator.review.git import (
     open_repository,
 )
 from generator.review.trees import (
-    FOLDERS,
     RECORDINGS,
     Sides,
     is_rendered,
@@ -121,7 +120,7 @@ def _trees(
         return Revisions("", "", "the checkout has no commit yet"), {}, new
     committed = repository.tree(tip)
     new = working_tree(repository, root, committed)
-    is_dirty = any(p.split("/", 1)[0] in FOLDERS for p in Sides(committed, new).changed)
+    is_dirty = bool(Sides(committed, new).changed)
     commit, said = _base(repository, tip, base, is_dirty)
     if commit == tip:
         return Revisions(commit, "", said), committed, new
