@@ -8,6 +8,7 @@ partial clone lacks are not fetched.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,6 +62,14 @@ class Entry:
         """Return whether it is a symbolic link."""
         return self.mode == "120000"
 
+
+# a path ends in NUL, so that nothing in it is taken for what follows; git says that the
+# lines after it may change some day: without them every file is read
+_INDEXED = re.compile(
+    rb"(?P<mode>\d{6}) (?P<oid>[0-9a-f]{40,64}) \d\t(?P<path>[^\0]+)\0"
+    rb"(?:  ctime: [^\n]*\n  mtime: (?P<sec>\d+):(?P<nsec>\d+)\n  dev: [^\n]*\n"
+    rb"  uid: [^\n]*\n  size: (?P<size>\d+)[^\n]*\n)?"
+)
 
 Tree = dict[str, Entry]
 """Path relative to the dataset's root → entry; names are decoded by the file system."""
@@ -144,23 +153,35 @@ class Repository:
             return False
         return True
 
-    def index(self) -> Tree:
-        """Return what the index has below the dataset's root; sizes are not known."""
-        found: Tree = {}
-        listed = self.ask("ls-files", "-s", "-z", "--", *self._below())
-        for line in filter(None, listed.split(b"\0")):
-            about, path = line.split(b"\t", 1)
-            mode, oid, _ = about.decode().split()
-            name = os.fsdecode(path)
-            if name.startswith(self.prefix):
-                found[name[len(self.prefix) :]] = Entry(mode, oid, 0)
-        return found
+    def index(self) -> tuple[Tree, frozenset[str]]:
+        """Return what the index has below the dataset's root, and what is unchanged.
 
-    def touched(self) -> frozenset[str]:
-        """Return files whose time or size is not what the index remembers."""
-        listed = self.ask("diff-files", "--name-only", "-z", "--", *self._below())
-        names = (os.fsdecode(name) for name in filter(None, listed.split(b"\0")))
-        return frozenset(n[len(self.prefix) :] for n in names)
+        A file is unchanged where its time and size are those that the index remembers;
+        no content is read, since git would filter it. Sizes of entries are not known.
+        """
+        found: Tree = {}
+        unchanged = set()
+        written = self._index_time()
+        listed = self.ask("ls-files", "-s", "-z", "--debug", "--", *self._below())
+        for match in _INDEXED.finditer(listed):
+            name = os.fsdecode(match["path"])
+            if not name.startswith(self.prefix):
+                continue
+            path = name[len(self.prefix) :]
+            found[path] = Entry(match["mode"].decode(), match["oid"].decode(), 0)
+            if match["sec"] is not None and _is_unchanged(
+                self.top / name, match, written
+            ):
+                unchanged.add(path)
+        return found, frozenset(unchanged)
+
+    def _index_time(self) -> int:
+        """Return when the index was written, in ns; 0 where there is none."""
+        said = self.ask("rev-parse", "--git-path", "index")[:-1]
+        try:
+            return os.stat(os.path.join(os.fsencode(self.top), said)).st_mtime_ns
+        except OSError:
+            return 0
 
     def untracked(self) -> frozenset[str]:
         """Return files that git does not know and is not told to ignore."""
@@ -197,6 +218,17 @@ class Repository:
     def _below(self) -> tuple[str, ...]:
         # literally: a folder may be called *.json
         return (f":(top,literal){self.prefix}",) if self.prefix else ()
+
+
+def _is_unchanged(file: Path, remembered: re.Match[bytes], written: int) -> bool:
+    try:
+        status = os.lstat(file)
+    except OSError:
+        return False
+    time = int(remembered["sec"]) * 1_000_000_000 + int(remembered["nsec"])
+    same = status.st_mtime_ns == time and status.st_size == int(remembered["size"])
+    # one written in the moment of the index may have been written again
+    return same and time < written
 
 
 def open_repository(dataset: Path) -> Repository:

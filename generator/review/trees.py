@@ -71,8 +71,7 @@ def working_tree(repository: Repository, root: Path, base: Tree) -> Tree:
     Below the dataset's folders everything counts that lies there, ignored or not: that
     is what readers of the dataset find. Elsewhere git's own list counts.
     """
-    index = repository.index()
-    touched = repository.touched()
+    index, unchanged = repository.index()
     found: Tree = {}
     algorithm = "sha256" if _is_sha256(base, index) else "sha1"
     folders = [f for f in FOLDERS if os.path.lexists(root / f)]
@@ -81,7 +80,7 @@ def working_tree(repository: Repository, root: Path, base: Tree) -> Tree:
     paths += [p for p in repository.untracked() if not is_dataset(p)]
     for path in paths:
         known = index.get(path)
-        if known is not None and path not in touched:
+        if known is not None and path in unchanged:
             found[path] = known
         else:
             entry = _entry(root, path, base.get(path), algorithm)
