@@ -79,6 +79,7 @@ def runs_in(root: Path) -> list[Run]:
 def answer_all(changes: Sequence[Change], known: Known) -> Iterator[Answer]:
     """Yield the answers on the change as a whole, then on each definition."""
     yield _one_definition(changes)
+    yield from _brought(changes, known)
     for change in changes:
         if change.kind == "removed" or change.new is None:
             if change.kind != "removed":
@@ -101,6 +102,28 @@ def _one_definition(changes: Sequence[Change]) -> Answer:
     seen = f"{plural(len(new), 'definition')}: {names}{more}" if new else "none"
     answer = YES if len(new) <= 1 else UNKNOWN if added < 2 else NO
     return Answer("", "one definition per pull request", answer, seen)
+
+
+def _brought(changes: Sequence[Change], known: Known) -> Iterator[Answer]:
+    """Yield what the change says of definitions that it does not change."""
+    before = {(name, entry.sha256): entry for name, entry in _entries(known.before)}
+    mine = {c.new.name for c in changes if c.new is not None}
+    others = {
+        name
+        for name, entry in _entries(known.after)
+        if name not in mine and before.get((name, entry.sha256)) != entry
+    }
+    point = "evidence on other definitions is what it was"
+    if others:
+        first = ", ".join(quote(name) for name in sorted(others)[:5])
+        seen = f"verification/ is new or other on {len(others)}: {first}"
+        answer = YES if known.trust_evidence else UNKNOWN
+        yield Answer("", point, answer, seen, needs_gpu=not known.trust_evidence)
+
+
+def _entries(runs: Iterable[Run]) -> Iterator[tuple[str, Entry]]:
+    for run in runs:
+        yield from run.definitions.items()
 
 
 def _tags(change: Change, known: Known) -> Answer:
@@ -298,13 +321,15 @@ def _recording(change: Change, known: Known) -> Answer:
     path = f"blob/ground_truth/{change.new.op_type}/{change.new.name}.safetensors"
     if path not in known.sides.head:
         seen = f"there is no {one_line(path)}"
-        return Answer(change.name, point, UNKNOWN, seen, needs_gpu=change.computes)
+        return Answer(change.name, point, UNKNOWN, seen)
     interface = {"op_type", "axes", "inputs", "outputs"}
     if any(d.part in interface for d in change.differences):
         seen = f"{one_line(path)} may be of the interface before"
         return Answer(change.name, point, UNKNOWN, seen)
-    fresh = " (comes with this change)" if path in known.sides.changed else ""
-    return Answer(change.name, point, YES, f"{one_line(path)}{fresh}")
+    if path in known.sides.changed and not known.trust_evidence:
+        seen = f"only the change itself says so: {one_line(path)}"
+        return Answer(change.name, point, UNKNOWN, seen, needs_gpu=True)
+    return Answer(change.name, point, YES, one_line(path))
 
 
 def _provenance(change: Change, known: Known) -> Answer:

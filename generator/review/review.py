@@ -135,8 +135,8 @@ def make_review(
     nothing = not (changes or found.evidence)
     answers = () if nothing else tuple(answer_all(changes, known))
     against = [*_against(sources, compared, answers)]
-    gpu = [a for a in answers if a.needs_gpu and a.point.startswith("agreed")]
-    open_points = [f"{quote(a.definition)}: not shown that it {a.point}" for a in gpu]
+    gpu = [a for a in answers if a.needs_gpu]
+    open_points = [_open(a) for a in gpu]
     verdict = Verdict.APPROVE
     if against:
         verdict = Verdict.CHANGES
@@ -152,7 +152,7 @@ def make_review(
         tuple(found.evidence),
         tuple(found.tests),
         tuple(found.others),
-        tuple(_commands([a.definition for a in gpu])),
+        tuple(_commands(gpu)),
     )
 
 
@@ -202,13 +202,24 @@ def _first(problems: Sequence[Problem]) -> str:
     return f"{first.rule} in {one_line(first.file)}"
 
 
-def _commands(names: Sequence[str]) -> Iterator[str]:
+def _open(answer: Answer) -> str:
+    whom = f"{quote(answer.definition)}: " if answer.definition else ""
+    return f"{whom}{answer.point}: not shown ({answer.seen})"
+
+
+def _commands(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield what to run on a machine with a GPU."""
-    if not names:
+    if not answers:
         return
-    chosen = " ".join(f"--definition-name {shlex.quote(one_line(n))}" for n in names)
-    tested = " ".join(f"--definition {shlex.quote(one_line(n))}" for n in names)
+    names = list(dict.fromkeys(a.definition for a in answers))
+    chosen = tested = ""
+    if all(names):
+        shown = [shlex.quote(one_line(name)) for name in names]
+        chosen = " ".join(f"--definition-name {name}" for name in shown)
+        tested = " " + " ".join(f"--definition {name}" for name in shown)
+    # what is said of definitions that did not change takes a run of all
+    chosen = chosen or "--all"
     yield f"gen-tests {chosen}"
-    yield f"pytest tests/references {tested} --device cuda --junitxml results.xml"
+    yield f"pytest tests/references{tested} --device cuda --junitxml results.xml"
     yield "trace-dataset verify --record results.xml"
     yield f"trace-dataset record {chosen}"

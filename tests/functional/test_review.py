@@ -90,6 +90,22 @@ def test_a_run_that_failed_speaks_against(root: Path) -> None:
     assert answers(found)[ON_GPU] == "no"
 
 
+def test_evidence_alone_is_the_authors_word_too(root: Path) -> None:
+    evidence(root)
+    found = reviewed(root, status=GPU)
+    assert answers(found)["evidence on other definitions is what it was"] == "unknown"
+    assert found["to_run"][0] == "gen-tests --all"
+    reviewed(root, "--trust-evidence", status=APPROVE)
+
+
+def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
+    evidence(root)
+    commit(root)
+    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
+    found = reviewed(root, status=GPU)
+    assert answers(found)["recording of a kernel's outputs"] == "unknown"
+
+
 def test_formatting_alone_keeps_the_evidence(root: Path) -> None:
     evidence(root)
     commit(root)

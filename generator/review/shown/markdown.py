@@ -37,12 +37,14 @@ class _Page:
         *,
         is_open: bool = False,
         share: float = 1.0,
+        count: int | None = None,
     ) -> Iterator[str]:
         """Yield a folded section; rows that don't fit are pointed to."""
         if not rows:
             return
         opened = " open" if is_open else ""
-        start = f"\n<details{opened}><summary>{name} ({len(rows)})</summary>\n\n{head}"
+        title = f"{name} ({len(rows) if count is None else count})"
+        start = f"\n<details{opened}><summary>{title}</summary>\n\n{head}"
         end = "\n</details>\n"
         room = int(self.left * share) - len(start) - len(end) - 100
         kept: list[str] = []
@@ -98,7 +100,8 @@ def report(review: Review, style: Style) -> Iterator[str]:
             share=0.5,
         )
     changed = [row for change in review.changes for row in _change(change)]
-    yield from page.section("What changed", "", changed, share=0.8)
+    count = len(review.changes)
+    yield from page.section("What changed", "", changed, share=0.8, count=count)
     if review.executed is not None:
         lines = [f"- {inert(line, _CELL)}\n" for line in of_run(review.executed)]
         yield from page.section("Executed", "", lines, is_open=True, share=0.8)

@@ -23,6 +23,8 @@ def report(review: Review, style: Style) -> Iterator[str]:
     yield from _listed(
         "\nchanged outside of the dataset, and not reviewed", review.others
     )
+    yield from _listed("\nevidence", review.evidence)
+    yield from _listed("\nrendered tests (gen-tests --all --check)", review.tests)
     new = review.compared.new
     shown = [p for p in new if style.notes or p.severity is not Severity.NOTE]
     if shown:
