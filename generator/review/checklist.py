@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from generator.evidence import FOLDER, Entry, Run, read_evidence
+from generator.evidence import Entry, Run
 from generator.jsonfile import read_json_lines
 from generator.problems import Problem, Severity
 from generator.review.change import Change
-from generator.review.trees import Sides
+from generator.review.known import Known
 from generator.rules.explain import group_of
 from generator.verification import ORACLE, is_ground_truth
 from generator.wording import one_line, plural, quote
@@ -45,35 +44,6 @@ class Answer:
             "seen": self.seen,
             "needs_gpu": self.needs_gpu,
         }
-
-
-@dataclass(frozen=True)
-class Known:
-    """Hold what the points are answered from.
-
-    `before` and `after` are the runs that base and head have in verification/.
-    """
-
-    root: Path
-    sides: Sides
-    problems: Sequence[Problem]
-    before: Sequence[Run]
-    after: Sequence[Run]
-    trust_evidence: bool = False
-
-
-def runs_in(root: Path) -> list[Run]:
-    """Return the runs of a dataset's verification/; what is no evidence is none."""
-    found: list[Run] = []
-    folder = root / FOLDER
-    if folder.is_symlink() or not folder.is_dir():
-        return []
-    for file in sorted(folder.glob("*.json")):
-        try:
-            found += read_evidence(root, f"{FOLDER}/{file.name}")
-        except (ValueError, RecursionError):
-            continue
-    return found
 
 
 def answer_all(changes: Sequence[Change], known: Known) -> Iterator[Answer]:
@@ -148,7 +118,7 @@ def _test(change: Change, known: Known) -> Answer:
     assert change.new is not None
     path = f"tests/references/test_{change.new.op_type}.py"
     if path not in known.sides.head:
-        if not any(p.startswith("tests/references/") for p in known.sides.base):
+        if "tests/references" not in known.folders_before:
             seen = "none; the dataset had no tests/references before either"
             return Answer(change.name, point, UNKNOWN, seen)
         return Answer(change.name, point, NO, f"there is no {one_line(path)}")
@@ -263,9 +233,8 @@ def _blobs(change: Change, known: Known) -> Answer:
         seen = "they are Git LFS pointers here: git lfs pull"
         return Answer(change.name, point, UNKNOWN, seen)
     assert change.new is not None
-    folder = f"blob/workloads/{change.new.op_type}/{change.new.name}/"
-    count = sum(path.startswith(folder) for path in known.sides.head)
-    seen = f"{plural(count, 'file')} in {one_line(folder)}" if count else "none needed"
+    count = len(known.owned(change.key, "blobs"))
+    seen = plural(count, "file") if count else "none needed"
     return Answer(change.name, point, YES, seen)
 
 
@@ -273,17 +242,14 @@ def _baseline(change: Change, known: Known) -> Answer:
     point = "baseline solution"
     assert change.new is not None
     key = f"/{change.new.op_type}/{change.new.name}/"
-    found = [
-        path
-        for path in known.sides.head
-        if path.startswith("solutions/baseline") and key in path
-    ]
+    solutions = known.owned(change.key, "solutions")
+    found = [path for path in solutions if path.startswith("solutions/baseline")]
     bad = _of(known, change, lambda p: group_of(p.rule) == "solutions")
     if bad:
         return Answer(change.name, point, NO, _shown(bad))
     if found:
         return Answer(change.name, point, YES, one_line(found[0]))
-    if not any(path.startswith("solutions/") for path in known.sides.base):
+    if "solutions" not in known.folders_before:
         seen = "none; the dataset had no solutions before either"
         return Answer(change.name, point, UNKNOWN, seen)
     return Answer(
@@ -295,12 +261,12 @@ def _traces(change: Change, known: Known) -> Answer:
     point = "traces, all PASSED"
     assert change.new is not None
     end = f"/{change.new.op_type}/{change.new.name}.jsonl"
-    found = [p for p in known.sides.head if p.startswith("traces/") and p.endswith(end)]
+    found = known.owned(change.key, "traces")
     bad = _of(known, change, lambda p: group_of(p.rule) == "traces")
     if bad:
         return Answer(change.name, point, NO, _shown(bad))
     if not found:
-        if not any(path.startswith("traces/") for path in known.sides.base):
+        if "traces" not in known.folders_before:
             seen = "none; the dataset had no traces before either"
             return Answer(change.name, point, UNKNOWN, seen)
         return Answer(change.name, point, NO, f"there is no traces/*{one_line(end)}")

@@ -11,7 +11,8 @@ from typing import Any
 from generator.cache import Cache
 from generator.problems import Problem, Severity
 from generator.review.change import Change, make_changes
-from generator.review.checklist import NO, Answer, Known, answer_all, runs_in
+from generator.review.checklist import NO, Answer, answer_all
+from generator.review.known import Known, runs_in
 from generator.review.problems import Compared, compare_problems
 from generator.review.sources import Revisions, Sources
 from generator.wording import one_line, plural, quote
