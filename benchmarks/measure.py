@@ -71,15 +71,15 @@ def shown(command: Sequence[str]) -> str:
     return f"$ {shlex.join(['python', *command[1:]])}"
 
 
-def run_once(command: Sequence[str]) -> Run:
-    """Run a command, which must succeed, in an interpreter of its own."""
+def run_once(command: Sequence[str], status_wanted: int = 0) -> Run:
+    """Run a command in an interpreter of its own; it must end with a status."""
     quiet = subprocess.DEVNULL
     start = time.perf_counter()
     process = subprocess.Popen(command, cwd=REPOSITORY, stdout=quiet, stderr=quiet)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode != status_wanted:
         raise SystemExit(f"exit status {process.returncode}: {shlex.join(command)}")
     # Linux counts ru_maxrss in KiB, macOS in bytes.
     unit = 1024 if sys.platform != "darwin" else 1024 * 1024

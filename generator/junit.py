@@ -76,6 +76,19 @@ def read_junit(path: Path) -> Results:
     return Results(date.group() if date else "", machine, tests)
 
 
+def statuses_in(path: Path) -> list[tuple[str, str]]:
+    """Return (`TestX::test_y[case]`, status) of every test case, in the file's order.
+
+    Raises OSError and ValueError as `read_junit` does. Status as of a TestResult.
+    """
+    found = []
+    for case in _parse(path).iter("testcase"):
+        group = (case.get("classname") or "").rpartition(".")[2]
+        name = one_line(f"{group}::{case.get('name') or ''}")
+        found.append((name, _status(case)[0]))
+    return found
+
+
 def _parse(path: Path) -> ET.Element:
     builder = ET.TreeBuilder()
     parser = expat.ParserCreate()
@@ -116,15 +129,7 @@ def _tests_of(case: ET.Element) -> Iterable[TestResult]:
     definition = known.get("definition") or (records and records[0]["definition"])
     if not definition:
         return
-    status, message = "passed", ""
-    for tag, meaning in (
-        ("skipped", "skipped"),
-        ("failure", "failed"),
-        ("error", "error"),
-    ):
-        element = case.find(tag)
-        if element is not None:
-            status, message = meaning, _reason(element)
+    status, message = _status(case)
     yield TestResult(
         (case.get("name") or "").partition("[")[0],
         str(definition),
@@ -135,6 +140,20 @@ def _tests_of(case: ET.Element) -> Iterable[TestResult]:
         _seconds(case.get("time")),
         records,
     )
+
+
+def _status(case: ET.Element) -> tuple[str, str]:
+    """Return how a test case ended, and the first line that says why."""
+    status, message = "passed", ""
+    for tag, meaning in (
+        ("skipped", "skipped"),
+        ("failure", "failed"),
+        ("error", "error"),
+    ):
+        element = case.find(tag)
+        if element is not None:
+            status, message = meaning, _reason(element)
+    return status, message
 
 
 def check_record(record: Any) -> dict[str, Any]:

@@ -23,8 +23,11 @@ from generator.rules.cross import Beside
 from generator.rules.names import check_unique
 from generator.rules.table import RULES, finding
 from generator.select import select
-from generator.unit import Unit
+from generator.unit import Outcome, Unit
 from generator.wording import quote
+
+Checked = Iterator[tuple[Unit, Outcome]]
+"""Units of a plan, in its order, each with what checking it found."""
 
 _SORTED = 20_000
 """Problems that are put in order of their files; more are passed on as they come."""
@@ -121,12 +124,16 @@ def run_plan(
     config: Mapping[str, Any] | None = None,
     cache: Cache | None = None,
     jobs: int = 1,
+    checked: Checked | None = None,
 ) -> Iterator[Problem]:
     """Yield the Problems of `rules`, sorted by file unless there are very many.
 
-    `counts` grows with them and is right once the last one was yielded.
+    `counts` grows with them and is right once the last one was yielded. `checked` are
+    the plan's units in order with their outcomes, where the caller has them.
     """
-    found = _found(plan, counts, config, cache, jobs)
+    if checked is None:
+        checked = outcomes(plan.root, plan.units, config, cache, jobs)
+    found = _found(plan, counts, checked)
     chosen = (
         found if len(rules) == len(RULES) else (p for p in found if p.rule in rules)
     )
@@ -135,19 +142,13 @@ def run_plan(
         yield problem
 
 
-def _found(
-    plan: Plan,
-    counts: Counts,
-    config: Mapping[str, Any] | None,
-    cache: Cache | None,
-    jobs: int,
-) -> Iterator[Problem]:
+def _found(plan: Plan, counts: Counts, checked: Checked) -> Iterator[Problem]:
     yield from plan.problems
     renamed: dict[str, str] = {}
     unused: list[str] = []
     elsewhere: set[str] = set()
     beside = Beside(installed_flashinfer(), Evidence(plan.root))
-    for unit, outcome in outcomes(plan.root, plan.units, config, cache, jobs):
+    for unit, outcome in checked:
         counts.definitions += 1
         counts.workloads += outcome.workloads
         yield from outcome.problems

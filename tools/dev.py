@@ -28,6 +28,7 @@ STEPS = (
     ("rendering is up to date", "gen-tests --all --check"),
     ("dataset is valid", "trace-dataset validate --strict"),
     ("rules page is up to date", "python tools/build_rules_page.py --check"),
+    ("example review is up to date", "python tools/build_review_example.py --check"),
     ("table of verification is up to date", "trace-dataset verify --check"),
     ("lint", "ruff check ."),
     ("format", "ruff format --check ."),

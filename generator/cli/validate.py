@@ -110,7 +110,9 @@ def validate(
         cache=None if no_cache else Cache(default_path()),
         jobs=jobs or default_jobs(),
     )
-    for text in report(form)(problems, counts, Style(_prefix(dataset), notes, strict)):
+    for text in report(form)(
+        problems, counts, Style(prefix_of(dataset), notes, strict)
+    ):
         write(text)
     failed = counts.found[Severity.ERROR] or (strict and counts.found[Severity.WARNING])
     return EXIT_PROBLEMS if failed else EXIT_FINE
@@ -122,7 +124,7 @@ def _stop_where_there_is_none(plan: Plan) -> None:
             raise Failure(f"{problem.message} {problem.fix}")
 
 
-def _prefix(dataset: Path) -> str:
+def prefix_of(dataset: Path) -> str:
     """Return the way from here to a dataset below, for readers who open files."""
     path = os.path.relpath(dataset).replace(os.sep, "/")
     return "" if path == "." or path.startswith("..") else f"{path}/"

@@ -1,0 +1,75 @@
+"""Time `trace-dataset review` of a change of one definition, as whole processes.
+
+    python benchmarks/bench_review.py [--runs N] [--definition NAME]
+
+The dataset is cloned into a temporary folder and one constant of one definition's
+reference is changed. The exit status is 1 where a median is over its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import REPOSITORY, Measured, Run, report, run_once
+
+LIMIT_SECONDS = 1.0
+LIMIT_MIB = 120
+# changes are needed: that is the answer to this change
+EXPECTED = 1
+
+
+def main() -> int:
+    """Print the table; the exit status says whether all is within the limits."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--definition", default="rmsnorm/rmsnorm_h4096")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "dataset")
+        os.environ["XDG_CACHE_HOME"] = str(Path(name, "cache"))
+        clone(folder, options.definition)
+        command = [sys.executable, "-m", "generator.cli.trace_dataset", "review"]
+        command += ["--dataset", str(folder)]
+        commit = [*command, "--base", "HEAD~1", "--head", "HEAD"]
+        cases = [
+            ("working tree, no cache", [*command, "--no-cache"], options.runs),
+            ("working tree, cached", command, options.runs),
+        ]
+        measured = [timed(*case) for case in cases]
+        git(folder, "commit", "-q", "-a", "-m", "change")
+        measured.append(timed("two revisions, cached", commit, options.runs))
+        return report([c for _, c, _ in cases] + [commit], measured)
+
+
+def clone(folder: Path, definition: str) -> None:
+    """Copy what is committed here, and change one definition of it."""
+    git(REPOSITORY, "clone", "-q", "--no-hardlinks", str(REPOSITORY), str(folder))
+    file = folder / "definitions" / f"{definition}.json"
+    text = file.read_text("utf-8")
+    changed = text.replace("1e-05", "1e-06")
+    if changed == text:
+        shutil.rmtree(folder)
+        raise SystemExit(f"{definition} has no 1e-05 to be changed")
+    file.write_text(changed, "utf-8")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git; raises CalledProcessError."""
+    who = ["-c", "user.name=bench", "-c", "user.email=bench@example.com"]
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
+
+
+def timed(what: str, command: list[str], runs: int) -> Measured:
+    """Run a review several times, each in an interpreter of its own."""
+    done: list[Run] = [run_once(command, EXPECTED) for _ in range(runs)]
+    return Measured(what, done, LIMIT_SECONDS, LIMIT_MIB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

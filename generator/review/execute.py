@@ -1,0 +1,204 @@
+"""Run the reference tests of what changed, in the sandbox, and read what they say.
+
+What is trusted: the sandbox's own account of the process (how it ended, what limit it
+broke), and the list of tests, which is made before a reference runs. The JUnit file was
+written by the process that ran the reference: that a test failed is believed, that one
+passed only where the list is complete, the process ended by itself and the screen of
+the sources found nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from generator.definition import Definition
+from generator.generate import generate
+from generator.load import load_definitions
+from generator.plan import Options
+from generator.review.change import Change
+from generator.review.review import Executed
+from generator.sources import can_be_nested
+from generator.wording import one_line
+
+_RESULTS = 64 * 1024 * 1024
+_SHOWN = 20
+_COLLECT_SECONDS = 120.0
+
+
+def why_not(trust: bool) -> str | None:
+    """Return in one line why nothing can be executed here, None where it can."""
+    if find_spec("generator.sandbox") is None:
+        return "this installation has no sandbox (generator.sandbox) to run code in."
+    refusal: str | None = import_module("generator.sandbox").refusal(trust)
+    return refusal
+
+
+def to_test(changes: Sequence[Change]) -> list[Definition]:
+    """Return the definitions whose tests a review renders."""
+    return [c.new for c in changes if c.new is not None and c.kind != "removed"]
+
+
+def render_changes(changes: Sequence[Change], dataset: Path, output: Path) -> int:
+    """Render the tests of the changed definitions; return how many could be."""
+    names = [d.name for d in to_test(changes)]
+    found = [c.key[1] for c in changes if c.new is not None and c.new.name in names]
+    if not found:
+        return 0
+    loaded = load_definitions(dataset, names=found)
+    if not loaded.definitions:
+        return 0
+    return generate(dataset, loaded, output, Options(), force=True).definitions
+
+
+def execute_changes(
+    changes: Sequence[Change], dataset: Path, device: str, trust: bool
+) -> Executed | None:
+    """Run the tests of the changed definitions; None where there is none to run."""
+    definitions = to_test(changes)
+    if not definitions:
+        return None
+    box: Any = import_module("generator.sandbox")
+    findings = [
+        (d, finding) for d in definitions for finding in box.screen(d.reference)
+    ]
+    if findings and not trust:
+        return _blocked(findings, device)
+    with TemporaryDirectory(prefix="trace-dataset-run-") as name:
+        folder = Path(name)
+        # the sandbox runs as another user where we are root
+        folder.chmod(0o755)
+        tests, work = folder / "tests" / "references", folder / "work"
+        work.mkdir()
+        if not render_changes(changes, dataset, tests):
+            problem = "none of the changed definitions could be rendered"
+            return Executed(device, 0, (), 0, (problem,))
+        _copy_recordings(definitions, dataset, folder)
+        return _run(box, definitions, [f for _, f in findings], folder, device)
+
+
+def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Executed:
+    lines = [
+        one_line(f"{d.name} line {f.line}: {f.what}: {f.text} ({f.why})", 400)
+        for d, f in findings[:_SHOWN]
+    ]
+    problem = "not run: the screen of the sources objects (--trust runs it anyway)"
+    return Executed(device, 0, (), 0, (problem, *lines))
+
+
+def _copy_recordings(
+    definitions: Sequence[Definition], dataset: Path, folder: Path
+) -> None:
+    """Put recordings where rendered tests look for them; links are left out."""
+    for definition in definitions:
+        path = f"blob/ground_truth/{definition.op_type}/{definition.name}.safetensors"
+        source = dataset / path
+        inside = os.path.realpath(source).startswith(os.path.realpath(dataset) + os.sep)
+        if inside and source.is_file() and not source.is_symlink():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / path)
+
+
+def _run(
+    box: Any,
+    definitions: Sequence[Definition],
+    findings: Sequence[Any],
+    folder: Path,
+    device: str,
+) -> Executed:
+    tests, work = folder / "tests", folder / "work"
+    readable = [tests, folder / "blob"] if (folder / "blob").exists() else [tests]
+    command = [sys.executable, "-m", "pytest", str(tests / "references")]
+    command += ["-p", "no:cacheprovider", "--device", device]
+    options = {"read_only": readable, "devices": device == "cuda"}
+    listed = folder / "list"
+    listed.mkdir()
+    limits = box.Limits(wall_seconds=_COLLECT_SECONDS)
+    # no reference runs at this point: each is inside of a function
+    collected = box.run_confined(
+        [*command, "--collect-only", "-q"], work=listed, limits=limits, **options
+    )
+    expected = [_id_of(x) for x in collected.stdout.splitlines() if "::" in x]
+    problems = [
+        f"the text of {one_line(d.name)} runs when tests are listed: the list may be its"
+        for d in definitions
+        if not can_be_nested(d.reference)
+    ]
+    if not collected.ok or not expected or collected.truncated:
+        said = collected.detail or _last_line(collected.stderr or collected.stdout)
+        problems.append(one_line(f"the tests could not be listed: {said}", 300))
+        return Executed(device, 0, (), 0, tuple(problems), tuple(_missing(box)))
+    # pytest would write a temporary folder beside it otherwise
+    junit = work / "junit.xml"
+    command += ["-q", "--junitxml", str(junit), "-o", "junit_family=xunit1"]
+    outcome = box.run_confined(command, work=work, **options)
+    reported: list[tuple[str, str]] = []
+    compared: tuple[str, ...] = ()
+    try:
+        data = box.read_result(work, "junit.xml", limit=_RESULTS)
+        if data is None:
+            problems.append("there are no results that can be read")
+        else:
+            reported, compared = _read(data, folder / "results.xml")
+    except (OSError, ValueError) as error:
+        problems.append(one_line(f"the results can't be read: {error}", 300))
+    account = box.account(outcome, expected, reported, findings=tuple(findings))
+    problems += [one_line(str(problem), 300) for problem in account.problems]
+    if not account.trusted and not problems:
+        problems.append("the account of the run is not complete")
+    return Executed(
+        device,
+        len(account.passed),
+        tuple(one_line(name) for name in account.failed),
+        len(account.skipped),
+        tuple(problems),
+        tuple(_missing(box)),
+        compared if account.trusted and device == "cuda" else (),
+        outcome.seconds,
+    )
+
+
+def _missing(box: Any) -> list[str]:
+    return [
+        one_line(f"{layer.name}: {layer.detail}", 200)
+        for layer in box.layers()
+        if not layer.active
+    ]
+
+
+def _id_of(line: str) -> str:
+    """Return `TestX::test_y[case]` of a line that pytest lists."""
+    return line.partition("::")[2].strip()
+
+
+def _read(data: bytes, copy: Path) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """Return what a JUnit file reports, and which definitions met a kernel in it.
+
+    Raises ValueError and OSError.
+    """
+    from generator.junit import read_junit, statuses_in
+    from generator.verification import is_ground_truth
+
+    copy.write_bytes(data)
+    met = {
+        test.definition
+        for test in read_junit(copy).tests
+        for record in test.comparisons
+        if is_ground_truth(str(record["source"]))
+        and record["verdict"] == "PASSED"
+        # a recording comes with the dataset: it is no kernel that was asked
+        and not str(record["source"]).startswith("recorded")
+    }
+    return statuses_in(copy), tuple(sorted(met))
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing was printed"

@@ -1,0 +1,64 @@
+"""What the checklist is answered from: both sides, their problems and their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from generator.attached import Key
+from generator.evidence import FOLDER, Run, read_evidence
+from generator.problems import Problem
+from generator.review.changes import owner_of
+from generator.review.trees import Sides
+
+
+@dataclass(frozen=True)
+class Known:
+    """Hold what the points are answered from.
+
+    `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
+    that base and head have in verification/.
+    """
+
+    root: Path
+    sides: Sides
+    problems: Sequence[Problem]
+    before: Sequence[Run]
+    after: Sequence[Run]
+    trust_evidence: bool = False
+
+    def owned(self, key: Key, kind: str) -> list[str]:
+        """Return head's files of a kind that belong to a definition, by their paths."""
+        return self._owned.get((key, kind), [])
+
+    @cached_property
+    def folders_before(self) -> frozenset[str]:
+        """Return the folders that base has, the first one or two parts of its paths."""
+        parts = [path.split("/") for path in self.sides.base]
+        firsts = {p[0] for p in parts if len(p) > 1}
+        return frozenset(firsts | {"/".join(p[:2]) for p in parts if len(p) > 2})
+
+    @cached_property
+    def _owned(self) -> dict[tuple[Key, str], list[str]]:
+        found: dict[tuple[Key, str], list[str]] = {}
+        for path in sorted(self.sides.head):
+            owner = owner_of(path)
+            if owner is not None:
+                found.setdefault(owner, []).append(path)
+        return found
+
+
+def runs_in(root: Path) -> list[Run]:
+    """Return the runs of a dataset's verification/; what is no evidence is none."""
+    found: list[Run] = []
+    folder = root / FOLDER
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found += read_evidence(root, f"{FOLDER}/{file.name}")
+        except (ValueError, RecursionError):
+            continue
+    return found

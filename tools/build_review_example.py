@@ -1,0 +1,143 @@
+"""Write docs/review-example.md: a review of a prepared change, good and bad.
+
+python tools/build_review_example.py [--check] [--keep FOLDER]
+
+A small dataset is made out of this one's norms; the change adds a good definition and
+changes another one badly. `--keep` leaves the repository for trying the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.files import write_atomically
+from generator.generate import generate
+from generator.load import load_definitions
+from generator.plan import Options
+from generator.reports import Style
+from generator.review.review import make_review
+from generator.review.shown import shown
+from generator.review.sources import open_sources
+
+PAGE = "docs/review-example.md"
+GOOD = "rmsnorm_h4096"
+BAD = "rmsnorm_h5120"
+BESIDE = "fused_add_rmsnorm_h4096"
+_HEAD = """\
+# An example of a review
+
+The change adds {good}, as it is in this dataset, and in {bad}
+makes eps ten times larger, declares another dtype, and forgets to render the test anew.
+This is what `trace-dataset review --format markdown` says.
+
+`python tools/build_review_example.py` writes this page; with `--keep FOLDER` it leaves
+the repository, to try the command on.
+
+"""
+_FILES = (
+    "definitions/rmsnorm/{}.json",
+    "workloads/rmsnorm/{}.jsonl",
+    "blob/ground_truth/rmsnorm/{}.safetensors",
+)
+
+
+def main() -> int:
+    """Write or check the page; the exit status says whether it had drifted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--keep", type=Path, help="where the repository is to stay")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.keep or Path(name, "dataset")
+        prepare(folder)
+        content = page(folder).encode("utf-8")
+    path = ROOT / PAGE
+    if path.exists() and path.read_bytes() == content:
+        return 0
+    if options.check:
+        print(f"{PAGE} has drifted: run python tools/build_review_example.py")
+        return 1
+    write_atomically(path, content)
+    print(f"wrote {PAGE}")
+    return 0
+
+
+def prepare(folder: Path) -> None:
+    """Make the repository: one commit before the change, one with it."""
+    folder.mkdir(parents=True)
+    for name in (BESIDE, BAD):
+        take(folder, name)
+    render(folder)
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "Two norms")
+    take(folder, GOOD)
+    render(folder)
+    path = folder / _FILES[0].format(BAD)
+    definition = json.loads(path.read_text("utf-8"))
+    definition["reference"] = re.sub(
+        r"EPS = \S+", "EPS = 1e-5", definition["reference"], count=1
+    )
+    definition["outputs"]["output"]["dtype"] = "float32"
+    path.write_text(json.dumps(definition, indent=2), "utf-8")
+    commit(folder, "A good and a bad change")
+
+
+def take(folder: Path, name: str) -> None:
+    """Copy a definition of this dataset with what belongs to it."""
+    for pattern in _FILES:
+        source = ROOT / pattern.format(name)
+        if source.is_file():
+            target = folder / pattern.format(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+
+def render(folder: Path) -> None:
+    """Render the tests of the dataset as it is."""
+    loaded = load_definitions(folder)
+    generate(folder, loaded, folder / "tests/references", Options(), everything=True)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git without the user's settings; raises CalledProcessError."""
+    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    who = ["-c", "user.name=example", "-c", "user.email=example@example.com"]
+    subprocess.run(
+        ["git", "-C", str(folder), *who, *arguments],
+        env={**os.environ, **settings},
+        check=True,
+    )
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit everything."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def page(folder: Path) -> str:
+    """Return the page; commits have the same name in every run."""
+    with open_sources(folder, None, "HEAD") as sources:
+        review = make_review(sources, None, 1)
+    text = "".join(shown("markdown")(review, Style()))
+    for commit_id, name in (
+        (review.revisions.head, "head"),
+        (review.revisions.base, "base"),
+    ):
+        text = text.replace(commit_id[:12], name)
+    return _HEAD.format(good=GOOD, bad=BAD) + text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
