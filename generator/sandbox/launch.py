@@ -96,7 +96,7 @@ def _guarded(report: int, work: Callable[[], object]) -> NoReturn:
     """Do the work of a forked process, tell what went wrong, and end it."""
     try:
         work()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - told to the supervisor
         with contextlib.suppress(OSError):
             _report(report, {"not_started": f"{type(error).__name__}: {error}"})
     finally:

@@ -83,6 +83,7 @@ def _missing() -> dict[str, str | None]:
             stdin=subprocess.DEVNULL,
             env={},
             timeout=_SECONDS,
+            check=False,
         )
         answers = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:

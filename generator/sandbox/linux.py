@@ -7,6 +7,7 @@ import os
 import platform
 import struct
 import sys
+from contextlib import suppress
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -129,10 +130,8 @@ def close_capabilities() -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability there is; raises OSError."""
-    try:
+    with suppress(OSError):  # before Linux 4.3 there are none
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, what="clear capabilities")
-    except OSError:  # before Linux 4.3 there are none
-        pass
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0))
     nothing = ctypes.create_string_buffer(24)
     syscall(_SYSCALLS[machine()]["capset"], header, nothing, what="capset")

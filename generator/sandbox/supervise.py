@@ -21,7 +21,6 @@ from typing import IO, Any
 from generator.sandbox.captured import Captured
 from generator.sandbox.layers import layers, own_command
 from generator.sandbox.plan import (
-    FILES,
     PROCESSES,
     Limits,
     Plan,
