@@ -58,12 +58,13 @@ def main() -> None:
         return
     linux.prctl(linux.PR_SET_DUMPABLE, 0, what="hide memory")
     outer = os.getpid()
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     inner = os.fork()
     if inner == 0:
-        _guarded(plan.report, lambda: _inner(plan, outer, uid, gid))
+        _guarded(plan.report, lambda: _inner(plan, outer, proc, uid, gid))
     os.close(plan.report)
     os.waitpid(inner, 0)
-    _kill_all(own=os.getpid(), everything=False)
+    _kill_all(os.getpid(), proc)
 
 
 def leave(active: list[str]) -> tuple[int, int]:
@@ -103,7 +104,7 @@ def _guarded(report: int, work: Callable[[], object]) -> NoReturn:
         os._exit(0)
 
 
-def _inner(plan: Plan, outer: int, uid: int, gid: int) -> None:
+def _inner(plan: Plan, outer: int, proc: int, uid: int, gid: int) -> None:
     _die_with(0 if plan.has(PROCESSES) else outer)
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1, what="adopt orphans")
     if os.geteuid() == 0 and uid != 0:
@@ -123,7 +124,7 @@ def _inner(plan: Plan, outer: int, uid: int, gid: int) -> None:
     with open(failed, "rb") as pipe:  # closed by a start that worked
         trouble = pipe.read()
     status, usage = _reap_until(command)
-    _kill_all(own=own, everything=plan.has(PROCESSES))
+    _kill_all(own, None if plan.has(PROCESSES) else proc)
     said: dict[str, Any] = json.loads(trouble) if trouble else {"status": status}
     _report(plan.report, {**said, "cpu": usage, "without": without})
 
@@ -195,15 +196,18 @@ def _reap_until(command: int) -> tuple[int, float]:
             return status, usage.ru_utime + usage.ru_stime
 
 
-def _kill_all(own: int, *, everything: bool) -> None:
-    """Kill and bury what descends from this process; `everything`: all it can see."""
+def _kill_all(own: int, proc: int | None) -> None:
+    """Kill and bury what descends from this process, found in an open /proc.
+
+    Without one this is the first process of a namespace: it kills all it can see.
+    """
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        if everything:
+        if proc is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         else:
-            for process in descendants(own):
+            for process in descendants(own, proc):
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
         try:

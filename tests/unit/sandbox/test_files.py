@@ -40,7 +40,9 @@ def test_the_secret_is_read_without_the_layers(hostile, secret) -> None:
 @pytest.mark.parametrize("only", ONLY)
 @pytest.mark.parametrize("name", ["/etc/shadow", "/etc/hosts", "/etc/ssh", "/var/log"])
 def test_the_machine_s_own_files_are_out_of_reach(hostile, name, only) -> None:
-    script = f"import os; os.listdir({name!r}) if {name!r}[1] == 'v' else open({name!r})"
+    script = (
+        f"import os; os.listdir({name!r}) if {name!r}[1] == 'v' else open({name!r})"
+    )
     assert hostile(script, only=only).exit_status == 1
 
 
@@ -115,7 +117,9 @@ def test_a_home_without_a_view_is_its_own_too(hostile) -> None:
 
 def test_nothing_of_the_environment_is_passed(hostile, monkeypatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    script = "import os; print(dict(os.environ)); print(open('/proc/self/environ').read())"
+    script = (
+        "import os; print(dict(os.environ)); print(open('/proc/self/environ').read())"
+    )
     outcome = hostile(script, environment={"GIVEN": "1"})
     assert outcome.ok
     assert "hf_secret" not in outcome.stdout
