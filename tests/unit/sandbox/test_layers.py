@@ -97,3 +97,36 @@ def test_the_filter_names_the_calls_of_this_machine() -> None:
     numbers = {w[1]: int(w[2]) for w in words if len(w) == 3 and w[2].isdecimal()}
     for name, (number, _) in {**seccomp.DENIED, **seccomp.ABSENT}.items():
         assert numbers.get(f"__NR_{name}", number) == number, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_one_layer_the_others_still_run_it(hostile, name) -> None:
+    """Each is shown to be missing; what is left must fit together."""
+    outcome = hostile(
+        "import os, tempfile; tempfile.mkstemp(); print(os.getcwd())",
+        only=[other for other in NAMES if other != name],
+    )
+    assert outcome.ok, outcome
+
+
+def test_no_layer_at_all_still_runs_and_watches(hostile) -> None:
+    assert hostile("print(1)", only=()).stdout == "1\n"
+
+
+def test_a_layer_that_fails_in_the_run_stops_it(
+    hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial said yes, the run says no: nothing is executed with less."""
+    code = (
+        "from generator.sandbox import seccomp;"
+        " seccomp.install = lambda: (_ for _ in ()).throw(OSError('refused'));"
+        " from generator.sandbox.launch import main; main()"
+    )
+    from generator.sandbox import supervise
+
+    command = supervise.own_command("launch")
+    command[-1] = command[-1].split(" from ")[0] + " " + code
+    monkeypatch.setattr(supervise, "own_command", lambda module: command)
+    outcome = hostile("open('ran', 'w')")
+    assert outcome.status == "not started"
+    assert "refused" in outcome.detail
