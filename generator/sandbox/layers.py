@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Collection
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from generator.sandbox.plan import NAMES, NETWORK, PROTECTS, SECCOMP
+from generator.sandbox.plan import FILES, NAMES, NETWORK, PROTECTS, SECCOMP, USER
 from generator.wording import one_line
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -29,9 +30,15 @@ class Layer:
 def layers(without: Collection[str] = ()) -> tuple[Layer, ...]:
     """Return every layer; those named in `without` are left out on purpose."""
     missing = _missing()
-    found = []
+    found: list[Layer] = []
+
+    def there(name: str) -> bool:
+        return name not in without and missing[name] is None
+
     for name in NAMES:
         reason = "left out" if name in without else missing[name]
+        if name == USER and reason is None and os.geteuid() == 0 and not there(FILES):
+            reason = f"root may not become another without the {FILES}"
         active = reason is None
         found.append(Layer(name, active, reason or PROTECTS[name]))
     return tuple(found)
