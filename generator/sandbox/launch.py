@@ -142,7 +142,8 @@ def _command(plan: Plan, parent: int, uid: int, gid: int) -> None:
     os.umask(0o022)
     os.chdir(plan.work)
     for path in (*plan.read_only, *plan.command[:1]):
-        if not os.access(path, os.R_OK):
+        needed = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
+        if not os.access(path, needed):
             raise PermissionError(f"{path}: not there, or not readable by others")
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1, what="no new privileges")
     linux.drop_capabilities()

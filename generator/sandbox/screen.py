@@ -23,6 +23,7 @@ from generator.sandbox.suspects import (
 _SHOWN = 160
 _LONGEST = 1_000_000
 _MOST = 100
+_LONG_NAME = 60
 
 
 @dataclass(frozen=True, order=True)
@@ -157,10 +158,13 @@ def _patches(tree: ast.Module, lines: list[str]) -> Iterator[Finding]:
         if isinstance(node.ctx, ast.Load):
             continue
         root: ast.expr = node
+        name = ""
         while isinstance(root, (ast.Attribute, ast.Subscript)):
+            part = f".{root.attr}" if isinstance(root, ast.Attribute) else "[...]"
+            name = part + name if len(name) < _LONG_NAME else name
             root = root.value
         if isinstance(root, ast.Name) and root.id in imported:
-            what = f"an assignment to {inert(ast.unparse(node))[:60]}"
+            what = f"an assignment to {inert(root.id + name)}"
             why = "it changes a module for the tests as well"
             yield Finding(node.lineno, _text(lines, node.lineno), what, why)
 

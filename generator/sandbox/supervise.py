@@ -89,7 +89,7 @@ def run_confined(
             command=[*command],
             environment={**_environment(), **(environment or {})},
             active=[layer.name for layer in layers(without) if layer.active],
-            read_only=[os.path.realpath(path) for path in read_only],
+            read_only=_both_names(read_only),
             work=os.path.realpath(work),
             scratch=scratch,
             devices=cuda_devices() if devices else [],
@@ -233,7 +233,8 @@ class _Watch:
     def _judge(self, said: dict[str, Any], seconds: float) -> Outcome:
         ended = os.waitstatus_to_exitcode(said["status"]) if "status" in said else None
         number = -ended if ended is not None and ended < 0 else None
-        limit = self.limit or _limit_of(number)
+        spent = float(said.get("cpu", 0)) >= self.plan.limits.cpu_seconds
+        limit = self.limit or _limit_of(number, spent)
         detail = said.get("without") or ""
         if "not_started" in said:
             status, detail = "not started", said["not_started"]
@@ -258,9 +259,11 @@ class _Watch:
         )
 
 
-def _limit_of(number: int | None) -> str | None:
-    limits = {signal.SIGXCPU: "cpu time", signal.SIGXFSZ: "file size"}
-    return None if number is None else limits.get(signal.Signals(number))
+def _limit_of(number: int | None, spent: bool) -> str | None:
+    """Return the limit for which the kernel sent a signal; None if for none."""
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and spent):
+        return "cpu time"
+    return "file size" if number == signal.SIGXFSZ else None
 
 
 def _said(report: IO[bytes]) -> dict[str, Any]:
@@ -290,6 +293,12 @@ def _disk_is_full(folder: str, most: int) -> bool:
                 if total > most or entries > _ENTRIES:
                     return True
     return False
+
+
+def _both_names(paths: Sequence[Path]) -> list[str]:
+    """Return paths as they were given and as they are without links."""
+    given = [os.path.abspath(path) for path in paths]
+    return list(dict.fromkeys(given + [os.path.realpath(path) for path in given]))
 
 
 def _environment() -> dict[str, str]:

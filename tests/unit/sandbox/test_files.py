@@ -186,6 +186,26 @@ def test_a_folder_that_others_cannot_read_is_said(work, dataset) -> None:
     assert str(dataset) in outcome.detail
 
 
+def test_a_folder_named_by_a_link_is_there_by_both_names(work, dataset) -> None:
+    link = dataset.parent / "link"
+    link.symlink_to(dataset)
+    for name in (link, dataset):
+        command = ["/bin/ls", str(name)]
+        outcome = run_confined(command, read_only=[link], work=work)
+        assert outcome.stdout == "definition.json\n", outcome
+
+
+def test_devices_are_there_only_on_demand(hostile) -> None:
+    script = """
+    import os
+    names = ("nvidiactl", "nvidia0", "null", "kmsg", "mem", "sda", "vda", "tty")
+    print([name for name in names if os.path.exists(f"/dev/{name}")])
+    """
+    assert hostile(script, only=(FILES,)).stdout == "['null']\n"
+    there = [n for n in ("nvidiactl", "nvidia0") if os.path.exists(f"/dev/{n}")]
+    assert hostile(script, devices=True).stdout == f"{[*there, 'null']}\n"
+
+
 def test_a_program_that_is_not_there_is_said(work) -> None:
     outcome = run_confined(["/bin/nothing-here"], read_only=[], work=work)
     assert outcome.status == "not started"

@@ -169,6 +169,17 @@ def test_cpu_time_ends_it(hostile) -> None:
     assert hostile("while True: pass", limits=limits).limit == "cpu time"
 
 
+def test_cpu_time_ends_what_ignores_its_signal(hostile) -> None:
+    script = """
+    import signal
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    while True:
+        pass
+    """
+    limits = Limits(wall_seconds=20, cpu_seconds=1)
+    assert hostile(script, limits=limits).limit == "cpu time"
+
+
 def test_an_exit_that_skips_everything_is_an_exit(hostile) -> None:
     outcome = hostile("import os; os._exit(0)")
     assert (outcome.status, outcome.exit_status) == ("exited", 0)
@@ -179,6 +190,7 @@ def test_an_exit_that_skips_everything_is_an_exit(hostile) -> None:
 def test_a_signal_is_reported(hostile) -> None:
     outcome = hostile("import os; os.kill(os.getpid(), 9)")
     assert (outcome.status, outcome.signal, outcome.limit) == ("killed", 9, None)
+    assert hostile("import os; os.kill(os.getpid(), 40)").signal == 40
 
 
 REACH = f"""

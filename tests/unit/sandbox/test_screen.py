@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from generator.sandbox import screen
 
@@ -127,6 +129,23 @@ def test_a_long_line_is_clipped_and_many_findings_too() -> None:
     found = screen("eval('" + "x" * 10_000 + "')\n" + "eval(1)\n" * 1000)
     assert len(found[0].text) == 160
     assert len(found) == 100
+
+
+@given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
+def test_any_text_is_judged_without_an_error(text: str) -> None:
+    screen(text)
+
+
+@given(st.sampled_from(sorted(HOSTILE.values())[1:]), st.integers(0, 80), st.text())
+def test_mutated_source_is_judged_without_an_error(source, place, text) -> None:
+    screen(source[:place] + text + source[place:])
+
+
+@pytest.mark.parametrize("depth", [100, 900, 3000, 50_000])
+@pytest.mark.parametrize("part", [".a", "[0]", "()", "+1"])
+def test_deep_source_is_judged_without_an_error(part: str, depth: int) -> None:
+    screen("import torch\ntorch" + part * depth)
+    screen("import torch\ntorch" + part * depth + " = 1")
 
 
 def test_a_helper_class_and_a_plain_getattr_pass() -> None:
