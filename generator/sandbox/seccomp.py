@@ -18,6 +18,9 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 DENIED: dict[str, tuple[int, int | None]] = {
     # the network. Pairs of sockets stay: multiprocessing talks through them
     "socket": (41, 198),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
     # other processes
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -88,6 +91,8 @@ ABSENT = {
 
 _CLONE = (56, 220)
 _IOCTL = (16, 29)
+_SOCKETPAIR = (53, 199)
+_KIND, _DATAGRAM, _RAW = 0xF, 2, 3  # of a pair these could be sent anywhere
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into a terminal
 _NEW_NAMESPACES = (
     linux.CLONE_NEWNS
@@ -100,6 +105,7 @@ _NEW_NAMESPACES = (
 )
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_AND = 0x54
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _X32 = 0x40000000
@@ -139,6 +145,9 @@ def program(machine: str) -> bytes:
     code += _judge(_CLONE[column], _FIRST_ARGUMENT, clone)
     ioctl = [i for call in _TERMINAL_INPUT for i in _answer(_EQUAL, call, refused)]
     code += _judge(_IOCTL[column], _SECOND_ARGUMENT, ioctl)
+    pair = [_instruction(_AND, _KIND)]
+    pair += [i for kind in (_DATAGRAM, _RAW) for i in _answer(_EQUAL, kind, refused)]
+    code += _judge(_SOCKETPAIR[column], _SECOND_ARGUMENT, pair)
     code.append(_instruction(_RETURN, _ALLOW))
     return b"".join(code)
 

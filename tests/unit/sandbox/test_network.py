@@ -110,3 +110,9 @@ def test_a_pair_of_sockets_still_works(hostile) -> None:
         """
     )
     assert outcome.stdout == "b'x'\n"
+
+
+@pytest.mark.parametrize("kind", ["SOCK_DGRAM", "SOCK_RAW"])
+def test_a_pair_that_could_be_sent_anywhere_is_refused(hostile, kind) -> None:
+    script = f"import socket; socket.socketpair(type=socket.{kind})"
+    assert "PermissionError" in hostile(script, only=(SECCOMP,)).stderr
