@@ -64,8 +64,11 @@ def gen_tests(
     `before` is code that runs in the same process first, to inject a fault.
     """
     start = ["-m", "generator.cli.gen_tests"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
     if before:
         start = ["-c", f"{before}\nfrom generator.cli.gen_tests import main\nmain()\n"]
+        # where coverage is measured it writes a file too, and would meet the fault
+        environment.pop("COVERAGE_PROCESS_CONFIG", None)
     done = subprocess.run(
         [sys.executable, *start, *map(str, arguments)],
         check=False,
@@ -74,7 +77,7 @@ def gen_tests(
         encoding="utf-8",
         cwd=cwd,
         timeout=60,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+        env=environment,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
