@@ -203,8 +203,11 @@ def missing(cls: type[ReferenceTests], recordings: Path) -> str:
     reason = _reasons(recordings).get(cls.name)
     if reason is not None:
         return f"recorded: not yet: {reason}; to record: {command(cls.name)}"
-    where = recording_path(recordings, cls.op_type, cls.name)
-    return f"recorded: no {where}; on a machine with a GPU: {command(cls.name)}"
+    # within its folder: reasons are kept as evidence, which names no machine's paths
+    where = recording_path(recordings, cls.op_type, cls.name).relative_to(recordings)
+    return (
+        f"recorded: no {where.as_posix()}; on a machine with a GPU: {command(cls.name)}"
+    )
 
 
 @lru_cache(maxsize=1)
