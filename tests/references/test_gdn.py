@@ -1,7 +1,7 @@
 """Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gdn` renders this file anew from the
-definitions and from gen-tests' own sources (843e525e54a5ed3a).
+definitions and from gen-tests' own sources (6a68312534aa70b4).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -11,15 +11,15 @@ Each class embeds one definition's `run()` and compares what it returns with
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
-6429ac926fba54c67cbb6a2bc38ef13711eea0700608127f2afa7b4b2be6a489  gdn_decode_qk16_v32_d128_k_last
-bd812dbf4a17dbf59d9426d4c42720ddc34aeeb86d22fbb73736e9ae1c58adce  gdn_decode_qk4_v8_d128_k_last
-d772e46b31682a75bfc353ed7529ecd19088305c8a24d1e8db1f48395e2dc76a  gdn_decode_qk8_v16_d128_k_last
+112547e3f1a5d8aa2a4636b459b05aa8c9de35a191a629f006ac466de329cb24  gdn_decode_qk16_v32_d128_k_last
+c2d21a654ca2c637de53b1ef4d3ce45b296f1b897be5d53c5f50faef31959bff  gdn_decode_qk4_v8_d128_k_last
+c7409b1688f87289f235947ef6418d259eb10d432f9d933f626e0766c5d743d8  gdn_decode_qk8_v16_d128_k_last
 6e9463f7b1b06cd7107703e59383ed51b62c13a172d7b4d8bd8f710feb4dbf20  gdn_mtp_qk16_v32_d128_k_last
 642d7da1160123db6e0a05ea91c083636b1ff7221600eff052e4587e0fb97672  gdn_mtp_qk4_v8_d128_k_last
 0ecabd2a13795133e724a2282ac8a432ef169d2d071f60817745b943b7e5a04d  gdn_mtp_qk8_v16_d128_k_last
-7304d8a7adbcf82bd72062f1cf4a707f5fa29ef3d7554dc60a45d771c4c013dc  gdn_prefill_qk16_v32_d128_k_last
-c6394af90644165cdf358560acd04c87d7b049b0915e9cb6a4ca428f0074428c  gdn_prefill_qk4_v8_d128_k_last
-02d0ba893b9e223836a01649daee64acefc171c13cb330c604d7b89c19c13443  gdn_prefill_qk8_v16_d128_k_last
+3545512419c5a57f2b98871cb39031e94c42f8941a8e05c57a0dd641cda2b129  gdn_prefill_qk16_v32_d128_k_last
+c9ac15f88fd6f8ab4497fc8924325c258e1eea7076735420bdc1cbd6b5b04f1d  gdn_prefill_qk4_v8_d128_k_last
+ca242e7d8d499500ffc9efae122f1c572d50b6ac9b4c7121a03bd342ce33c7c8  gdn_prefill_qk8_v16_d128_k_last
 """
 
 from __future__ import annotations
@@ -684,7 +684,7 @@ class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecor
 # then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
 # keys]; k is meant to have length 1.
 # stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:1
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:1
 class TestGdnDecodeQk16V32D128KLast(GdnTests):
     """Test the definition gdn_decode_qk16_v32_d128_k_last."""
 
@@ -703,7 +703,7 @@ class TestGdnDecodeQk16V32D128KLast(GdnTests):
 # then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
 # keys]; k is meant to have length 1.
 # stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:4
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:4
 class TestGdnDecodeQk4V8D128KLast(GdnTests):
     """Test the definition gdn_decode_qk4_v8_d128_k_last."""
 
@@ -722,7 +722,7 @@ class TestGdnDecodeQk4V8D128KLast(GdnTests):
 # then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
 # keys]; k is meant to have length 1.
 # stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.gated_delta_rule_decode, tp:2
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:2
 class TestGdnDecodeQk8V16D128KLast(GdnTests):
     """Test the definition gdn_decode_qk8_v16_d128_k_last."""
 
@@ -802,7 +802,7 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
 # S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
 # its state.
 # stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:1
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:1
 class TestGdnPrefillQk16V32D128KLast(GdnTests):
     """Test the definition gdn_prefill_qk16_v32_d128_k_last."""
 
@@ -821,7 +821,7 @@ class TestGdnPrefillQk16V32D128KLast(GdnTests):
 # S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
 # its state.
 # stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:4
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:4
 class TestGdnPrefillQk4V8D128KLast(GdnTests):
     """Test the definition gdn_prefill_qk4_v8_d128_k_last."""
 
@@ -840,7 +840,7 @@ class TestGdnPrefillQk4V8D128KLast(GdnTests):
 # S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
 # its state.
 # stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn.chunk_gated_delta_rule, tp:2
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:2
 class TestGdnPrefillQk8V16D128KLast(GdnTests):
     """Test the definition gdn_prefill_qk8_v16_d128_k_last."""
 

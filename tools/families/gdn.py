@@ -45,7 +45,7 @@ def decode_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
         "decode",
         (qk_heads, v_heads, tp),
         description=f"Gated delta net, one token a sequence. {RULE}",
-        tags=("fi_api:flashinfer.gdn.gated_delta_rule_decode",),
+        tags=("fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose",),
         axes={
             "batch_size": Axis("Number of sequences."),
             "seq_len": Axis("Tokens of each sequence.", 1),
@@ -117,7 +117,7 @@ def prefill_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
             "Gated delta net over whole sequences, which lie one after another."
             f" {RULE} An empty sequence keeps its state."
         ),
-        tags=("fi_api:flashinfer.gdn.chunk_gated_delta_rule",),
+        tags=("fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule",),
         axes={
             "total_seq_len": Axis("Tokens of all sequences."),
             "num_seqs": Axis("Number of sequences."),

@@ -5,12 +5,15 @@ The package is a fake of its name: what is tested is the process around it.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -233,6 +236,22 @@ def test_a_worker_that_dies_is_replaced(provider, adapters, name, how):
         ask(getattr(adapters, name))
     assert str(caught.value) == f"SGLang's worker {how}"
     assert ask(adapters.described)[0] != pid
+
+
+@pytest.mark.parametrize("name", ["dies", "is_killed", "raises"])
+def test_inputs_are_free_without_a_collection(provider, adapters, name):
+    """What goes on to hold the inputs holds the GPU's memory (Python 3.12 and later)."""
+    given = torch.zeros(4)
+    alive = weakref.ref(given)
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(sglang.WorkerLost, sglang.AdapterError):
+            ask(getattr(adapters, name), {"x": given})
+        del given
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_a_worker_that_dies_between_two_questions_is_replaced(provider, adapters):
