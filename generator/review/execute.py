@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,14 +32,19 @@ from generator.wording import one_line
 
 _RESULTS = 64 * 1024 * 1024
 _SHOWN = 20
-_COLLECT_SECONDS = 120.0
+# the first import of a build for CUDA reads some GiB
+_COLLECT_SECONDS = 300.0
 
 
-def why_not(trust: bool) -> str | None:
+def why_not(trust: bool, device: str = "cpu") -> str | None:
     """Return in one line why nothing can be executed here, None where it can."""
     if find_spec("generator.sandbox") is None:
         return "this installation has no sandbox (generator.sandbox) to run code in."
-    refusal: str | None = import_module("generator.sandbox").refusal(trust)
+    box: Any = import_module("generator.sandbox")
+    refusal: str | None = box.refusal(trust)
+    if refusal is None and device == "cuda":
+        lack: str | None = box.no_cuda()
+        refusal = lack and f"--device cuda: {lack}."
     return refusal
 
 
@@ -128,15 +134,16 @@ def _run(
     files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--device", device]
-    options = {"read_only": readable, "devices": device == "cuda"}
+    cuda = device == "cuda"
+    limits = box.CUDA_LIMITS if cuda else box.Limits()
+    options = {"read_only": readable, "devices": cuda}
     listed = folder / "list"
     listed.mkdir()
-    limits = box.Limits(wall_seconds=_COLLECT_SECONDS)
     # no reference runs at this point: each is inside of a function
     collected = box.run_confined(
         [*command, "--collect-only", "-q", *map(str, files)],
         work=listed,
-        limits=limits,
+        limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
         **options,
     )
     expected = [_id_of(x) for x in collected.stdout.splitlines() if "::" in x]
@@ -155,7 +162,8 @@ def _run(
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     junit = work / "junit.xml"
     command += ["-q", "--junitxml", str(junit), "-o", "junit_family=xunit1"]
-    outcome = box.run_confined([*command, f"@{arguments}"], work=work, **options)
+    command.append(f"@{arguments}")
+    outcome = box.run_confined(command, work=work, limits=limits, **options)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
     try:
