@@ -60,7 +60,8 @@ class Client:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return ask()
-            except Exception as error:
+            # the library raises its HTTP library's kinds, OSError, RuntimeError, ...
+            except Exception as error:  # noqa: BLE001
                 self.wait_after(error, attempt, revision)
         raise AssertionError("the last attempt raises")
 
