@@ -133,7 +133,7 @@ def _is_link(path: str) -> str:
 
 def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
     size = full.stat().st_size
-    sha1, sha256 = hashlib.sha1(b"blob %d\0" % size), hashlib.sha256()  # noqa: S324
+    sha1, sha256 = hashlib.sha1(b"blob %d\0" % size), hashlib.sha256()
     read, tail, head = 0, b"", b""
     with full.open("rb") as stream:
         while chunk := stream.read(_STEP):
