@@ -10,6 +10,7 @@ from generator import __version__
 from generator.cli.card import card
 from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
+from generator.cli.pull import pull
 from generator.cli.record import record
 from generator.cli.review import review
 from generator.cli.rules import rules
@@ -61,7 +62,7 @@ def doctor(as_json: bool) -> int:
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 
-for command in (validate, review, rules, verify, record, drift, card):
+for command in (validate, review, rules, verify, record, drift, card, pull):
     cli.add_command(command)
 
 
