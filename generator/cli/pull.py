@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _MIB = 1024 * 1024
 _SHOWN = 50
+# fewer than a push has: it is run again at no cost
+_ATTEMPTS = 5
 
 
 @click.command()
@@ -93,17 +96,20 @@ def pull(
         message = "Choose by --definition-name and --op-type, or take --all."
         raise click.UsageError(message)
     from generator.hub.choose import Blobs
-    from generator.hub.errors import HubError
+    from generator.hub.client import Client
+    from generator.hub.failures import HubFailure
     from generator.hub.pull import Order
     from generator.hub.pull import pull as bring
     from generator.select import UnknownName
 
     at = f"refs/pr/{pr}" if pr is not None else revision or "main"
-    order = Order(repo, at, names, op_types, Blobs(blobs), force)
+    # why it waits matters to who waits, and that is nobody without a terminal
+    talk = say if sys.stderr.isatty() else lambda text: None
+    order = Order(at, names, op_types, Blobs(blobs), force)
     try:
         with progress(f"Pulling {one_line(repo)}"):
-            pulled = bring(order, dataset, _tell)
-    except (HubError, UnknownName) as error:
+            pulled = bring(Client(repo, talk, _ATTEMPTS), order, dataset, _tell)
+    except (HubFailure, UnknownName) as error:
         raise Failure(str(error)) from error
     return _report(pulled)
 

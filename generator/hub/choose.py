@@ -9,7 +9,8 @@ from pathlib import Path
 
 from generator.attached import Key
 from generator.discover import DatasetFile, Discovered
-from generator.hub.remote import Listing, RemoteFile
+from generator.hub.client import RemoteFile
+from generator.hub.listing import Listing
 from generator.jsonfile import read_json_lines
 from generator.review.changes import owner_of
 from generator.select import select

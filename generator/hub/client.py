@@ -38,6 +38,11 @@ class RemoteFile:
     sha1: str
     sha256: str | None
 
+    @property
+    def digest(self) -> str:
+        """Return the hash that the content has: of the file, or git's of the blob."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
+
 
 @dataclass
 class Client:
@@ -45,6 +50,7 @@ class Client:
 
     repo: str
     tell: Callable[[str], None]
+    attempts: int = _ATTEMPTS
     api: HfApi = field(init=False, repr=False)
     _account: dict[str, Any] | None = field(init=False, default=None, repr=False)
 
@@ -57,7 +63,7 @@ class Client:
         Waits and asks again after a lost connection, 429 (as long as the answer says)
         and 5xx. Raises HubFailure.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(1, self.attempts + 1):
             try:
                 return ask()
             except Exception as error:
@@ -69,7 +75,7 @@ class Client:
     ) -> None:
         """Wait before the next attempt, or raise HubFailure where none would help."""
         failure = failure_of(error, self.repo, revision)
-        if attempt >= _ATTEMPTS or not is_transient(error):
+        if attempt >= self.attempts or not is_transient(error):
             raise failure from None
         asked = retry_after(error)
         if asked is not None and asked > _LONGEST_ASKED:
@@ -94,7 +100,9 @@ class Client:
     def head(self, revision: str) -> str:
         """Return the commit that a revision names."""
         info = self.call(
-            lambda: self.api.dataset_info(self.repo, revision=revision), revision
+            # the id alone: else it lists every file
+            lambda: self.api.dataset_info(self.repo, revision=revision, expand=["sha"]),
+            revision,
         )
         return str(info.sha)
 

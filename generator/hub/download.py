@@ -8,109 +8,102 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from generator.hub.errors import HubError, hub_errors, transport_errors
-from generator.hub.remote import Remote, RemoteFile
+from generator.hub.client import Client, RemoteFile
+from generator.hub.failures import HubFailure, is_network, status_of
 from generator.wording import one_line
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
 _PIECE = 1 << 20
-_ATTEMPTS = 5
 _SECONDS = 30.0
-_WAIT = 1.0
-
-
-def hash_of(file: RemoteFile) -> _Hash:
-    """Return the hash that is to be fed with a file's content."""
-    if file.sha256:
-        return hashlib.sha256()
-    return hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
 
 
 def digest_of(path: Path, file: RemoteFile) -> str:
-    """Return a local file's digest of the listing's kind; raises OSError.
-
-    A file of another size has one as well, which is not the listing's.
-    """
-    size = os.stat(path).st_size
-    made = hash_of(RemoteFile(file.path, size, file.oid, file.sha256))
+    """Return a local file's digest, of the kind that the listing has; raises OSError."""
+    made = _hash(file, os.stat(path).st_size)
     with open(path, "rb") as stream:
         while piece := stream.read(_PIECE):
             made.update(piece)
     return f"{'sha256' if file.sha256 else 'git'}:{made.hexdigest()}"
 
 
-def fetch(remote: Remote, commit: str, file: RemoteFile, part: Path) -> None:
+def _hash(file: RemoteFile, size: int) -> _Hash:
+    if file.sha256:
+        return hashlib.sha256()
+    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+
+
+def fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
     """Bring a file's whole content to `part`, going on with what is there.
 
-    Content with another hash is fetched once more, then given up. Raises HubError, and
+    Content with another hash is fetched once more, then given up. Raises HubFailure, and
     OSError where it can't be written.
     """
+    part.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(2):
-        with hub_errors(remote.repo, f"file {one_line(file.path)}"):
-            _fetch(remote, commit, file, part)
+        _fetch(client, commit, file, part)
         if digest_of(part, file) == file.digest:
             return
         part.unlink()
-    raise HubError(
+    raise HubFailure(
         f"{one_line(file.path)} arrives with other bytes than the Hub lists, twice: "
         "run it again later."
     )
 
 
-def _fetch(remote: Remote, commit: str, file: RemoteFile, part: Path) -> None:
-    """Fetch what is missing; a connection that brings nothing new is given up."""
-    left = _ATTEMPTS
-    part.parent.mkdir(parents=True, exist_ok=True)
+def _fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
+    """Fetch what is missing; only attempts that bring nothing new are counted."""
+    attempt = 0
     while True:
-        before = part.stat().st_size if part.exists() else 0
-        if before > file.size:
+        start = _size(part)
+        if start is not None and start > file.size:
             part.unlink()
-            before = 0
-        if before == file.size and part.exists():
+            start = None
+        if start == file.size:
             return
+        error: Exception = ConnectionError("the answer is too short")
         try:
-            _ask(remote, commit, file, part, before)
-            if part.stat().st_size == file.size:
-                return
-            error: Exception = ConnectionError("the answer is too short")
-        except transport_errors() as cut:
-            # what the Hub answered is final: the client has tried that again itself
-            if hasattr(cut, "response"):
+            _ask(client, commit, file, part, start or 0)
+        except HubFailure:
+            raise
+        except Exception as caught:
+            # a full disk is none of the Hub's doing
+            of_hub = status_of(caught) is not None or is_network(caught)
+            if isinstance(caught, OSError) and not of_hub:
                 raise
-            error = cut
-        got = part.stat().st_size if part.exists() else 0
-        left = _ATTEMPTS if got > before else left - 1
-        if not left:
-            raise error
-        time.sleep(_WAIT)
+            error = caught
+        now = _size(part)
+        if now != file.size:
+            attempt = 1 if (now or 0) > (start or 0) else attempt + 1
+            client.wait_after(error, attempt, commit)
 
 
-def _ask(remote: Remote, commit: str, file: RemoteFile, part: Path, start: int) -> None:
-    from huggingface_hub import constants
+def _size(part: Path) -> int | None:
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _ask(client: Client, commit: str, file: RemoteFile, part: Path, start: int) -> None:
     from huggingface_hub.utils import (
         build_hf_headers,
+        get_session,
         hf_raise_for_status,
-        http_stream_backoff,
     )
 
-    where = f"{constants.ENDPOINT}/datasets/{remote.repo}/resolve/{commit}"
+    place = f"{client.api.endpoint}/datasets/{client.repo}/resolve/{commit}"
+    # compressed on the way, a part would not be one of the file
     headers: dict[str, Any] = {**build_hf_headers(), "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    # a cut connection is taken up again above, where the bytes are known
-    with http_stream_backoff(
-        "GET",
-        f"{where}/{quote(file.path)}",
-        headers=headers,
-        timeout=_SECONDS,
-        retry_on_exceptions=(),
+    with get_session().stream(
+        "GET", f"{place}/{quote(file.path)}", headers=headers, timeout=_SECONDS
     ) as response:
         hf_raise_for_status(response)
         goes_on = start > 0 and response.status_code == 206
@@ -123,7 +116,7 @@ def _receive(response: Any, stream: BinaryIO, room: int, file: RemoteFile) -> No
         room -= len(piece)
         if room < 0:
             stream.truncate(0)
-            raise HubError(
+            raise HubFailure(
                 f"{one_line(file.path)} arrives with more than the {file.size} bytes "
                 "that the Hub lists."
             )

@@ -15,9 +15,10 @@ from enum import Enum
 from pathlib import Path
 
 from generator.hub.choose import Blobs, choose, needed
+from generator.hub.client import Client, RemoteFile
 from generator.hub.download import digest_of, fetch
-from generator.hub.errors import HubError
-from generator.hub.remote import Listing, Remote, RemoteFile
+from generator.hub.failures import HubFailure, Unreachable
+from generator.hub.listing import Listing, list_files
 from generator.hub.state import (
     INCOMING,
     State,
@@ -50,7 +51,6 @@ class Fate(str, Enum):
 class Order:
     """Hold what was asked for; nothing named is everything."""
 
-    repo: str
     revision: str
     names: Sequence[str] = ()
     op_types: Sequence[str] = ()
@@ -78,20 +78,21 @@ class Pulled:
         return sum(found is fate for found in self.fates.values())
 
 
-def pull(order: Order, root: Path, tell: Callable[[str, Fate], None]) -> Pulled:
+def pull(
+    client: Client, order: Order, root: Path, tell: Callable[[str, Fate], None]
+) -> Pulled:
     """Bring what was asked for to `root`; tell of each file that is written.
 
-    Raises HubError, UnknownName, and OSError where nothing can be written. What concerns
+    Raises HubFailure, UnknownName, and OSError where nothing can be written. What concerns
     one file is in `problems`, and the others are brought nevertheless.
     """
-    remote = Remote(order.repo)
-    listing, offline = _listing(remote, order, root)
+    listing, offline = _listing(client, order, root)
     state = read_state(root)
     pulled = Pulled(listing.commit, is_offline=offline is not None)
     for path, reason in listing.refused.items():
         pulled.problems.append(f"{quote(path, 200)} {reason}: not pulled")
     chosen = choose(listing, order.op_types, order.names)
-    job = _Job(remote, listing.commit, root, order.force, state, pulled, tell, offline)
+    job = _Job(client, listing.commit, root, order.force, state, pulled, tell, offline)
     job.bring(chosen.texts)
     blobs = list(chosen.blobs) if order.blobs is Blobs.ALL else []
     if order.blobs is Blobs.NEEDED:
@@ -105,36 +106,35 @@ def pull(order: Order, root: Path, tell: Callable[[str, Fate], None]) -> Pulled:
     left = [f for f in chosen.blobs if f.path not in taken and f.path not in job.here]
     pulled.left_out = (len(left), sum(file.size for file in left))
     if offline is None:
-        keep_listing(root, order.repo, order.revision, listing)
+        keep_listing(root, client.repo, order.revision, listing)
     if not pulled.count(Fate.FAILED):
         shutil.rmtree(root / INCOMING, ignore_errors=True)
     return pulled
 
 
 def _listing(
-    remote: Remote, order: Order, root: Path
-) -> tuple[Listing, HubError | None]:
+    client: Client, order: Order, root: Path
+) -> tuple[Listing, HubFailure | None]:
     """Return what the Hub has; without a network, what it had at the last pull."""
     try:
-        commit = remote.commit_of(order.revision)
-        return remote.listing(commit), None
-    except HubError as error:
-        kept = kept_listing(root, order.repo, order.revision)
-        if not error.is_offline or kept is None:
+        return list_files(client, order.revision), None
+    except Unreachable as error:
+        kept = kept_listing(root, client.repo, order.revision)
+        if kept is None:
             raise
         return kept, error
 
 
 @dataclass
 class _Job:
-    remote: Remote
+    client: Client
     commit: str
     root: Path
     force: bool
     state: State
     pulled: Pulled
     tell: Callable[[str, Fate], None]
-    offline: HubError | None
+    offline: HubFailure | None
     here: set[str] = field(default_factory=set)
 
     def bring(self, files: Iterable[RemoteFile]) -> None:
@@ -151,7 +151,7 @@ class _Job:
             return
         if self.offline is not None:
             text = f"{self.offline} {plural(len(missing), 'file')} of what is chosen"
-            raise HubError(f"{text} can't be fetched, {missing[0].path} for one.")
+            raise HubFailure(f"{text} can't be fetched, {missing[0].path} for one.")
         _need_room(self.root, sum(file.size for file in missing))
         for file in missing:
             self.state.expect(file.path, file.digest)
@@ -194,7 +194,7 @@ class _Job:
         def one(file: RemoteFile) -> None:
             if not stop.is_set():
                 part = self.root / INCOMING / _part_name(file)
-                fetch(self.remote, self.commit, file, part)
+                fetch(self.client, self.commit, file, part)
                 _place(self.root, file.path, part)
 
         with ThreadPoolExecutor(max_workers=_THREADS) as pool:
@@ -206,16 +206,12 @@ class _Job:
                         continue
                     try:
                         done.result()
-                    except HubError as error:
+                    except HubFailure as error:
                         self.pulled.fates[file.path] = Fate.FAILED
                         self.pulled.problems.append(f"{file.path}: {error}")
                         failed += 1
-                        if error.is_offline or failed >= _GIVEN_UP:
-                            raise HubError(
-                                f"{error} What was fetched is kept, so another run "
-                                "goes on.",
-                                is_offline=error.is_offline,
-                            ) from None
+                        if isinstance(error, Unreachable) or failed >= _GIVEN_UP:
+                            raise
                         continue
                     self.state.settle(file.path, file.digest)
                     self.pulled.bytes += file.size
@@ -249,7 +245,7 @@ def _need_room(root: Path, size: int) -> None:
     root.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(root).free
     if size + _SPARE > free:
-        raise HubError(
+        raise HubFailure(
             f"{size / _MIB:,.0f} MiB are to be fetched, and the disk has "
             f"{free / _MIB:,.0f} MiB left: choose fewer definitions, or fewer --blobs."
         )
@@ -264,7 +260,7 @@ def _place(root: Path, path: str, part: Path) -> None:
     """Put a whole file to its place at once."""
     target = root / path
     if reason := _in_the_way(root, path):
-        raise HubError(f"{one_line(path)}: {reason}.")
+        raise HubFailure(f"{one_line(path)}: {reason}.")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.replace(part, target)

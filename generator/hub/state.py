@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from generator.files import write_atomically
-from generator.hub.remote import Listing, RemoteFile, listing_of
+from generator.hub.client import RemoteFile
+from generator.hub.listing import Listing, listing_of
 
 FOLDER = ".trace-dataset"
 INCOMING = f"{FOLDER}/incoming"
