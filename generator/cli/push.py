@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from generator.hub.bundle import Bundle
     from generator.hub.client import Client
     from generator.hub.gate import Judged
+    from generator.hub.local import LocalFile
     from generator.hub.plan import Package, Plan, Where
     from generator.hub.pulls import PullRequests
 
@@ -264,7 +265,7 @@ def _packages(
     secret = get_token() or ""
 
     @cache
-    def read(path: str) -> object:
+    def read(path: str) -> LocalFile:
         return read_file(dataset, path, secret)
 
     unrecorded = read_json(dataset, "blob/ground_truth/unrecorded.json").value
@@ -283,7 +284,7 @@ def _packages(
             Package(
                 dataset,
                 bundle,
-                tuple(files),  # type: ignore[arg-type]
+                tuple(files),
                 judged,
                 tuple(allowed),
                 reasons,
@@ -336,9 +337,8 @@ def _shown(client: Client, plan: Plan) -> str:
     else:
         where = f"pull request {plan.pull.number}" if plan.pull else plan.revision
     lines = [f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"]
-    width = max(
-        (len(one_line(f.path)) for f in (*delta.sent, *delta.deleted)), default=0
-    )
+    paths = [file.path for file in delta.sent] + [file.path for file in delta.deleted]
+    width = max((len(one_line(path)) for path in paths), default=0)
     adds = {file.path for file in delta.added}
     for file in delta.sent:
         does = "add" if file.path in adds else "change"

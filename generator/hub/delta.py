@@ -40,7 +40,9 @@ def compare(
     delete: Sequence[str] = (),
 ) -> Delta:
     """Compare by hash; nothing is downloaded. Raises Unfit for a pointer to be sent."""
-    added, changed, same = [], [], 0
+    added: list[LocalFile] = []
+    changed: list[LocalFile] = []
+    same = 0
     for file in files:
         there = remote.get(file.path)
         if there is not None and is_same(file, there):

@@ -147,8 +147,10 @@ def _checks(facts: Facts) -> str:
         ("rendering-stale" not in allowed, "the tests are what `gen-tests` renders"),
         (
             not allowed & {"evidence-missing", "evidence-failed"},
-            "every definition's reference tests agreed with a production kernel, live "
-            "or recorded, for these bytes, and none disagreed",
+            (
+                "every definition's reference tests agreed with a production kernel, "
+                "live or recorded, for these bytes, and none disagreed"
+            ),
         ),
     ]
     lines = [f"- [{'x' if good else ' '}] {text}" for good, text in passed]
