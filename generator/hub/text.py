@@ -54,10 +54,11 @@ class Facts:
 
 def write_text(facts: Facts) -> str:
     """Return the text; the same facts give the same text."""
+    changes, sides = _changes(facts)
     parts = [
         _what(facts),
-        _provenance(facts),
-        _checks(facts),
+        _provenance(facts, changes),
+        _checks(facts, _answers(facts, changes, sides)),
         _allowed(facts),
         _reproduce(facts),
     ]
@@ -104,11 +105,11 @@ def _listed(facts: Facts, room: int) -> str:
     return _folded(f"Files ({len(lines)})", head, lines, room)
 
 
-def _provenance(facts: Facts) -> str:
+def _provenance(facts: Facts, changes: Sequence[Change]) -> str:
     models = sorted(
         {
             tag.removeprefix("model:")
-            for change in _changes(facts)[0]
+            for change in changes
             if change.new is not None
             for tag in change.new.tags
             if tag.startswith("model:")
@@ -135,7 +136,7 @@ def _lines(facts: Facts) -> list[Line]:
     return [x for x in facts.judged.table.lines if (x.op_type, x.definition) in keys]
 
 
-def _checks(facts: Facts) -> str:
+def _checks(facts: Facts, answers: Sequence[Answer]) -> str:
     judged, allowed = facts.judged, {o.rule for o in facts.allowed}
     errors = [o for o in facts.allowed if not o.rule.startswith(("render", "evidence"))]
     notes = sum(p.severity is not Severity.ERROR for p in judged.problems)
@@ -154,15 +155,13 @@ def _checks(facts: Facts) -> str:
         ),
     ]
     lines = [f"- [{'x' if good else ' '}] {text}" for good, text in passed]
-    answers = _answers(facts)
     body = (
         _each(answers) if len(facts.bundle.files) <= _ONE_BY_ONE else _counts(answers)
     )
     return "\n".join(["### Checklist", "", *lines, "", *body])
 
 
-def _answers(facts: Facts) -> list[Answer]:
-    changes, sides = _changes(facts)
+def _answers(facts: Facts, changes: Sequence[Change], sides: Sides) -> list[Answer]:
     known = Known(
         facts.root,
         sides,
@@ -255,18 +254,16 @@ def _reproduce(facts: Facts) -> str:
     names = [file.name for file in facts.bundle.files]
     if len(names) <= _ONE_BY_ONE:
         chosen = " ".join(f"--definition-name {shlex.quote(n)}" for n in names)
-        tests = " ".join(f"--definition {shlex.quote(n)}" for n in names)
+        tests = "".join(f" --definition {shlex.quote(n)}" for n in names)
     else:
         op_types = sorted({file.op_type for file in facts.bundle.files})
         chosen = " ".join(f"--op-type {shlex.quote(name)}" for name in op_types)
         tests = ""
-    validated = f"trace-dataset validate {chosen}"
     commands = [
-        validated,
-        "gen-tests --all --check",
-        f"pytest tests/references {tests} --strict".replace("  ", " "),
-        f"pytest tests/references {tests} --device cuda --strict "
-        "--junitxml results.xml".replace("  ", " "),
+        f"trace-dataset validate {chosen}",
+        f"gen-tests {chosen} --check",
+        f"pytest tests/references{tests} --strict",
+        f"pytest tests/references{tests} --device cuda --junitxml results.xml",
         "trace-dataset verify --results results.xml",
     ]
     shown = "\n".join(f"{n}. {inert(c, 2000)}" for n, c in enumerate(commands, 1))
