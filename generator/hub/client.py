@@ -5,6 +5,7 @@ Everything on tokens is left to huggingface_hub: none is read or held here.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,11 @@ class RemoteFile:
     sha1: str
     sha256: str | None
 
+    @property
+    def digest(self) -> str:
+        """Return the hash that the content has: of the file, or git's of the blob."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
+
 
 @dataclass
 class Client:
@@ -45,6 +51,7 @@ class Client:
 
     repo: str
     tell: Callable[[str], None]
+    attempts: int = _ATTEMPTS
     api: HfApi = field(init=False, repr=False)
     _account: dict[str, Any] | None = field(init=False, default=None, repr=False)
 
@@ -57,10 +64,11 @@ class Client:
         Waits and asks again after a lost connection, 429 (as long as the answer says)
         and 5xx. Raises HubFailure.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(1, self.attempts + 1):
             try:
                 return ask()
-            except Exception as error:
+            # the library raises its HTTP library's kinds, OSError, RuntimeError, ...
+            except Exception as error:  # noqa: BLE001
                 self.wait_after(error, attempt, revision)
         raise AssertionError("the last attempt raises")
 
@@ -69,7 +77,7 @@ class Client:
     ) -> None:
         """Wait before the next attempt, or raise HubFailure where none would help."""
         failure = failure_of(error, self.repo, revision)
-        if attempt >= _ATTEMPTS or not is_transient(error):
+        if attempt >= self.attempts or not is_transient(error):
             raise failure from None
         asked = retry_after(error)
         if asked is not None and asked > _LONGEST_ASKED:
@@ -94,7 +102,9 @@ class Client:
     def head(self, revision: str) -> str:
         """Return the commit that a revision names."""
         info = self.call(
-            lambda: self.api.dataset_info(self.repo, revision=revision), revision
+            # the id alone: else it lists every file
+            lambda: self.api.dataset_info(self.repo, revision=revision, expand=["sha"]),
+            revision,
         )
         return str(info.sha)
 
@@ -153,10 +163,12 @@ def _quiet_api() -> HfApi:
         import huggingface_hub
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import disable_progress_bars, logging
+    from huggingface_hub.utils import (
+        disable_progress_bars,
+    )
 
     disable_progress_bars()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     return huggingface_hub.HfApi(library_name="gen-tests")
 
 

@@ -27,6 +27,10 @@ class HubFailure(Exception):
         super().__init__(without_secrets(message))
 
 
+class Unreachable(HubFailure):
+    """Say that the Hub was not reached: what it has is not known."""
+
+
 class Changed(HubFailure):
     """Say that somebody else committed between looking and writing."""
 
@@ -54,7 +58,7 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
     if _is_any(error, errors.LocalTokenNotFoundError):
         return HubFailure("There is no token: run `hf auth login`, or set HF_TOKEN.")
     if _is_any(error, errors.OfflineModeIsEnabled):
-        return HubFailure("HF_HUB_OFFLINE is set, so nothing is asked: unset it.")
+        return Unreachable("HF_HUB_OFFLINE is set, so nothing is asked: unset it.")
     if _is_any(error, errors.GatedRepoError):
         return HubFailure(f"{repo} is gated: ask for access at {place}, then {_AGAIN}")
     if status == 401 and "Invalid" in said and "Repository" not in said:
@@ -75,7 +79,7 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
     if "HFValidationError" in names:
         return HubFailure(f"The Hub takes no such name: {said}")
     if is_network(error):
-        return HubFailure(f"The connection to {site} was lost ({said}): {_AGAIN}")
+        return Unreachable(f"The connection to {site} was lost ({said}): {_AGAIN}")
     if _QUOTA.search(said):
         return HubFailure(_of_quota(repo, place, said))
     kind = type(error).__name__
