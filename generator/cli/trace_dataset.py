@@ -8,6 +8,7 @@ import click
 
 from generator import __version__
 from generator.cli.card import card
+from generator.cli.comment import comment
 from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.pull import pull
@@ -63,7 +64,18 @@ def doctor(as_json: bool) -> int:
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 
-_COMMANDS = (validate, review, rules, verify, record, drift, card, pull, push)
+_COMMANDS = (
+    validate,
+    review,
+    comment,
+    rules,
+    verify,
+    record,
+    drift,
+    card,
+    pull,
+    push,
+)
 for command in _COMMANDS:
     cli.add_command(command)
 
