@@ -163,12 +163,11 @@ def _quiet_api() -> HfApi:
         import huggingface_hub
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import (
-        disable_progress_bars,
-    )
+    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import logging as library_logging
 
     disable_progress_bars()
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+    library_logging.set_verbosity(logging.CRITICAL)
     return huggingface_hub.HfApi(library_name="gen-tests")
 
 
