@@ -318,12 +318,14 @@ def _with_cuda(plan: Plan) -> Plan:
 
 def _environment(devices: bool) -> dict[str, str]:
     """Return what programs need to run, and nothing else of the caller's."""
-    folders = [os.path.dirname(sys.executable), "/usr/bin", "/bin"]
+    added = added_paths(os.environ.get("PYTHONPATH", ""))
+    # pip puts programs beside packages: ninja, which compiles kernels, is one
+    folders = [os.path.dirname(sys.executable), *(f"{path}/bin" for path in added)]
+    folders += ["/usr/local/bin", "/usr/bin", "/bin"]
     threads = str(min(_THREADS, os.cpu_count() or 1))
     path = ":".join(folders)
-    added = os.pathsep.join(added_paths(os.environ.get("PYTHONPATH", "")))
     return {
-        **({"PYTHONPATH": added} if added else {}),
+        **({"PYTHONPATH": os.pathsep.join(added)} if added else {}),
         "PATH": path,
         "LANG": "C.UTF-8",
         "USER": "review",

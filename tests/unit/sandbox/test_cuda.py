@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from generator.review.execute import why_not
-from generator.sandbox import cuda, layers, seccomp
+from generator.sandbox import cuda, layers, run_confined, seccomp
 from generator.sandbox.plan import FILES, LANDLOCK_SCOPES, NETWORK, added_paths
 
 ALL = ("nvidia0", "nvidiactl", "nvidia-uvm")
@@ -214,3 +214,19 @@ def test_a_device_that_others_may_not_use_stops_the_run(work: Path) -> None:
     status, _, _, detail = pretend(work, mode="600")
     said = "PermissionError: /dev/nvidiactl: not readable and writable by others"
     assert (status, detail) == ("not started", said)
+
+
+def test_installed_packages_and_their_programs_are_on_the_paths(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    (site / "x-1.dist-info").mkdir(parents=True)
+    (site / "x-1.dist-info" / "METADATA").touch()
+    (site / "only_there.py").write_text("here = 1\n")
+    (site / "bin").mkdir()
+    (site / "bin" / "ninja").write_text("#!/bin/sh\necho compiled\n")
+    (site / "bin" / "ninja").chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'project'}{os.pathsep}{site}")
+    code = "import only_there, subprocess; subprocess.run(['ninja'])"
+    done = run_confined([sys.executable, "-c", code], read_only=[], work=work)
+    assert (done.stdout, done.stderr) == ("compiled\n", "")
