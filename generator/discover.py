@@ -109,12 +109,17 @@ def entries(
     return visible
 
 
+def is_portable(name: str) -> bool:
+    """Return whether all systems can hold a file or folder of that name."""
+    return not (_UNPORTABLE.search(name) or _RESERVED.fullmatch(name))
+
+
 def _names(folder: str, names: Sequence[str]) -> Iterator[Problem]:
     """Yield Problems for names that other systems can't hold, or not side by side."""
     first: dict[str, str] = {}
     for name in names:
         path = f"{folder}/{name}"
-        if _UNPORTABLE.search(name) or _RESERVED.fullmatch(name):
+        if not is_portable(name):
             message = f"The name {quote(name)} can't be used on all systems."
             yield finding("path-unportable", path, message)
         other = first.setdefault(name.casefold(), name)

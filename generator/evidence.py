@@ -242,6 +242,12 @@ def read_evidence(root: Path, file: str) -> list[Run]:
         raise ValueError(message) from None
 
 
+def kept_runs(root: Path) -> list[Run]:
+    """Return the runs of all evidence files of a dataset. Raises ValueError, one line."""
+    names = sorted(path.name for path in (root / FOLDER).glob("*.json"))
+    return [run for n in names for run in read_evidence(root, f"{FOLDER}/{n}")]
+
+
 def _run(value: Mapping[str, Any]) -> Run:
     machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
     entries = {name: _read_entry(e) for name, e in value["definitions"].items()}

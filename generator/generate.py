@@ -11,7 +11,7 @@ from typing import Any
 from generator.definition import Definition
 from generator.files import Outcome, Status, write_files
 from generator.load import Loaded, load_definitions
-from generator.plan import Options, plan_tests
+from generator.plan import Options, TestPlan, plan_tests
 from generator.problems import Problem
 from generator.render import render_shared_files, render_test_file
 from generator.rules.table import finding
@@ -27,6 +27,7 @@ class Generated:
     outcomes: tuple[Outcome, ...]
     definitions: int
     problems: tuple[Problem, ...]
+    plans: tuple[TestPlan, ...] = ()
 
     @property
     def shown(self) -> tuple[Outcome, ...]:
@@ -86,6 +87,7 @@ def generate(
         by_op_type[definition.op_type].append(definition)
     problems = list(loaded.problems)
     files = {}
+    plans = []
     count = 0
     for op_type, definitions in sorted(by_op_type.items()):
         name = f"test_{op_type}.py"
@@ -94,6 +96,7 @@ def generate(
             definitions += others
             problems += of_others
         plan = plan_tests(op_type, definitions, options)
+        plans.append(plan)
         problems += plan.problems
         count += len(plan.classes)
         files[name] = render_test_file(plan)
@@ -103,7 +106,7 @@ def generate(
     complete = everything and bool(files) and not loaded.unfit and not _unread(loaded)
     outcomes = write_files(output, files, force=force, check=check, complete=complete)
     problems += [_edited(o) for o in outcomes if o.status is Status.EDITED]
-    return Generated(tuple(outcomes), count, tuple(problems))
+    return Generated(tuple(outcomes), count, tuple(problems), tuple(plans))
 
 
 def _unread(loaded: Loaded) -> bool:

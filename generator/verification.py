@@ -211,7 +211,7 @@ def markdown(table: Table) -> str:
     parts = [
         "# What the definitions were compared with",
         _PREFACE,
-        _summary(table),
+        summary(table),
         "## Runs",
         _rows(
             "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python",
@@ -234,29 +234,29 @@ def line_table(lines: Iterable[Line]) -> str:
     return _rows(head, [_line_cells(line) for line in lines])
 
 
-def _summary(table: Table) -> str:
-    by_name: dict[str, list[Line]] = {}
-    for line in table.lines:
-        by_name.setdefault(line.definition, []).append(line)
-
-    def passed(lines: Iterable[Line], oracle: bool) -> bool:
-        return any(
-            x.verdict == "PASSED"
-            and not x.stale
-            and (x.source == ORACLE if oracle else is_ground_truth(x.source))
-            for x in lines
-        )
-
-    agree = [n for n, lines in by_name.items() if passed(lines, False)]
-    only = [n for n in by_name.keys() - agree if passed(by_name[n], True)]
+def summary(table: Table) -> str:
+    names = {line.definition for line in table.lines}
+    sources = agreed(table.lines)
+    kernels = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
     failed = {line.definition for line in table.failed}
     return (
-        f"{plural(len(by_name), 'definition')}: "
-        f"{len(agree)} agree with FlashInfer, SGLang or PyTorch, {len(only)} with an independent "
+        f"{plural(len(names), 'definition')}: "
+        f"{kernels} agree with FlashInfer, SGLang or PyTorch, {len(sources) - kernels} "
+        f"with an independent "
         f"float64 implementation alone (the oracle, which is no ground truth), "
-        f"{len(by_name) - len(agree) - len(only)} with nothing; "
+        f"{len(names) - len(sources)} with nothing; "
         f"{len(failed)} failed somewhere, {len(table.stale)} stale."
     )
+
+
+def agreed(lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:
+    """Return definition → the ground truths and the oracle that its text agreed with."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        is_source = line.source == ORACLE or is_ground_truth(line.source)
+        if line.verdict == "PASSED" and not line.stale and is_source:
+            found.setdefault(line.definition, set()).add(line.source)
+    return {name: tuple(sorted(sources)) for name, sources in found.items()}
 
 
 def _run_cells(number: int, run: Run) -> list[str]:

@@ -119,7 +119,7 @@ def review(
     from generator.review.sources import open_sources
 
     if execute:
-        _refuse_without_sandbox(trust)
+        _refuse_without_sandbox(trust, device)
     cache = None if no_cache else Cache(default_path())
     try:
         with open_sources(dataset, base, head) as sources:
@@ -148,10 +148,10 @@ def _status(made: Review) -> int:
     }[made.verdict]
 
 
-def _refuse_without_sandbox(trust: bool) -> None:
+def _refuse_without_sandbox(trust: bool, device: str) -> None:
     from generator.review.execute import why_not
 
-    reason = why_not(trust)
+    reason = why_not(trust, device)
     if reason is not None:
         raise Failure(f"--execute is refused: {reason}")
 

@@ -88,13 +88,15 @@ def verify(
         raise click.UsageError("--check goes with neither --record nor --json.")
     if recorded and results:
         raise click.UsageError("--record keeps results, --results shows others.")
+    from generator.evidence import kept_runs
+
     try:
         runs = _read_results(recorded or results)
         if recorded:
             _record(dataset, runs)
             if not wants_table and output is None and not as_json:
                 return _verdict(_table(dataset, runs))
-        table = _table(dataset, runs if results else _kept(dataset))
+        table = _table(dataset, runs if results else kept_runs(dataset))
     except ValueError as error:
         raise Failure(str(error)) from error
     _tell(table)
@@ -115,13 +117,6 @@ def _read_results(paths: Iterable[Path]) -> list[Run]:
         return runs_of(read_junit(file) for file in files)
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}") from error
-
-
-def _kept(dataset: Path) -> list[Run]:
-    from generator.evidence import FOLDER, read_evidence
-
-    names = sorted(path.name for path in (dataset / FOLDER).glob("*.json"))
-    return [run for n in names for run in read_evidence(dataset, f"{FOLDER}/{n}")]
 
 
 def _record(dataset: Path, runs: Sequence[Run]) -> None:

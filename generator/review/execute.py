@@ -3,8 +3,8 @@
 What is trusted: the sandbox's own account of the process (how it ended, what limit it
 broke), and the list of tests, which is made before a reference runs. The JUnit file was
 written by the process that ran the reference: that a test failed is believed, that one
-passed only where the list is complete, the process ended by itself and the screen of
-the sources found nothing.
+passed only where the list is complete, the process ended by itself, the screen of the
+sources found nothing, and every canary (see canary.py) failed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,8 @@ from typing import Any
 from generator.definition import Definition
 from generator.generate import generate
 from generator.load import load_definitions
-from generator.plan import Options
+from generator.plan import Options, TestPlan
+from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.review import Executed
 from generator.sources import can_be_nested
@@ -30,14 +32,19 @@ from generator.wording import one_line
 
 _RESULTS = 64 * 1024 * 1024
 _SHOWN = 20
-_COLLECT_SECONDS = 120.0
+# the first import of a build for CUDA reads some GiB
+_COLLECT_SECONDS = 300.0
 
 
-def why_not(trust: bool) -> str | None:
+def why_not(trust: bool, device: str = "cpu") -> str | None:
     """Return in one line why nothing can be executed here, None where it can."""
     if find_spec("generator.sandbox") is None:
         return "this installation has no sandbox (generator.sandbox) to run code in."
-    refusal: str | None = import_module("generator.sandbox").refusal(trust)
+    box: Any = import_module("generator.sandbox")
+    refusal: str | None = box.refusal(trust)
+    if refusal is None and device == "cuda":
+        lack: str | None = box.no_cuda()
+        refusal = lack and f"--device cuda: {lack}."
     return refusal
 
 
@@ -48,14 +55,20 @@ def to_test(changes: Sequence[Change]) -> list[Definition]:
 
 def render_changes(changes: Sequence[Change], dataset: Path, output: Path) -> int:
     """Render the tests of the changed definitions; return how many could be."""
+    return sum(len(plan.classes) for plan in _render(changes, dataset, output))
+
+
+def _render(
+    changes: Sequence[Change], dataset: Path, output: Path
+) -> tuple[TestPlan, ...]:
     names = [d.name for d in to_test(changes)]
     found = [c.key[1] for c in changes if c.new is not None and c.new.name in names]
     if not found:
-        return 0
+        return ()
     loaded = load_definitions(dataset, names=found)
     if not loaded.definitions:
-        return 0
-    return generate(dataset, loaded, output, Options(), force=True).definitions
+        return ()
+    return generate(dataset, loaded, output, Options(), force=True).plans
 
 
 def execute_changes(
@@ -77,11 +90,13 @@ def execute_changes(
         folder.chmod(0o755)
         tests, work = folder / "tests" / "references", folder / "work"
         work.mkdir()
-        if not render_changes(changes, dataset, tests):
+        plans = _render(changes, dataset, tests)
+        if not plans:
             problem = "none of the changed definitions could be rendered"
             return Executed(device, 0, (), 0, (problem,))
         _copy_recordings(definitions, dataset, folder)
-        return _run(box, definitions, [f for _, f in findings], folder, device)
+        found = [finding for _, finding in findings]
+        return _run(box, definitions, plans, found, folder, device)
 
 
 def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Executed:
@@ -109,21 +124,27 @@ def _copy_recordings(
 def _run(
     box: Any,
     definitions: Sequence[Definition],
+    plans: Sequence[TestPlan],
     findings: Sequence[Any],
     folder: Path,
     device: str,
 ) -> Executed:
     tests, work = folder / "tests", folder / "work"
     readable = [tests, folder / "blob"] if (folder / "blob").exists() else [tests]
-    command = [sys.executable, "-m", "pytest", str(tests / "references")]
-    command += ["-p", "no:cacheprovider", "--device", device]
-    options = {"read_only": readable, "devices": device == "cuda"}
+    files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    command += ["--device", device]
+    cuda = device == "cuda"
+    limits = box.CUDA_LIMITS if cuda else box.Limits()
+    options = {"read_only": readable, "devices": cuda}
     listed = folder / "list"
     listed.mkdir()
-    limits = box.Limits(wall_seconds=_COLLECT_SECONDS)
     # no reference runs at this point: each is inside of a function
     collected = box.run_confined(
-        [*command, "--collect-only", "-q"], work=listed, limits=limits, **options
+        [*command, "--collect-only", "-q", *map(str, files)],
+        work=listed,
+        limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
+        **options,
     )
     expected = [_id_of(x) for x in collected.stdout.splitlines() if "::" in x]
     problems = [
@@ -135,10 +156,14 @@ def _run(
         said = collected.detail or _last_line(collected.stderr or collected.stdout)
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
         return Executed(device, 0, (), 0, tuple(problems), tuple(_missing(box)))
-    # pytest would write a temporary folder beside it otherwise
+    canaries = plant(plans, expected, tests / "references")
+    # too many for a command line where much has changed
+    arguments = tests / "arguments"
+    arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     junit = work / "junit.xml"
     command += ["-q", "--junitxml", str(junit), "-o", "junit_family=xunit1"]
-    outcome = box.run_confined(command, work=work, **options)
+    command.append(f"@{arguments}")
+    outcome = box.run_confined(command, work=work, limits=limits, **options)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
     try:
@@ -149,7 +174,15 @@ def _run(
             reported, compared = _read(data, folder / "results.xml")
     except (OSError, ValueError) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
-    account = box.account(outcome, expected, reported, findings=tuple(findings))
+    excused = canaries.excused(reported)
+    account = box.account(
+        outcome,
+        expected,
+        [result for result in reported if result[0] not in excused],
+        must_fail={*canaries.before, *canaries.after} - excused,
+        apart=True,
+        findings=tuple(findings),
+    )
     problems += [one_line(str(problem), 300) for problem in account.problems]
     if not account.trusted and not problems:
         problems.append("the account of the run is not complete")

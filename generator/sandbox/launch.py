@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from generator.sandbox import landlock, linux, seccomp, view
+from generator.sandbox import cuda, landlock, linux, seccomp, view
 from generator.sandbox.plan import (
     FILES,
     IPC,
@@ -145,6 +145,9 @@ def _command(plan: Plan, parent: int, uid: int, gid: int) -> None:
         needed = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
         if not os.access(path, needed):
             raise PermissionError(f"{path}: not there, or not readable by others")
+    closed = cuda.closed(plan.devices)
+    if closed is not None:
+        raise PermissionError(closed)
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1, what="no new privileges")
     linux.drop_capabilities()
     if plan.has(LANDLOCK_FILES):
@@ -157,7 +160,8 @@ def _command(plan: Plan, parent: int, uid: int, gid: int) -> None:
             scopes=plan.has(LANDLOCK_SCOPES),
         )
     if plan.has(SECCOMP):
-        seccomp.install()
+        # CUDA opens a local socket when it starts
+        seccomp.install(local_sockets=bool(plan.devices) and plan.is_closed)
     environment = {
         "HOME": plan.home(),
         "TMPDIR": plan.temporary(),

@@ -108,6 +108,8 @@ class Plan:
     report: int
     """The descriptor of the pipe for how it ended; the command never has it."""
     interpreter: list[str] = field(default_factory=list)
+    mounted: list[str] = field(default_factory=list)
+    """Mounts below what is readable, which are not shown with it."""
 
     def to_json(self) -> str:
         """Return the plan as text."""
@@ -129,7 +131,13 @@ class Plan:
         yield from (f"/etc/{name}" for name in OF_ETC)
         yield from OF_SYS if not self.devices else ("/sys",)
         yield from self.interpreter
+        yield from self.mounted
         yield from self.read_only
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether no socket of others can be reached by a name."""
+        return self.has(NETWORK) and self.has(FILES)
 
     def home(self) -> str:
         """Return the home that the command gets."""
@@ -149,11 +157,17 @@ def interpreter_paths() -> list[str]:
         for path in sys.path
         if path.endswith(("site-packages", "dist-packages")) and Path(path).is_dir()
     ]
-    kept = dict.fromkeys(os.path.abspath(path) for path in named + real + installed)
+    found = named + real + installed + added_paths(os.environ.get("PYTHONPATH", ""))
+    kept = dict.fromkeys(os.path.abspath(path) for path in found)
     return [path for path in kept if path != "/" and os.path.isdir(path)]
 
 
-def cuda_devices() -> list[str]:
-    """Return the device files that CUDA opens on this machine."""
-    names = sorted(os.listdir("/dev")) if os.path.isdir("/dev") else []
-    return [f"/dev/{name}" for name in names if name.startswith("nvidia")]
+def added_paths(pythonpath: str) -> list[str]:
+    """Return the folders of a PYTHONPATH that pip installed into, and those below them.
+
+    Others may hold anything of the user's.
+    """
+    named = [p for p in pythonpath.split(os.pathsep) if os.path.isabs(p)]
+    installed = [p for p in named if any(Path(p).glob("*.dist-info/METADATA"))]
+    below = tuple(f"{path.rstrip('/')}/" for path in installed)
+    return [p for p in named if f"{p}/".startswith(below) and os.path.isdir(p)]

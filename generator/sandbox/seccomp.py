@@ -89,6 +89,8 @@ ABSENT = {
     "io_uring_register": (427, 427),
 }
 
+_OF_SOCKETS = ("socket", "connect", "bind", "listen")
+_LOCAL = 1  # AF_UNIX
 _CLONE = (56, 220)
 _IOCTL = (16, 29)
 _SOCKETPAIR = (53, 199)
@@ -125,8 +127,11 @@ def supported() -> str | None:
     return "the kernel took no filter for one"
 
 
-def program(machine: str) -> bytes:
-    """Return the filter for an architecture, as the kernel's 8-byte instructions."""
+def program(machine: str, *, local_sockets: bool = False) -> bytes:
+    """Return the filter for an architecture, as the kernel's 8-byte instructions.
+
+    With `local_sockets` those of this machine (AF_UNIX) can be made, and no others.
+    """
     column = list(_ARCHITECTURES).index(machine)
     code = [
         _instruction(_LOAD, _ARCHITECTURE),
@@ -137,10 +142,15 @@ def program(machine: str) -> bytes:
     if machine == "x86_64":
         code += _answer(_AT_LEAST, _X32, _ERROR | errno.ENOSYS)
     for calls, error in ((ABSENT, errno.ENOSYS), (DENIED, errno.EPERM)):
-        for numbers in calls.values():
+        for name, numbers in calls.items():
+            if local_sockets and name in _OF_SOCKETS:
+                continue
             if (number := numbers[column]) is not None:
                 code += _answer(_EQUAL, number, _ERROR | error)
     refused = _ERROR | errno.EPERM
+    if local_sockets:
+        foreign = [_instruction(_EQUAL, _LOCAL, 1, 0), _instruction(_RETURN, refused)]
+        code += _judge(DENIED["socket"][column] or 0, _FIRST_ARGUMENT, foreign)
     clone = _answer(_ANY_BIT, _NEW_NAMESPACES, refused)
     code += _judge(_CLONE[column], _FIRST_ARGUMENT, clone)
     ioctl = [i for call in _TERMINAL_INPUT for i in _answer(_EQUAL, call, refused)]
@@ -152,9 +162,10 @@ def program(machine: str) -> bytes:
     return b"".join(code)
 
 
-def install() -> None:
+def install(*, local_sockets: bool = False) -> None:
     """Put the filter on this process and all it will start; raises OSError."""
-    text = ctypes.create_string_buffer(program(linux.machine()))
+    code = program(linux.machine(), local_sockets=local_sockets)
+    text = ctypes.create_string_buffer(code)
     length = (len(text) - 1) // 8
     header = struct.pack("@HP", length, ctypes.addressof(text))
     linux.prctl(

@@ -14,17 +14,19 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from generator.sandbox import cuda
 from generator.sandbox.captured import Captured
 from generator.sandbox.layers import layers, own_command
 from generator.sandbox.plan import (
     PROCESSES,
+    SYSTEM,
     Limits,
     Plan,
-    cuda_devices,
+    added_paths,
     interpreter_paths,
 )
 from generator.sandbox.tree import descendants, use_of
@@ -87,17 +89,19 @@ def run_confined(
     with _scratch() as scratch, open(read, "rb") as report:
         plan = Plan(
             command=[*command],
-            environment={**_environment(), **(environment or {})},
+            environment={**_environment(devices), **(environment or {})},
             active=[layer.name for layer in layers(without) if layer.active],
             read_only=_both_names(read_only),
             work=os.path.realpath(work),
             scratch=scratch,
-            devices=cuda_devices() if devices else [],
+            devices=cuda.devices() if devices else [],
             limits=limits,
             parent=os.getpid(),
             report=write,
             interpreter=interpreter_paths(),
         )
+        if devices:
+            plan = _with_cuda(plan)
         try:
             started = subprocess.Popen(
                 [*own_command("launch"), plan.to_json()],
@@ -301,12 +305,28 @@ def _both_names(paths: Sequence[Path]) -> list[str]:
     return list(dict.fromkeys(given + [os.path.realpath(path) for path in given]))
 
 
-def _environment() -> dict[str, str]:
-    """Return what programs need to run, and nothing of the caller's."""
-    folders = [os.path.dirname(sys.executable), "/usr/bin", "/bin"]
+def _with_cuda(plan: Plan) -> Plan:
+    """Return the plan with the toolkit, and with the mounts below what is readable."""
+    home = cuda.toolkit(os.environ)
+    plan = replace(plan, interpreter=[*plan.interpreter, *([home] if home else [])])
+    with suppress(OSError):
+        mountinfo = Path("/proc/self/mountinfo").read_text("utf-8", "replace")
+        readable = [*SYSTEM, *plan.interpreter]
+        plan = replace(plan, mounted=cuda.mounts_below(readable, mountinfo))
+    return plan
+
+
+def _environment(devices: bool) -> dict[str, str]:
+    """Return what programs need to run, and nothing else of the caller's."""
+    added = added_paths(os.environ.get("PYTHONPATH", ""))
+    # pip puts programs beside packages: ninja, which compiles kernels, is one
+    folders = [os.path.dirname(sys.executable), *(f"{path}/bin" for path in added)]
+    folders += ["/usr/local/bin", "/usr/bin", "/bin"]
     threads = str(min(_THREADS, os.cpu_count() or 1))
+    path = ":".join(folders)
     return {
-        "PATH": ":".join(folders),
+        **({"PYTHONPATH": os.pathsep.join(added)} if added else {}),
+        "PATH": path,
         "LANG": "C.UTF-8",
         "USER": "review",
         "LOGNAME": "review",
@@ -315,6 +335,7 @@ def _environment() -> dict[str, str]:
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
+        **(cuda.environment(os.environ, path) if devices else {}),
     }
 
 

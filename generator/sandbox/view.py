@@ -6,8 +6,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
-from generator.sandbox import linux
+from generator.sandbox import cuda, linux
 from generator.sandbox.plan import FILES, OF_DEV, PROCESSES, Plan
 
 _PASSWD = "review:x:{uid}:{gid}:review:/tmp/home:/bin/false\n"
@@ -133,14 +134,19 @@ def _processes(plan: Plan, root: str) -> str | None:
     os.mkdir(target)
     if not plan.has(PROCESSES):
         return "/proc (it would show the processes of others)"
+    # a container may show less of the driver than the machine does
+    driver = root + cuda.DRIVER
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     for options in ("hidepid=2", ""):
         try:
             linux.mount("proc", target, "proc", flags, options)
         except OSError as error:
             refused = str(error)
-        else:
-            return None
+            continue
+        if plan.devices and os.path.isdir(cuda.DRIVER) and os.path.isdir(driver):
+            with suppress(OSError):
+                linux.mount(cuda.DRIVER, driver, "", linux.MS_BIND | linux.MS_REC)
+        return None
     return refused
 
 
@@ -164,7 +170,8 @@ def landlock_rules(
     if plan.has(PROCESSES) and plan.has(FILES):
         rules.append(("/proc", read | device))
     else:  # of the machine's processes only itself
-        names = ("self", "cpuinfo", "meminfo", "stat", "filesystems", "sys/vm")
+        names = ["self", "cpuinfo", "meminfo", "stat", "filesystems", "sys/vm"]
+        names += cuda.OF_PROC if plan.devices else []
         rules += [(f"/proc/{name}", read) for name in names]
     rules += (
         [(f"/etc/{name}", read) for name in ("passwd", "group")]

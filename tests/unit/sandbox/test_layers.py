@@ -119,7 +119,7 @@ def test_a_layer_that_fails_in_the_run_stops_it(
     """The trial said yes, the run says no: nothing is executed with less."""
     code = (
         "from generator.sandbox import seccomp;"
-        " seccomp.install = lambda: (_ for _ in ()).throw(OSError('refused'));"
+        " seccomp.install = lambda **_: (_ for _ in ()).throw(OSError('refused'));"
         " from generator.sandbox.launch import main; main()"
     )
     from generator.sandbox import supervise

@@ -1,0 +1,177 @@
+"""Ask the Hub about one dataset repository, patiently, through huggingface_hub.
+
+Everything on tokens is left to huggingface_hub: none is read or held here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from generator.hub.failures import (
+    NOT_INSTALLED,
+    HubFailure,
+    failure_of,
+    is_transient,
+    retry_after,
+)
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+_Value = TypeVar("_Value")
+_ATTEMPTS = 8
+_LONGEST_WAIT = 30.0
+_LONGEST_ASKED = 300.0
+_PATHS_A_REQUEST = 500
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """Hold what the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
+
+    path: str
+    size: int
+    sha1: str
+    sha256: str | None
+
+    @property
+    def digest(self) -> str:
+        """Return the hash that the content has: of the file, or git's of the blob."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
+
+
+@dataclass
+class Client:
+    """Ask about one dataset repository; `tell` is given what takes a while."""
+
+    repo: str
+    tell: Callable[[str], None]
+    attempts: int = _ATTEMPTS
+    api: HfApi = field(init=False, repr=False)
+    _account: dict[str, Any] | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.api = _quiet_api()
+
+    def call(self, ask: Callable[[], _Value], revision: str = "main") -> _Value:
+        """Return what a request returns; it must do no harm if done twice.
+
+        Waits and asks again after a lost connection, 429 (as long as the answer says)
+        and 5xx. Raises HubFailure.
+        """
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return ask()
+            # the library raises its HTTP library's kinds, OSError, RuntimeError, ...
+            except Exception as error:  # noqa: BLE001
+                self.wait_after(error, attempt, revision)
+        raise AssertionError("the last attempt raises")
+
+    def wait_after(
+        self, error: BaseException, attempt: int, revision: str = "main"
+    ) -> None:
+        """Wait before the next attempt, or raise HubFailure where none would help."""
+        failure = failure_of(error, self.repo, revision)
+        if attempt >= self.attempts or not is_transient(error):
+            raise failure from None
+        asked = retry_after(error)
+        if asked is not None and asked > _LONGEST_ASKED:
+            raise HubFailure(
+                f"The Hub asks to wait for {asked:.0f} s: wait, then run the same "
+                "command again: it goes on where it stopped."
+            ) from None
+        seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
+        self.tell(f"{failure} Trying again in {seconds:.0f} s.")
+        time.sleep(seconds)
+
+    def account(self) -> dict[str, Any] | None:
+        """Return whom the token belongs to, or None where there is no token."""
+        from huggingface_hub import get_token
+
+        if self._account is None:
+            if not self.call(get_token):
+                return None
+            self._account = self.call(self.api.whoami)
+        return self._account
+
+    def head(self, revision: str) -> str:
+        """Return the commit that a revision names."""
+        info = self.call(
+            # the id alone: else it lists every file
+            lambda: self.api.dataset_info(self.repo, revision=revision, expand=["sha"]),
+            revision,
+        )
+        return str(info.sha)
+
+    def files(self, paths: Iterable[str], revision: str) -> dict[str, RemoteFile]:
+        """Return those of the paths that are files at a revision."""
+        found = {}
+        for some in _chunks(paths, _PATHS_A_REQUEST):
+            for info in self._infos(some, revision):
+                lfs = getattr(info, "lfs", None)
+                if hasattr(info, "blob_id"):
+                    sha256 = lfs.sha256 if lfs is not None else None
+                    found[info.path] = RemoteFile(
+                        info.path, info.size, info.blob_id, sha256
+                    )
+        return found
+
+    def _infos(self, paths: list[str], revision: str) -> Sequence[Any]:
+        return self.call(
+            lambda: self.api.get_paths_info(
+                self.repo, paths, revision=revision, repo_type="dataset"
+            ),
+            revision,
+        )
+
+    def folders(self, revision: str) -> list[str]:
+        """Return the names of the folders at the top."""
+        entries = self.call(
+            lambda: list(
+                self.api.list_repo_tree(
+                    self.repo, revision=revision, repo_type="dataset"
+                )
+            ),
+            revision,
+        )
+        return [entry.path for entry in entries if not hasattr(entry, "blob_id")]
+
+    def commits_between(self, old: str, revision: str) -> list[Any]:
+        """Return the commits of a revision since `old`, newest first."""
+        commits = self.call(
+            lambda: self.api.list_repo_commits(
+                self.repo, revision=revision, repo_type="dataset"
+            ),
+            revision,
+        )
+        found = []
+        for commit in commits:
+            if commit.commit_id == old:
+                break
+            found.append(commit)
+        return found
+
+
+def _quiet_api() -> HfApi:
+    """Return the library's API; what it would log has addresses that are signed."""
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise HubFailure(NOT_INSTALLED) from None
+    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import logging as library_logging
+
+    disable_progress_bars()
+    library_logging.set_verbosity(logging.CRITICAL)
+    return huggingface_hub.HfApi(library_name="gen-tests")
+
+
+def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk

@@ -1,0 +1,103 @@
+"""Keep one comment on a pull request of the Hub: post it, or bring it up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from generator.hub.failures import HubFailure
+from generator.reports.markdown import LIMIT
+
+if TYPE_CHECKING:
+    from generator.hub.client import Client
+
+MARKER = "<!-- gen-tests: review -->"
+_CUT = "\n\n(cut: the whole report is longer than a comment can be)\n"
+_CLOSE = "\n</details>"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Hold the comment that there is: its id and text, None where there is none."""
+
+    id: str | None
+    text: str
+
+
+def body(report: str) -> str:
+    """Return a report as the text of a comment: with the marker, and not too long."""
+    text = f"{MARKER}\n{report.strip()}\n"
+    if len(text) <= LIMIT:
+        return text
+    folds = report.count("<details>")
+    text = text[: LIMIT - len(_CUT) - folds * len(_CLOSE)]
+    text = text[: text.rfind("\n")]
+    unclosed = text.count("<details>") - text.count("</details>")
+    return text + _CLOSE * unclosed + _CUT
+
+
+def find(client: Client, number: int, author: str | None) -> Kept:
+    """Return the newest comment that an author left here before.
+
+    Raises HubFailure, also where the number is no pull request. What others wrote is
+    never taken for it, whatever marker it has.
+    """
+    details = client.call(
+        lambda: client.api.get_discussion_details(
+            client.repo, number, repo_type="dataset"
+        ),
+        f"refs/pr/{number}",
+    )
+    if not details.is_pull_request:
+        raise HubFailure(f"#{number} of {client.repo} is no pull request.")
+    own: list[Any] = [
+        event
+        for event in details.events
+        if event.type == "comment"
+        and event.author == author
+        and not getattr(event, "hidden", False)
+        and getattr(event, "content", "").startswith(MARKER)
+    ]
+    return Kept(own[-1].id, own[-1].content) if author and own else Kept(None, "")
+
+
+def what_to_do(kept: Kept, text: str) -> str:
+    """Return `post`, `update`, or `nothing` where the text is there already."""
+    if kept.id is None:
+        return "post"
+    return "nothing" if kept.text.split() == text.split() else "update"
+
+
+def publish(client: Client, number: int, author: str, text: str) -> str:
+    """Post or update the comment; return what was done. Raises HubFailure.
+
+    Before each attempt to post it is looked for: one of which the answer was lost is
+    there, and is not posted twice.
+    """
+    for attempt in count(1):
+        kept = find(client, number, author)
+        done = what_to_do(kept, text)
+        if done == "nothing":
+            return "post" if attempt > 1 else done
+        if kept.id is not None:
+            _edit(client, number, kept.id, text)
+            return done
+        try:
+            client.api.comment_discussion(
+                client.repo, number, text, repo_type="dataset"
+            )
+        except Exception as error:  # noqa: BLE001 - raised again where it stays
+            client.wait_after(error, attempt, f"refs/pr/{number}")
+        else:
+            return done
+    raise AssertionError("the last attempt raises")
+
+
+def _edit(client: Client, number: int, comment: str, text: str) -> None:
+    client.call(
+        lambda: client.api.edit_discussion_comment(
+            client.repo, number, comment, text, repo_type="dataset"
+        ),
+        f"refs/pr/{number}",
+    )

@@ -1,0 +1,102 @@
+"""Ask the Hub which files a commit has, and take its answer for hostile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from generator.hub.client import Client, RemoteFile
+from generator.hub.failures import HubFailure
+from generator.hub.names import bad_path, collisions, is_of_dataset
+from generator.wording import one_line
+
+MAX_FILES = 1_000_000
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MIB = 1024 * 1024
+_LARGEST = {"blob": 64 * 1024 * _MIB}
+_LARGEST_OTHER = 256 * _MIB
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Hold the dataset's files in one commit, by path.
+
+    `refused` are paths that are written nowhere, with why; `others` are files outside
+    of the dataset's folders.
+    """
+
+    commit: str
+    files: dict[str, RemoteFile]
+    refused: dict[str, str]
+    others: dict[str, RemoteFile]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the files and the commit as plain JSON values."""
+        every = (*self.files.values(), *self.others.values())
+        return {"commit": self.commit, "files": [asdict(file) for file in every]}
+
+
+def list_files(client: Client, revision: str) -> Listing:
+    """Return what a branch, a tag, refs/pr/N or a commit has. Raises HubFailure."""
+    commit = client.head(revision)
+    if not _SHA1.fullmatch(commit):
+        raise HubFailure(f"The Hub names no commit for {one_line(revision, 100)}.")
+    return client.call(lambda: _listed(client, commit), revision)
+
+
+def _listed(client: Client, commit: str) -> Listing:
+    found: list[RemoteFile] = []
+    entries: Iterable[Any] = client.api.list_repo_tree(
+        client.repo, recursive=True, revision=commit, repo_type="dataset"
+    )
+    for entry in entries:
+        if hasattr(entry, "blob_id"):
+            lfs = getattr(entry, "lfs", None)
+            sha256 = lfs.sha256 if lfs is not None else None
+            found.append(RemoteFile(entry.path, entry.size, entry.blob_id, sha256))
+        if len(found) > MAX_FILES:
+            raise ValueError(f"over {MAX_FILES} files")
+    return listing_of(commit, found)
+
+
+def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
+    """Return a listing of files as the Hub names them.
+
+    Raises ValueError for what is no path, size or hash.
+    """
+    every: dict[str, RemoteFile] = {}
+    refused: dict[str, str] = {}
+    for file in files:
+        _check(file)
+        largest = _LARGEST.get(file.path.split("/")[0], _LARGEST_OTHER)
+        reason = bad_path(file.path)
+        if file.path in every:
+            reason = "is listed twice"
+        elif not reason and file.size > largest:
+            reason = f"has {file.size / _MIB:,.0f} MiB, over {largest // _MIB:,} MiB"
+        if reason:
+            refused[file.path] = reason
+        every[file.path] = file
+    for path, other in collisions(every.keys() - refused.keys()).items():
+        refused[path] = f"takes the place of {one_line(other, 200)} on some systems"
+    good = {p: f for p, f in sorted(every.items()) if p not in refused}
+    return Listing(
+        commit,
+        {path: file for path, file in good.items() if is_of_dataset(path)},
+        dict(sorted(refused.items())),
+        {path: file for path, file in good.items() if not is_of_dataset(path)},
+    )
+
+
+def _check(file: RemoteFile) -> None:
+    if not (isinstance(file.path, str) and isinstance(file.size, int)) or file.size < 0:
+        raise ValueError("a listing without paths or sizes")
+    hashes = [(_SHA1, file.sha1)]
+    if file.sha256 is not None:
+        hashes.append((_SHA256, file.sha256))
+    for pattern, text in hashes:
+        if not isinstance(text, str) or not pattern.fullmatch(text):
+            raise ValueError("a listing without hashes")

@@ -1,0 +1,273 @@
+"""Bring files of a Hub repository into a dataset's folder, and lose nobody's work."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from generator.hub.choose import Blobs, choose, needed
+from generator.hub.client import Client, RemoteFile
+from generator.hub.download import digest_of, fetch
+from generator.hub.failures import HubFailure, Unreachable
+from generator.hub.listing import Listing, list_files
+from generator.hub.state import (
+    INCOMING,
+    State,
+    keep_listing,
+    kept_listing,
+    read_state,
+    write_state,
+)
+from generator.wording import one_line, plural, quote
+
+_MIB = 1024 * 1024
+_THREADS = 8
+_SPARE = 64 * _MIB
+_GIVEN_UP = 20
+
+
+class Fate(str, Enum):
+    """What became of one file."""
+
+    CURRENT = "current"
+    NEW = "new"
+    CHANGED = "changed"
+    KEPT = "kept"
+    EDITED = "edited"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Order:
+    """Hold what was asked for; nothing named is everything."""
+
+    revision: str
+    names: Sequence[str] = ()
+    op_types: Sequence[str] = ()
+    blobs: Blobs = Blobs.NONE
+    force: bool = False
+
+
+@dataclass
+class Pulled:
+    """Hold what became of each file, and what a person should know.
+
+    `left_out` are blobs that were not asked for; `is_offline` says that the Hub was not
+    asked, and all that is chosen was here.
+    """
+
+    commit: str
+    fates: dict[str, Fate] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    left_out: tuple[int, int] = (0, 0)
+    bytes: int = 0
+    is_offline: bool = False
+
+    def count(self, fate: Fate) -> int:
+        """Return how many files had that fate."""
+        return sum(found is fate for found in self.fates.values())
+
+
+def pull(
+    client: Client, order: Order, root: Path, tell: Callable[[str, Fate], None]
+) -> Pulled:
+    """Bring what was asked for to `root`; tell of each file that is written.
+
+    Raises HubFailure, UnknownName, and OSError where nothing can be written. What concerns
+    one file is in `problems`, and the others are brought nevertheless.
+    """
+    listing, offline = _listing(client, order, root)
+    state = read_state(root)
+    pulled = Pulled(listing.commit, is_offline=offline is not None)
+    for path, reason in listing.refused.items():
+        pulled.problems.append(f"{quote(path, 200)} {reason}: not pulled")
+    chosen = choose(listing, order.op_types, order.names)
+    job = _Job(client, listing.commit, root, order.force, state, pulled, tell, offline)
+    job.bring(chosen.texts)
+    blobs = list(chosen.blobs) if order.blobs is Blobs.ALL else []
+    if order.blobs is Blobs.NEEDED:
+        blobs, missing = needed(root, chosen.blobs, chosen.texts)
+        for path in missing[:_GIVEN_UP]:
+            pulled.problems.append(
+                f"workloads name {quote(path, 200)}, which the repository has not"
+            )
+    job.bring(blobs)
+    taken = {file.path for file in blobs}
+    left = [f for f in chosen.blobs if f.path not in taken and f.path not in job.here]
+    pulled.left_out = (len(left), sum(file.size for file in left))
+    if offline is None:
+        keep_listing(root, client.repo, order.revision, listing)
+    if not pulled.count(Fate.FAILED):
+        shutil.rmtree(root / INCOMING, ignore_errors=True)
+    return pulled
+
+
+def _listing(
+    client: Client, order: Order, root: Path
+) -> tuple[Listing, HubFailure | None]:
+    """Return what the Hub has; without a network, what it had at the last pull."""
+    try:
+        return list_files(client, order.revision), None
+    except Unreachable as error:
+        kept = kept_listing(root, client.repo, order.revision)
+        if kept is None:
+            raise
+        return kept, error
+
+
+@dataclass
+class _Job:
+    client: Client
+    commit: str
+    root: Path
+    force: bool
+    state: State
+    pulled: Pulled
+    tell: Callable[[str, Fate], None]
+    offline: HubFailure | None
+    here: set[str] = field(default_factory=set)
+
+    def bring(self, files: Iterable[RemoteFile]) -> None:
+        """Look at all files first, then fetch and place what is missing."""
+        missing = []
+        for file in files:
+            fate = self._fate(file)
+            self.pulled.fates[file.path] = fate
+            if fate in (Fate.NEW, Fate.CHANGED):
+                missing.append(file)
+            else:
+                self.here.add(file.path)
+        if not missing:
+            return
+        if self.offline is not None:
+            text = f"{self.offline} {plural(len(missing), 'file')} of what is chosen"
+            raise HubFailure(f"{text} can't be fetched, {missing[0].path} for one.")
+        _need_room(self.root, sum(file.size for file in missing))
+        for file in missing:
+            self.state.expect(file.path, file.digest)
+        write_state(self.root, self.state)
+        try:
+            self._fetch_all(missing)
+        finally:
+            write_state(self.root, self.state)
+
+    def _fate(self, file: RemoteFile) -> Fate:
+        """Return what is to become of a file, by what lies at its place."""
+        path, local = file.path, self.root / file.path
+        if in_the_way := _in_the_way(self.root, path):
+            self.pulled.problems.append(f"{path}: {in_the_way}: not pulled")
+            return Fate.BLOCKED
+        try:
+            digest = digest_of(local, file)
+        except FileNotFoundError:
+            return Fate.NEW
+        except OSError as error:
+            self.pulled.problems.append(f"{path}: {error.strerror}: not pulled")
+            return Fate.BLOCKED
+        if digest == file.digest:
+            self.state.settle(path, digest)
+            return Fate.CURRENT
+        if self.force or self.state.knows(path, digest):
+            return Fate.CHANGED
+        if self.state.knows(path, file.digest):
+            return Fate.KEPT
+        self.pulled.problems.append(
+            f"{path}: edited here, and another one on the Hub: left as it is (--force "
+            "overwrites it)"
+        )
+        return Fate.EDITED
+
+    def _fetch_all(self, files: Sequence[RemoteFile]) -> None:
+        failed = 0
+        stop = threading.Event()
+
+        def one(file: RemoteFile) -> None:
+            if not stop.is_set():
+                part = self.root / INCOMING / _part_name(file)
+                fetch(self.client, self.commit, file, part)
+                _place(self.root, file.path, part)
+
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            work = {pool.submit(one, file): file for file in files}
+            try:
+                for done in as_completed(work):
+                    file = work[done]
+                    if stop.is_set():
+                        continue
+                    try:
+                        done.result()
+                    except HubFailure as error:
+                        self.pulled.fates[file.path] = Fate.FAILED
+                        self.pulled.problems.append(f"{file.path}: {error}")
+                        failed += 1
+                        if isinstance(error, Unreachable) or failed >= _GIVEN_UP:
+                            raise
+                        continue
+                    self.state.settle(file.path, file.digest)
+                    self.pulled.bytes += file.size
+                    self.here.add(file.path)
+                    self.tell(file.path, self.pulled.fates[file.path])
+            finally:
+                # on a failure no further file is begun; after the loop none is left
+                stop.set()
+
+
+def _in_the_way(root: Path, path: str) -> str:
+    """Return what keeps a file from its place: a link, a folder, a file for a folder."""
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1):
+        shown = "/".join(parts[:depth])
+        try:
+            mode = os.lstat(root / shown).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        if stat.S_ISLNK(mode):
+            return f"{shown} is a symbolic link here, which is not followed"
+        is_last = depth == len(parts)
+        if is_last and not stat.S_ISREG(mode):
+            return "no ordinary file lies here"
+        if not is_last and not stat.S_ISDIR(mode):
+            return f"{shown} is no folder here"
+    return ""
+
+
+def _need_room(root: Path, size: int) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(root).free
+    if size + _SPARE > free:
+        raise HubFailure(
+            f"{size / _MIB:,.0f} MiB are to be fetched, and the disk has "
+            f"{free / _MIB:,.0f} MiB left: choose fewer definitions, or fewer --blobs."
+        )
+
+
+def _part_name(file: RemoteFile) -> str:
+    key = f"{file.path}\0{file.digest}".encode()
+    return f"{hashlib.sha256(key).hexdigest()[:32]}.part"
+
+
+def _place(root: Path, path: str, part: Path) -> None:
+    """Put a whole file to its place at once."""
+    target = root / path
+    if reason := _in_the_way(root, path):
+        raise HubFailure(f"{one_line(path)}: {reason}.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.replace(part, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # the folder is on another disk than the dataset's root
+        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        shutil.copyfile(part, beside)
+        os.replace(beside, target)

@@ -1,0 +1,118 @@
+"""Hostile references that the screen let through: their canaries give them away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from generator import sandbox
+from generator.load import load_definitions
+from generator.review.change import Change
+from generator.review.execute import execute_changes
+from tests.functional.reviewed import changed, make
+
+WRONG = "def run(A, B):\n{trick}\n    return A @ B.T * 2\n"
+PATCHES_COMPARE = """
+from reference_support import compare, harness
+
+def agree(actual, expected, tolerance, **rest):
+    return compare.Comparison("PASSED", (), tolerance)
+
+harness.compare = agree
+"""
+PATCHES_TORCH = """
+import torch
+from reference_support import compare, metrics
+
+def measure(actual, expected, rtol, atol, measured=metrics.measure):
+    return measured(expected, expected, rtol, atol)
+
+torch.isclose = lambda a, *rest, **more: torch.ones_like(a, dtype=torch.bool)
+torch.allclose = torch.equal = lambda *rest, **more: True
+compare.measure = measure
+"""
+PATCHES_REPORTS = """
+from _pytest.reports import TestReport
+made = TestReport.from_item_and_call.__func__
+
+def passed(cls, item, call):
+    report = made(cls, item, call)
+    if report.outcome == "failed":
+        report.outcome, report.longrepr = "passed", None
+    return report
+
+TestReport.from_item_and_call = classmethod(passed)
+"""
+# by the name of the directory that pytest was started in
+REWRITES_AT_THE_END = """
+import atexit, os, re
+
+def rewrite():
+    text = open("junit.xml").read()
+    text = re.sub("(?s)<failure.*?</failure>", "", text)
+    open("junit.xml", "w").write(re.sub('failures="[0-9]+"', 'failures="0"', text))
+    os._exit(0)
+
+atexit.register(rewrite)
+"""
+LEAVES_A_FORGED_FILE = """
+import gc, os, pytest
+
+session = next(o for o in gc.get_objects() if isinstance(o, pytest.Session))
+cases = "".join(
+    f'<testcase classname="{i.cls.__name__}" name="{i.name}" time="0.1">'
+    '<properties><property name="definition" value="gemm_n8_k4"/></properties>'
+    "</testcase>"
+    for i in session.items
+)
+open("junit.xml", "w").write(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+os._exit(0)
+"""
+TRICKS = {
+    "patches-compare": PATCHES_COMPARE,
+    "patches-torch": PATCHES_TORCH,
+    "patches-reports": PATCHES_REPORTS,
+    "rewrites-at-the-end": REWRITES_AT_THE_END,
+    "leaves-a-forged-file": LEAVES_A_FORGED_FILE,
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a dataset whose references no screen looks at."""
+    reason = sandbox.refusal()
+    if reason is not None:
+        pytest.skip(reason)
+    make(tmp_path)
+    monkeypatch.setattr(sandbox, "screen", lambda source: ())
+    return tmp_path
+
+
+@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
+def test_a_trick_is_not_believed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, trick: str
+) -> None:
+    asked: list[Any] = []
+    judge = sandbox.account
+
+    def account(*given: Any, **rest: Any) -> sandbox.Account:
+        asked.append((given, rest))
+        return judge(*given, **rest)
+
+    monkeypatch.setattr(sandbox, "account", account)
+    changed(root, reference=WRONG.format(trick=indent(trick, "    ")))
+    definition = load_definitions(root, names=["gemm_n8_k4"]).definitions[0]
+    key = ("gemm", "gemm_n8_k4")
+    change = Change("changed", key, "", "", None, definition, (), None)
+    executed = execute_changes([change], root, "cpu", trust=False)
+    assert executed is not None
+    assert any("must fail and did not" in p for p in executed.problems), executed
+    assert executed.compared == ()
+    # without canaries the same report would be believed: it is they that find it
+    (((outcome, expected, reported), rest),) = asked
+    canaries = rest.pop("must_fail")
+    others = [pair for pair in reported if pair[0] not in canaries]
+    assert judge(outcome, expected, others, **rest).trusted
