@@ -21,11 +21,14 @@ from typing import Any
 
 from generator.definition import Definition
 from generator.generate import generate
+from generator.junit import Results, read_junit, statuses_in
 from generator.load import load_definitions
 from generator.plan import Options
 from generator.review.change import Change
+from generator.review.comparisons import Comparison, comparisons_of
 from generator.review.review import Executed
 from generator.sources import can_be_nested
+from generator.verification import is_ground_truth
 from generator.wording import one_line
 
 _RESULTS = 64 * 1024 * 1024
@@ -116,7 +119,7 @@ def _run(
     tests, work = folder / "tests", folder / "work"
     readable = [tests, folder / "blob"] if (folder / "blob").exists() else [tests]
     command = [sys.executable, "-m", "pytest", str(tests / "references")]
-    command += ["-p", "no:cacheprovider", "--device", device]
+    command += ["-p", "no:cacheprovider", "--device", device, "--error-maps"]
     options = {"read_only": readable, "devices": device == "cuda"}
     listed = folder / "list"
     listed.mkdir()
@@ -141,12 +144,17 @@ def _run(
     outcome = box.run_confined(command, work=work, **options)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     try:
         data = box.read_result(work, "junit.xml", limit=_RESULTS)
         if data is None:
             problems.append("there are no results that can be read")
         else:
-            reported, compared = _read(data, folder / "results.xml")
+            copy = folder / "results.xml"
+            copy.write_bytes(data)
+            results, reported = read_junit(copy), statuses_in(copy)
+            compared = _met_a_kernel(results)
+            comparisons = comparisons_of(results, {d.name for d in definitions})
     except (OSError, ValueError) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     account = box.account(outcome, expected, reported, findings=tuple(findings))
@@ -162,6 +170,7 @@ def _run(
         tuple(_missing(box)),
         compared if account.trusted and device == "cuda" else (),
         outcome.seconds,
+        comparisons,
     )
 
 
@@ -178,25 +187,18 @@ def _id_of(line: str) -> str:
     return line.partition("::")[2].strip()
 
 
-def _read(data: bytes, copy: Path) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Return what a JUnit file reports, and which definitions met a kernel in it.
-
-    Raises ValueError and OSError.
-    """
-    from generator.junit import read_junit, statuses_in
-    from generator.verification import is_ground_truth
-
-    copy.write_bytes(data)
+def _met_a_kernel(results: Results) -> tuple[str, ...]:
+    """Return the definitions that agreed with a kernel in a run."""
     met = {
         test.definition
-        for test in read_junit(copy).tests
+        for test in results.tests
         for record in test.comparisons
         if is_ground_truth(str(record["source"]))
         and record["verdict"] == "PASSED"
         # a recording comes with the dataset: it is no kernel that was asked
         and not str(record["source"]).startswith("recorded")
     }
-    return statuses_in(copy), tuple(sorted(met))
+    return tuple(sorted(met))
 
 
 def _last_line(text: str) -> str:

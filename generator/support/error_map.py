@@ -72,8 +72,8 @@ def error_map(
     # `block` is the inverse of this
     cells = positions // columns * high // rows * wide
     cells += positions % columns * wide // columns
-    grid = ratio.new_full((high * wide,), -math.inf)
-    grid = grid.scatter_reduce(0, cells, ratio, "amax").tolist()
+    empty = ratio.new_full((high * wide,), -math.inf)
+    grid = empty.scatter_reduce(0, cells, ratio, "amax").tolist()
     return {
         "rows": rows,
         "columns": columns,
