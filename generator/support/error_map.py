@@ -109,4 +109,8 @@ def _histogram(ratio: torch.Tensor) -> list[int]:
 def _cell(value: float) -> float | None:
     if value == -math.inf:
         return None
-    return NOT_FINITE if value == math.inf else float(f"{value:.3g}")
+    if value == math.inf:
+        return NOT_FINITE
+    rounded = float(f"{value:.3g}")
+    # what is beyond the tolerance stays beyond it
+    return rounded if rounded > 1.0 or value <= 1.0 else 1.001

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from generator.problems import Problem, Severity
 from generator.reports import Style
 from generator.review.change import Change
-from generator.review.review import Executed, Review
+from generator.review.review import Review
 from generator.review.shown.html_diff import DiffLine, line_diff
 from generator.review.shown.html_figures import LEVELS
 from generator.review.shown.html_table import FAILED, OPEN, PASSED, groups_of, rows_of
@@ -63,13 +63,17 @@ def _content(review: Review) -> dict[str, Any]:
     executed = review.executed
     groups = groups_of(executed) if executed is not None else ()
     rows = list(rows_of(review, groups))
+    # the tests that failed have a list of their own
+    reasons = [r for r in review.reasons if not r.startswith("failed when run: ")]
     new = sorted(review.compared.new, key=lambda p: _SEVERITIES.index(p.severity))
     return {
         "headline": headline(review),
         "verdict": review.verdict,
         "review": review,
-        "reasons": review.reasons[:50],
-        "more_reasons": max(len(review.reasons) - 50, 0),
+        "reasons": reasons[:50],
+        "more_reasons": max(len(reasons) - 50, 0),
+        "failed": executed.failed[:_PROBLEMS] if executed is not None else (),
+        "more_failed": max(len(executed.failed) - _PROBLEMS, 0) if executed else 0,
         "tiles": _tiles(review),
         "groups": groups,
         "failing": [s for g in groups for s in g.bad if s.drawn][:1],
@@ -81,7 +85,6 @@ def _content(review: Review) -> dict[str, Any]:
         ],
         "sources": sorted({row.source for row in rows}),
         "run": list(of_run(executed)) if executed is not None else [],
-        "other_failures": _not_compared(executed) if executed is not None else [],
         "levels": [f"{upper:g}" for upper in LEVELS[:-1]],
         "new": new[:_PROBLEMS],
         "mended": review.compared.mended[:_PROBLEMS],
@@ -97,7 +100,7 @@ _SEVERITIES = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 _KINDS = (
     (FAILED, "Failed"),
     (PASSED, "Passed"),
-    (OPEN, "Neither"),
+    (OPEN, "Open"),
 )
 
 
@@ -114,11 +117,6 @@ def _tiles(review: Review) -> list[tuple[str, int, str]]:
         ("there before", compared.known, ""),
         ("changed definitions", len(review.changes), ""),
     ]
-
-
-def _not_compared(executed: Executed) -> list[str]:
-    """Return the tests that failed without comparing anything: those the run names."""
-    return [name for name in executed.failed if "::test_matches_" not in name][:100]
 
 
 def _place(problem: Problem) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from os.path import commonprefix
 
 SAME, GONE, NEW, GAP = "same", "gone", "new", "gap"
 MOST = 2000
@@ -75,11 +74,17 @@ def _codes(
 
 def _parts(text: str, other: str) -> tuple[str, str, str]:
     """Return a line in three: the middle is what the other line has not."""
-    start = len(commonprefix([text, other]))
-    rest, other_rest = text[start:], other[start:]
-    end = len(commonprefix([rest[::-1], other_rest[::-1]]))
-    cut = len(text) - end
+    start = _shared(text, other)
+    cut = len(text) - _shared(text[start:][::-1], other[start:][::-1])
     return text[:start], text[start:cut], text[cut:]
+
+
+def _shared(text: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    pairs = zip(text, other, strict=False)
+    return next(
+        (n for n, (a, b) in enumerate(pairs) if a != b), min(len(text), len(other))
+    )
 
 
 def _cut(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:

@@ -76,14 +76,14 @@ def level(value: float | None) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return how many times of what is allowed: `0.32 ×`, `not finite`."""
+    """Return how many times of what is allowed: `0.32x`, `not finite`."""
     if not math.isfinite(value):
         return "not finite"
     if value >= 1e9:
         return "beyond any bound"
-    # within must not look like beyond, nor the other way round
-    text = f"{value:.3g}" if value < 1000 else f"{value:.1e}"
-    return f"{text} ×"
+    # 1.001 is beyond what is allowed, and must not look like 1
+    text = f"{value:.4g}" if value < 1000 else f"{value:.1e}"
+    return f"{text}x"
 
 
 def _bars(found: ErrorMap) -> list[Bar]:
@@ -124,7 +124,7 @@ def _say_histogram(found: ErrorMap) -> str:
     share = 100.0 * beyond / max(total, 1)
     if not beyond:
         return f"All of {plural(total, 'element')} are within the tolerance."
-    return f"{beyond} of {plural(total, 'element')} ({share:.3g} %) are beyond it."
+    return f"{beyond} of {plural(total, 'element')} ({share:.3g} %) are beyond the tolerance."
 
 
 def _say_grid(found: ErrorMap, worst: tuple[int, int] | None) -> str:

@@ -77,6 +77,11 @@ class Group:
     others: tuple[Shown, ...]
     row: Row
 
+    @property
+    def note(self) -> str:
+        """Return what its heading adds: of a failure the message stands below it."""
+        return self.row.note if self.row.worst.text or not self.bad else ""
+
 
 def groups_of(executed: Executed) -> tuple[Group, ...]:
     """Return what a run compared, by definition and source; what failed comes first."""
@@ -87,11 +92,19 @@ def groups_of(executed: Executed) -> tuple[Group, ...]:
     drawn = [c for c in executed.comparisons if c.where is not None][:FIGURES]
     numbers = {id(c): n for n, c in enumerate(executed.comparisons, 1)}
     allowed = {id(c) for c in drawn}
-    ordered = sorted(by_source.items(), key=lambda i: not any(c.is_bad for c in i[1]))
+    ordered = sorted(by_source.items(), key=lambda item: _rank(item[1]))
     return tuple(
         _group(n, whom, found, executed, numbers, allowed)
         for n, (whom, found) in enumerate(ordered, 1)
     )
+
+
+def _rank(found: Sequence[Comparison]) -> int:
+    """Return where a group stands: what failed and can be drawn comes first."""
+    bad = [c for c in found if c.is_bad]
+    if bad:
+        return 0 if any(c.where is not None for c in bad) else 1
+    return 3 if all(c.verdict == SKIPPED for c in found) else 2
 
 
 def _group(
@@ -147,7 +160,7 @@ def _shown(
     kind, status = _of([comparison], executed)
     what = comparison.case
     if comparison.output:
-        what = f"{comparison.case}, output {comparison.output}"
+        what = f"{comparison.case}: {comparison.output}"
     where = comparison.where if is_drawn else None
     return Shown(
         name,

@@ -106,6 +106,10 @@ def test_what_is_not_finite_is_a_mark_and_infinities_may_agree() -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_what_is_just_beyond_is_not_rounded_to_the_bound() -> None:
+    assert of_ratios(1.0, 1.0004, 0.9996)["grid"] == [[1.0, 1.001, 1.0]]
+
+
 def test_where_nothing_is_allowed_the_ratio_is_cut() -> None:
     actual, expected = torch.tensor([1, 2]), torch.tensor([1, 3])
     assert error_map(actual, expected, EXACT)["grid"] == [[0.0, LARGEST]]
