@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,30 @@ def test_a_good_reference_passes_and_still_needs_a_gpu(root: Path) -> None:
     executed = found["executed"]
     assert executed["passed"] > 0
     assert (executed["failed"], executed["problems"]) == ([], [])
+    compared = [c for c in executed["comparisons"] if c["verdict"] == "PASSED"]
+    assert compared
+    assert all(0 <= max(map(max, c["where"]["grid"])) <= 1 for c in compared)
 
 
 @needs_sandbox
 def test_a_wrong_reference_fails(root: Path) -> None:
     changed(root, reference=REFERENCE.replace("A @ B.T", "A @ B.T * 2"))
     found = reviewed(root, "--execute", status=CHANGES)
-    assert any("oracle" in name for name in found["executed"]["failed"])
+    executed = found["executed"]
+    assert any("oracle" in name for name in executed["failed"])
+    compared = [c for c in executed["comparisons"] if c["source"] == "oracle"]
+    assert {c["verdict"] for c in compared} == {"FAILED"}
+    assert all(sum(c["where"]["histogram"]) > 0 for c in compared)
+
+
+@needs_sandbox
+def test_the_page_shows_where_the_error_sits(root: Path) -> None:
+    wrong = "C = A @ B.T\n    C[:, -2:] *= 2\n    return C"
+    changed(root, reference=REFERENCE.replace("return A @ B.T", wrong))
+    done = review(root, "--execute", "--format", "html")
+    assert done.returncode == CHANGES
+    worst = re.findall(r"Worst: \S+ in rows? [0-9 to]+, columns? ([67])\.", done.stdout)
+    assert len(worst) >= 2
 
 
 @needs_sandbox

@@ -65,7 +65,7 @@ def _walk(was: Sequence[str], now: Sequence[str]) -> Iterator[DiffLine]:
 
 def _codes(
     was: Sequence[str], now: Sequence[str]
-) -> list[tuple[str, int, int, int, int]]:
+) -> Sequence[tuple[str, int, int, int, int]]:
     if len(was) + len(now) > _MATCHED and was and now:
         # matching is quadratic, and a text that takes long can be made
         return [("replace", 0, len(was), 0, len(now))]
