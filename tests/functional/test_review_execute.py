@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from generator.load import load_definitions
+from generator.review.execute import _copy_recordings
 from generator.review.review import Executed, Review, Verdict, with_results
 from generator.review.sources import Revisions
+from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, changed, make, review, reviewed
+from tests.functional.test_validate import DEFINITION, FILE
 
 CHANGES, USAGE, GPU = 1, 2, 3
 HAS_SANDBOX = find_spec("generator.sandbox") is not None
@@ -92,6 +96,28 @@ def test_what_the_screen_finds_is_not_run(root: Path, line: str) -> None:
     assert found["executed"]["passed"] == 0
     trusted = reviewed(root, "--execute", "--trust", status=CHANGES)
     assert trusted["executed"]["problems"] != [] or trusted["executed"]["failed"] != []
+
+
+def test_recordings_without_content_and_links_are_left_out(tmp_path: Path) -> None:
+    dataset, folder = tmp_path / "dataset", tmp_path / "run"
+    write(dataset, FILE, DEFINITION)
+    (definition,) = load_definitions(dataset).definitions
+    path = Path("blob/ground_truth/gemm/gemm_n8_k4.safetensors")
+    copied = folder / path
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
+    write(dataset, str(path), "")
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
+    (dataset / path).write_bytes(b"recorded")
+    _copy_recordings([definition], dataset, folder)
+    assert copied.read_bytes() == b"recorded"
+    copied.unlink()
+    (dataset / path).unlink()
+    (dataset / path).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_bytes(b"secret")
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
 
 
 def _review(verdict: Verdict) -> Review:

@@ -11,6 +11,7 @@ SAME, GONE, NEW, GAP = "same", "gone", "new", "gap"
 MOST = 2000
 """Lines of both texts together; longer ones are not shown."""
 
+_CHARACTERS = 320_000
 _MATCHED = 1500
 _CONTEXT = 3
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -34,7 +35,7 @@ class DiffLine:
 
 def line_diff(old: str, new: str) -> tuple[DiffLine, ...] | None:
     """Return the lines that differ, with some around; None where there are too many."""
-    if len(old) + len(new) > 40 * MOST * 4:
+    if len(old) + len(new) > _CHARACTERS:
         return None
     was, now = _lines(old), _lines(new)
     if len(was) + len(now) > MOST:
