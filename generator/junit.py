@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from generator.error_maps import read_error_map
 from generator.wording import one_line, quote
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -169,6 +170,8 @@ def check_record(record: Any) -> dict[str, Any]:
         value = record.get(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"the {name} of a comparison is no number")
+    if record.get("where") is not None:
+        read_error_map(record["where"])
     return record
 
 

@@ -1,4 +1,4 @@
-"""Write docs/review-example.md: a review of a prepared change, good and bad.
+"""Write docs/review-example.md and .html: a review of a change, good and bad.
 
 python tools/build_review_example.py [--check] [--keep FOLDER]
 
@@ -30,7 +30,9 @@ from generator.review.review import make_review
 from generator.review.shown import shown
 from generator.review.sources import open_sources
 
-PAGE = "docs/review-example.md"
+PAGES = {"markdown": "docs/review-example.md", "html": "docs/review-example.html"}
+"""Format → the file that shows it; of both nothing was executed."""
+
 GOOD = "rmsnorm_h4096"
 BAD = "rmsnorm_h5120"
 BESIDE = "fused_add_rmsnorm_h4096"
@@ -39,7 +41,8 @@ _HEAD = """\
 
 The change adds {good}, as it is in this dataset, and in {bad}
 makes eps ten times larger, declares another dtype, and forgets to render the test anew.
-This is what `trace-dataset review --format markdown` says.
+This is what `trace-dataset review --format markdown` says; review-example.html beside
+it is `--format html`.
 
 `python tools/build_review_example.py` writes this page; with `--keep FOLDER` it leaves
 the repository, to try the command on.
@@ -53,7 +56,7 @@ _FILES = (
 
 
 def main() -> int:
-    """Write or check the page; the exit status says whether it had drifted."""
+    """Write or check the pages; the exit status says whether one had drifted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("--keep", type=Path, help="where the repository is to stay")
@@ -61,16 +64,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = options.keep or Path(name, "dataset")
         prepare(folder)
-        content = page(folder).encode("utf-8")
-    path = ROOT / PAGE
-    if path.exists() and path.read_bytes() == content:
-        return 0
-    if options.check:
-        print(f"{PAGE} has drifted: run python tools/build_review_example.py")
-        return 1
-    write_atomically(path, content)
-    print(f"wrote {PAGE}")
-    return 0
+        contents = pages(folder)
+    status = 0
+    for file, content in contents.items():
+        path = ROOT / file
+        if path.exists() and path.read_bytes() == content:
+            continue
+        if options.check:
+            print(f"{file} has drifted: run python tools/build_review_example.py")
+            status = 1
+            continue
+        write_atomically(path, content)
+        print(f"wrote {file}")
+    return status
 
 
 def prepare(folder: Path) -> None:
@@ -126,17 +132,21 @@ def commit(folder: Path, message: str) -> None:
     git(folder, "commit", "-q", "-m", message)
 
 
-def page(folder: Path) -> str:
-    """Return the page; commits have the same name in every run."""
+def pages(folder: Path) -> dict[str, bytes]:
+    """Return file → content; commits have the same name in every run."""
     with open_sources(folder, None, "HEAD") as sources:
         review = make_review(sources, None, 1)
-    text = "".join(shown("markdown")(review, Style()))
-    for commit_id, name in (
-        (review.revisions.head, "head"),
-        (review.revisions.base, "base"),
-    ):
-        text = text.replace(commit_id[:12], name)
-    return _HEAD.format(good=GOOD, bad=BAD) + text
+    heads = {"markdown": _HEAD.format(good=GOOD, bad=BAD)}
+    contents = {}
+    for form, file in PAGES.items():
+        text = "".join(shown(form)(review, Style()))
+        for commit_id, name in (
+            (review.revisions.head, "head"),
+            (review.revisions.base, "base"),
+        ):
+            text = text.replace(commit_id[:12], name)
+        contents[file] = (heads.get(form, "") + text).encode("utf-8")
+    return contents
 
 
 if __name__ == "__main__":

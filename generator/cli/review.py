@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from generator.review.sources import Sources
 
 EXIT_NEEDS_GPU = 3
-_FORMATS = ["text", "markdown", "json", "junit", "sarif", "github"]
+_FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 _FILES = {
     "text": "review.txt",
     "markdown": "review.md",
@@ -22,6 +22,7 @@ _FILES = {
     "junit": "review.xml",
     "sarif": "review.sarif",
     "github": "review.github.txt",
+    "html": "review.html",
 }
 
 

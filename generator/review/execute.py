@@ -22,12 +22,15 @@ from typing import Any
 
 from generator.definition import Definition
 from generator.generate import generate
+from generator.junit import Results, read_junit, statuses_in
 from generator.load import load_definitions
 from generator.plan import Options, TestPlan
 from generator.review.canary import plant
 from generator.review.change import Change
+from generator.review.comparisons import Comparison, comparisons_of
 from generator.review.review import Executed
 from generator.sources import can_be_nested
+from generator.verification import is_ground_truth
 from generator.wording import one_line
 
 _RESULTS = 64 * 1024 * 1024
@@ -111,12 +114,17 @@ def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Execute
 def _copy_recordings(
     definitions: Sequence[Definition], dataset: Path, folder: Path
 ) -> None:
-    """Put recordings where rendered tests look for them; links are left out."""
+    """Put recordings where rendered tests look for them; links are left out.
+
+    So are files without content, as a commit's recordings have none in a review: a test
+    that has no recording skips, one that finds an empty file fails.
+    """
     for definition in definitions:
         path = f"blob/ground_truth/{definition.op_type}/{definition.name}.safetensors"
         source = dataset / path
         inside = os.path.realpath(source).startswith(os.path.realpath(dataset) + os.sep)
-        if inside and source.is_file() and not source.is_symlink():
+        is_own = inside and source.is_file() and not source.is_symlink()
+        if is_own and source.stat().st_size:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, folder / path)
 
@@ -133,7 +141,7 @@ def _run(
     readable = [tests, folder / "blob"] if (folder / "blob").exists() else [tests]
     files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    command += ["--device", device]
+    command += ["--device", device, "--error-maps"]
     cuda = device == "cuda"
     limits = box.CUDA_LIMITS if cuda else box.Limits()
     options = {"read_only": readable, "devices": cuda}
@@ -166,12 +174,18 @@ def _run(
     outcome = box.run_confined(command, work=work, limits=limits, **options)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     try:
         data = box.read_result(work, "junit.xml", limit=_RESULTS)
         if data is None:
             problems.append("there are no results that can be read")
         else:
-            reported, compared = _read(data, folder / "results.xml")
+            copy = folder / "results.xml"
+            # messages name files as they lie in the dataset, not here
+            copy.write_bytes(data.replace(f"{folder}/".encode(), b""))
+            results, reported = read_junit(copy), statuses_in(copy)
+            compared = _met_a_kernel(results)
+            comparisons = comparisons_of(results, {d.name for d in definitions})
     except (OSError, ValueError) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     excused = canaries.excused(reported)
@@ -195,6 +209,7 @@ def _run(
         tuple(_missing(box)),
         compared if account.trusted and device == "cuda" else (),
         outcome.seconds,
+        comparisons,
     )
 
 
@@ -211,25 +226,18 @@ def _id_of(line: str) -> str:
     return line.partition("::")[2].strip()
 
 
-def _read(data: bytes, copy: Path) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Return what a JUnit file reports, and which definitions met a kernel in it.
-
-    Raises ValueError and OSError.
-    """
-    from generator.junit import read_junit, statuses_in
-    from generator.verification import is_ground_truth
-
-    copy.write_bytes(data)
+def _met_a_kernel(results: Results) -> tuple[str, ...]:
+    """Return the definitions that agreed with a kernel in a run."""
     met = {
         test.definition
-        for test in read_junit(copy).tests
+        for test in results.tests
         for record in test.comparisons
         if is_ground_truth(str(record["source"]))
         and record["verdict"] == "PASSED"
         # a recording comes with the dataset: it is no kernel that was asked
         and not str(record["source"]).startswith("recorded")
     }
-    return statuses_in(copy), tuple(sorted(met))
+    return tuple(sorted(met))
 
 
 def _last_line(text: str) -> str:

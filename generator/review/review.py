@@ -12,6 +12,8 @@ from generator.cache import Cache
 from generator.problems import Problem, Severity
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, answer_all
+from generator.review.comparisons import Comparison
+from generator.review.kept import Kept, evidence_on
 from generator.review.known import Known, runs_in
 from generator.review.problems import Compared, compare_problems
 from generator.review.sources import Revisions, Sources
@@ -42,10 +44,12 @@ class Executed:
     layers: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     seconds: float = 0.0
+    comparisons: tuple[Comparison, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values."""
-        return dict(vars(self))
+        compared = [comparison.as_dict() for comparison in self.comparisons]
+        return {**vars(self), "comparisons": compared}
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class Review:
     """Hold a whole review.
 
     `reasons` lead to the verdict; `to_run` are commands for a machine with a GPU;
-    `others` are changed files that are none of the dataset's.
+    `others` are changed files that are none of the dataset's; `kept` is what
+    verification/ has on the changed definitions.
     """
 
     revisions: Revisions
@@ -67,6 +72,7 @@ class Review:
     others: tuple[str, ...]
     to_run: tuple[str, ...]
     executed: Executed | None = None
+    kept: tuple[Kept, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -154,6 +160,7 @@ def make_review(
         tuple(found.tests),
         tuple(found.others),
         tuple(_commands(gpu)),
+        kept=evidence_on(changes, known),
     )
 
 

@@ -27,7 +27,7 @@ from tests.functional.reviewed import (
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 APPROVE, CHANGES, GPU = 0, 1, 3
-FORMATS = ["text", "markdown", "json", "junit", "sarif", "github"]
+FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 ON_GPU = "agreed with a production kernel on a GPU"
 
 
@@ -306,6 +306,7 @@ def test_out_has_every_format_and_the_tests(root: Path, tmp_path: Path) -> None:
     assert done.returncode == GPU
     names = {path.name for path in out.iterdir()}
     assert names >= {"review.md", "review.json", "review.xml", "review.sarif", "tests"}
+    assert (out / "review.html").read_text().startswith("<!DOCTYPE html>")
     assert "gemm_n8_k4" in (out / "tests/references/test_gemm.py").read_text()
 
 

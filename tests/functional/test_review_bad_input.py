@@ -25,7 +25,7 @@ from tests.functional.reviewed import (
 from tests.functional.test_validate import DEFINITION, FILE
 
 APPROVE, CHANGES, USAGE, GPU = 0, 1, 2, 3
-FORMATS = ["text", "markdown", "json", "junit", "sarif", "github"]
+FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 HOSTILE = (
     "\x1b[31mred\x1b[0m <script>alert(1)</script> ](javascript:x) @everyone "
     "`${x}` {{ 7*7 }} ::error::x | </details> \u202e ]]>"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.load import load_definitions
+from generator.review.execute import _copy_recordings
 from generator.review.review import Executed, Review, Verdict, with_results
 from generator.review.sources import Revisions
+from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, changed, make, review, reviewed
+from tests.functional.test_validate import DEFINITION, FILE
 
 CHANGES, USAGE, GPU = 1, 2, 3
 HAS_SANDBOX = find_spec("generator.sandbox") is not None
@@ -49,13 +54,30 @@ def test_a_good_reference_passes_and_still_needs_a_gpu(root: Path) -> None:
     executed = found["executed"]
     assert executed["passed"] > 0
     assert (executed["failed"], executed["problems"]) == ([], [])
+    compared = [c for c in executed["comparisons"] if c["verdict"] == "PASSED"]
+    assert compared
+    assert all(0 <= max(map(max, c["where"]["grid"])) <= 1 for c in compared)
 
 
 @needs_sandbox
 def test_a_wrong_reference_fails(root: Path) -> None:
     changed(root, reference=REFERENCE.replace("A @ B.T", "A @ B.T * 2"))
     found = reviewed(root, "--execute", status=CHANGES)
-    assert any("oracle" in name for name in found["executed"]["failed"])
+    executed = found["executed"]
+    assert any("oracle" in name for name in executed["failed"])
+    compared = [c for c in executed["comparisons"] if c["source"] == "oracle"]
+    assert {c["verdict"] for c in compared} == {"FAILED"}
+    assert all(sum(c["where"]["histogram"]) > 0 for c in compared)
+
+
+@needs_sandbox
+def test_the_page_shows_where_the_error_sits(root: Path) -> None:
+    wrong = "C = A @ B.T\n    C[:, -2:] *= 2\n    return C"
+    changed(root, reference=REFERENCE.replace("return A @ B.T", wrong))
+    done = review(root, "--execute", "--format", "html")
+    assert done.returncode == CHANGES
+    worst = re.findall(r"Worst: \S+ in rows? [0-9 to]+, columns? ([67])\.", done.stdout)
+    assert len(worst) >= 2
 
 
 @needs_sandbox
@@ -74,6 +96,28 @@ def test_what_the_screen_finds_is_not_run(root: Path, line: str) -> None:
     assert found["executed"]["passed"] == 0
     trusted = reviewed(root, "--execute", "--trust", status=CHANGES)
     assert trusted["executed"]["problems"] != [] or trusted["executed"]["failed"] != []
+
+
+def test_recordings_without_content_and_links_are_left_out(tmp_path: Path) -> None:
+    dataset, folder = tmp_path / "dataset", tmp_path / "run"
+    write(dataset, FILE, DEFINITION)
+    (definition,) = load_definitions(dataset).definitions
+    path = Path("blob/ground_truth/gemm/gemm_n8_k4.safetensors")
+    copied = folder / path
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
+    write(dataset, str(path), "")
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
+    (dataset / path).write_bytes(b"recorded")
+    _copy_recordings([definition], dataset, folder)
+    assert copied.read_bytes() == b"recorded"
+    copied.unlink()
+    (dataset / path).unlink()
+    (dataset / path).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_bytes(b"secret")
+    _copy_recordings([definition], dataset, folder)
+    assert not copied.exists()
 
 
 def _review(verdict: Verdict) -> Review:

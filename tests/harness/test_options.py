@@ -42,6 +42,21 @@ def test_wrong_usage_is_one_line_and_exit_status_4(right, arguments, text):
     assert "Traceback" not in run.stdout + run.stderr
 
 
+def test_where_the_error_sits_is_recorded_of_passes_only_when_asked(right, green):
+    usual = [c for outcome in green.outcomes for c in outcome.comparisons]
+    assert usual
+    assert not [c for c in usual if "where" in c]
+    chosen = ["--definition", NORM, "--sizes", "small", "-k", "test_matches_oracle"]
+    run = run_pytest(right, *chosen, "--device", "cpu", "--error-maps")
+    compared = [c for outcome in run.outcomes for c in outcome.comparisons]
+    assert len(compared) >= 4
+    for record in compared:
+        assert record["verdict"] == "PASSED"
+        where = record["where"]
+        assert sum(where["histogram"]) == where["rows"] * where["columns"]
+        assert all(0 <= ratio <= 1 for row in where["grid"] for ratio in row)
+
+
 def test_strict_is_content_with_comparisons_of_the_definitions_named(right):
     names = ["--definition", NORM, "--definition", DECODE]
     chosen = ["--sizes", "small", "-k", "test_matches_oracle"]

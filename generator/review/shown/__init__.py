@@ -24,6 +24,7 @@ FORMATS: Mapping[str, str] = {
     "junit": "junit",
     "sarif": "sarif",
     "github": "github",
+    "html": "html",
 }
 """What --format takes → the module that prints it."""
 

@@ -1,0 +1,118 @@
+"""What the tests of an executed run compared, out of its JUnit file: bounded, inert."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.error_maps import ErrorMap, read_error_map
+from generator.evidence import SKIPPED
+from generator.junit import Results, TestResult
+from generator.verification import OWN_TESTS
+from generator.wording import one_line
+
+MOST = 2000
+_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Hold what one test says of one output against one source.
+
+    `verdict` is PASSED, FAILED, ERROR or SKIPPED; for a test that compared nothing,
+    `output` is empty. Figures are None where there are none; they may be NaN.
+    """
+
+    definition: str
+    source: str
+    case: str
+    output: str
+    verdict: str
+    findings: tuple[str, ...] = ()
+    nmse: float | None = None
+    hit_ratio: float | None = None
+    where: ErrorMap | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        """Return whether it speaks against the definition."""
+        return self.verdict not in ("PASSED", SKIPPED)
+
+    @property
+    def worst(self) -> float | None:
+        """Return the largest error in units of what is allowed, where it is known."""
+        return self.where.worst if self.where is not None else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values; JSON has no NaN: that is a string."""
+        return {
+            **vars(self),
+            "findings": list(self.findings),
+            "nmse": _plain(self.nmse),
+            "hit_ratio": _plain(self.hit_ratio),
+            "where": self.where.as_dict() if self.where is not None else None,
+        }
+
+
+def comparisons_of(results: Results, names: Collection[str]) -> tuple[Comparison, ...]:
+    """Return what a run compared of some definitions, what is bad first.
+
+    Raises ValueError where a record is damaged. Of tests that were skipped for the same
+    reason one is kept.
+    """
+    found = dict.fromkeys(
+        comparison
+        for test in results.tests
+        if test.definition in names
+        for comparison in _of_test(test)
+    )
+    return tuple(sorted(found, key=lambda c: not c.is_bad)[:MOST])
+
+
+def _of_test(test: TestResult) -> Iterator[Comparison]:
+    for record in test.comparisons:
+        if record["definition"] == test.definition:
+            yield _of_record(record)
+    bad = test.status in ("failed", "error")
+    compared = any(record["verdict"] != "PASSED" for record in test.comparisons)
+    definition, message = one_line(test.definition, 200), (test.message,)
+    if bad and not compared:
+        source = one_line(test.source, 80) if test.source is not None else OWN_TESTS
+        case = one_line(test.function, 80)
+        yield Comparison(definition, source, case, "", "ERROR", message)
+    elif test.status == "skipped" and test.source is not None:
+        source = one_line(test.source, 80)
+        yield Comparison(definition, source, "", "", SKIPPED, message)
+
+
+def _of_record(record: Mapping[str, Any]) -> Comparison:
+    findings = record.get("findings")
+    listed = findings if isinstance(findings, list) else []
+    where = record.get("where")
+    return Comparison(
+        one_line(record["definition"], 200),
+        one_line(record["source"], 80),
+        one_line(record["case"], 120),
+        one_line(record["output"], 80),
+        record["verdict"],
+        tuple(one_line(str(finding), 300) for finding in listed[:_FINDINGS]),
+        _figure(record, "nmse"),
+        _figure(record, "hit_ratio"),
+        None if where is None else read_error_map(where),
+    )
+
+
+def _figure(record: Mapping[str, Any], name: str) -> float | None:
+    """Return a figure, of which `check_record` has seen that it is a number."""
+    if name not in record:
+        return None
+    try:
+        return float(record[name])
+    except OverflowError:
+        return math.inf
+
+
+def _plain(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)
