@@ -46,13 +46,17 @@ class Revisions:
 
 @dataclass(frozen=True)
 class Sources:
-    """Hold two folders with the sides of a review, and what changed between them."""
+    """Hold two folders with the sides of a review, and what changed between them.
+
+    Partial folders have of a definition that did not change only its own file.
+    """
 
     base: Path
     head: Path
     revisions: Revisions
     sides: Sides
     sorted: Sorted
+    is_partial: bool = False
 
 
 @contextmanager
