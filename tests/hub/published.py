@@ -57,7 +57,7 @@ def files_of(name: str) -> dict[str, bytes]:
         blob_path(name, "unused"): tensor("A", 7),
         f"blob/ground_truth/gemm/{name}.safetensors": tensor("C", 2),
         f"traces/baseline/gemm/{name}.jsonl": b"",
-        f"traces/gemm/{name}.jsonl": b"",
+        f"traces/gemm/{name}.jsonl": b"\n",
     }
 
 

@@ -156,7 +156,7 @@ def test_what_is_here_is_not_asked_for_again(pull: Pull, root: Path, hub: Hub) -
     pull("--all", "--blobs", "all")
     hub.seen.clear()
     (root / FILE).unlink()
-    _, out, err = pull("--all", "--blobs", "all")
+    _, out, _ = pull("--all", "--blobs", "all")
     assert [seen.target.rsplit("/", 1)[1] for seen in hub.asked("resolve")] == [
         f"{FIRST}.json"
     ]
