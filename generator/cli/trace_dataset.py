@@ -11,6 +11,7 @@ from generator.cli.card import card
 from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.pull import pull
+from generator.cli.push import push
 from generator.cli.record import record
 from generator.cli.review import review
 from generator.cli.rules import rules
@@ -62,7 +63,8 @@ def doctor(as_json: bool) -> int:
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 
-for command in (validate, review, rules, verify, record, drift, card, pull):
+_COMMANDS = (validate, review, rules, verify, record, drift, card, pull, push)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

@@ -5,6 +5,7 @@ Everything on tokens is left to huggingface_hub: none is read or held here.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +67,8 @@ class Client:
         for attempt in range(1, self.attempts + 1):
             try:
                 return ask()
-            except Exception as error:
+            # the library raises its HTTP library's kinds, OSError, RuntimeError, ...
+            except Exception as error:  # noqa: BLE001
                 self.wait_after(error, attempt, revision)
         raise AssertionError("the last attempt raises")
 
@@ -161,10 +163,12 @@ def _quiet_api() -> HfApi:
         import huggingface_hub
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import disable_progress_bars, logging
+    from huggingface_hub.utils import (
+        disable_progress_bars,
+    )
 
     disable_progress_bars()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     return huggingface_hub.HfApi(library_name="gen-tests")
 
 

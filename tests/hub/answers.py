@@ -6,81 +6,19 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from tests.hub.store import Commit, Entry, Repository, comment_data, takes_lfs
+from tests.hub import discussions, lfs
+from tests.hub.exchange import Answer, Request, Stop, refusal, reply
+from tests.hub.store import Commit, Entry, Repository, takes_lfs
 
 if TYPE_CHECKING:
-    from tests.hub.server import Account, Hub
+    from tests.hub.server import Account
 
-_DISCUSSIONS_A_PAGE = 10
 _WRITES = frozenset(
     ("commit", "create-discussion", "edit", "comment", "title", "status", "branch")
 )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Hold an answer; Content-Length is added where it is not given."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class Stop(Exception):
-    """End a request with an answer."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__()
-        self.answer = answer
-
-
-@dataclass(frozen=True)
-class Request:
-    """Hold one request; `groups` are the parts of its path, unquoted."""
-
-    hub: Hub
-    route: str
-    method: str
-    groups: Mapping[str, str]
-    query: Mapping[str, list[str]]
-    body: bytes
-    handler: BaseHTTPRequestHandler
-
-    def header(self, name: str) -> str:
-        """Return a header, or an empty text."""
-        return self.handler.headers.get(name) or ""
-
-    def flag(self, name: str) -> bool:
-        """Return whether a parameter of the query is set."""
-        return self.query.get(name, [""])[0].lower() in ("1", "true")
-
-    def json(self) -> Any:
-        """Return the body as JSON; stops with 400 where it is none."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            raise Stop(refusal(400, "Invalid JSON")) from None
-
-
-def reply(value: object, status: int = 200, **headers: str) -> Answer:
-    """Return an answer of JSON."""
-    made = {"Content-Type": "application/json", **headers}
-    return Answer(status, json.dumps(value).encode(), made)
-
-
-def refusal(
-    status: int, message: str, code: str = "", headers: Mapping[str, str] | None = None
-) -> Answer:
-    """Return an error as the Hub words it: in two headers and in the body."""
-    made = {"X-Error-Message": message, **(headers or {})}
-    if code:
-        made["X-Error-Code"] = code
-    return reply({"error": message}, status, **made)
 
 
 def check_access(
@@ -332,88 +270,6 @@ def _branch(request: Request, repository: Repository, name: str) -> Answer:
     return reply({})
 
 
-def _outline(held: Mapping[str, Any], repository: Repository) -> dict[str, Any]:
-    made = {key: value for key, value in held.items() if key != "events"}
-    return {**made, "repo": {"name": repository.name, "type": "dataset"}}
-
-
-def _discussions(request: Request, repository: Repository, name: str) -> Answer:
-    query = {key: values[0] for key, values in request.query.items()}
-    held = list(reversed(repository.discussions()))
-    if query.get("author"):
-        held = [one for one in held if one["author"]["name"] == query["author"]]
-    if query.get("type") in ("pull_request", "discussion"):
-        pull = query["type"] == "pull_request"
-        held = [one for one in held if one["isPullRequest"] is pull]
-    if query.get("status") in ("open", "closed"):
-        is_open = query["status"] == "open"
-        held = [one for one in held if (one["status"] in ("open", "draft")) is is_open]
-    start = int(query.get("p", "0")) * _DISCUSSIONS_A_PAGE
-    shown = [_outline(o, repository) for o in held[start : start + _DISCUSSIONS_A_PAGE]]
-    return reply({"discussions": shown, "count": len(held), "start": start})
-
-
-def _held(request: Request, repository: Repository) -> dict[str, Any]:
-    held = repository.discussion(int(request.groups["num"]))
-    if held is None:
-        raise Stop(refusal(404, "This discussion does not exist"))
-    return held
-
-
-def _discussion(request: Request, repository: Repository, name: str) -> Answer:
-    held = _held(request, repository)
-    made = {**_outline(held, repository), "events": held["events"]}
-    if held["isPullRequest"]:
-        made |= {"changes": {"base": "refs/heads/main"}, "filesWithConflicts": []}
-        made["diff"] = ""
-    return reply(made)
-
-
-def _create_discussion(request: Request, repository: Repository, name: str) -> Answer:
-    asked = request.json()
-    pull = bool(asked.get("pullRequest"))
-    number = repository.open_discussion(
-        asked["title"], asked["description"], name, pull_request=pull
-    )
-    if pull:
-        repository.change(number, status="draft")
-    return reply({"num": number, "url": f"{request.hub.url}/discussions/{number}"})
-
-
-def _edit(request: Request, repository: Repository, name: str) -> Answer:
-    held = _held(request, repository)
-    if name != held["author"]["name"] and name not in repository.writers:
-        return refusal(403, "You can't edit what somebody else wrote")
-    number, text = int(request.groups["num"]), request.json()["content"]
-    event = repository.edit_comment(number, request.groups["id"], text)
-    if event is None:
-        return refusal(404, "This comment does not exist")
-    return reply({"updatedComment": event})
-
-
-def _comment(request: Request, repository: Repository, name: str) -> Answer:
-    _held(request, repository)
-    data = comment_data(request.json()["comment"])
-    number = int(request.groups["num"])
-    return reply({"newMessage": repository.add_event(number, "comment", name, data)})
-
-
-def _title(request: Request, repository: Repository, name: str) -> Answer:
-    held, title = _held(request, repository), request.json()["title"]
-    repository.change(held["num"], title=title)
-    data = {"from": held["title"], "to": title}
-    event = repository.add_event(held["num"], "title-change", name, data)
-    return reply({"newTitle": event})
-
-
-def _status(request: Request, repository: Repository, name: str) -> Answer:
-    held, status = _held(request, repository), request.json()["status"]
-    repository.change(held["num"], status=status)
-    data = {"status": status}
-    event = repository.add_event(held["num"], "status-change", name, data)
-    return reply({"newStatus": event})
-
-
 def _resolve(request: Request, repository: Repository, name: str) -> Answer:
     commit = _commit_of(request, repository)
     entry = commit.files.get(request.groups["path"])
@@ -445,65 +301,6 @@ def _resolve(request: Request, repository: Repository, name: str) -> Answer:
     return Answer(206, content[start:stop], headers)
 
 
-def _lfs_batch(request: Request, repository: Repository, name: str) -> Answer:
-    if not name:
-        return refusal(401, "Invalid username or password.")
-    place = f"{request.hub.url}/lfs/datasets/{quote(repository.name)}"
-    check = f"{request.hub.url}/datasets/{quote(repository.name)}.git/info/lfs/objects"
-    made = []
-    for item in request.json()["objects"]:
-        oid, size = item["oid"], item["size"]
-        row: dict[str, Any] = {"oid": oid, "size": size}
-        if not repository.has(oid, size):
-            upload: dict[str, Any] = {"href": f"{place}/{oid}", "header": {}}
-            step = request.hub.multipart_bytes
-            if size > step:
-                upload["href"] = f"{place}/{oid}/complete"
-                parts = range(1, -(-size // step) + 1)
-                urls = {str(part): f"{place}/{oid}/{part}" for part in parts}
-                upload["header"] = {"chunk_size": str(step), **urls}
-            row["actions"] = {"upload": upload, "verify": {"href": f"{check}/verify"}}
-        made.append(row)
-    return reply({"transfer": "basic", "objects": made})
-
-
-def _lfs_verify(request: Request, repository: Repository, name: str) -> Answer:
-    asked = request.json()
-    if not repository.has(asked["oid"], asked["size"]):
-        return refusal(404, "Object does not exist")
-    return reply({})
-
-
-def _lfs_upload(request: Request, repository: Repository, name: str) -> Answer:
-    repository.keep_lfs(request.body, request.groups["oid"])
-    return Answer(200)
-
-
-def _part_path(repository: Repository, oid: str, part: str) -> Any:
-    return repository.folder / "parts" / f"{oid}.{int(part)}"
-
-
-def _lfs_part(request: Request, repository: Repository, name: str) -> Answer:
-    path = _part_path(repository, request.groups["oid"], request.groups["part"])
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(request.body)
-    return Answer(200, b"", {"ETag": hashlib.md5(request.body).hexdigest()})
-
-
-def _lfs_complete(request: Request, repository: Repository, name: str) -> Answer:
-    oid, content = request.groups["oid"], b""
-    for part in request.json()["parts"]:
-        path = _part_path(repository, oid, part["partNumber"])
-        if (
-            not path.is_file()
-            or hashlib.md5(path.read_bytes()).hexdigest() != part["etag"]
-        ):
-            return refusal(400, f"Part {part['partNumber']} is missing")
-        content += path.read_bytes()
-    repository.keep_lfs(content, oid)
-    return Answer(200)
-
-
 WITHOUT_REPOSITORY: Mapping[str, Callable[[Request, Account | None], Answer]] = {
     "whoami": _whoami,
     "validate-yaml": _validate_yaml,
@@ -517,17 +314,17 @@ WITH_REPOSITORY: Mapping[str, Callable[[Request, Repository, str], Answer]] = {
     "commits": _commits,
     "refs": _refs,
     "branch": _branch,
-    "discussions": _discussions,
-    "discussion": _discussion,
-    "create-discussion": _create_discussion,
-    "edit": _edit,
-    "comment": _comment,
-    "title": _title,
-    "status": _status,
+    "discussions": discussions.discussions,
+    "discussion": discussions.discussion,
+    "create-discussion": discussions.create_discussion,
+    "edit": discussions.edit,
+    "comment": discussions.comment,
+    "title": discussions.title,
+    "status": discussions.status,
     "resolve": _resolve,
-    "lfs-batch": _lfs_batch,
-    "lfs-verify": _lfs_verify,
-    "lfs-upload": _lfs_upload,
-    "lfs-part": _lfs_part,
-    "lfs-complete": _lfs_complete,
+    "lfs-batch": lfs.batch,
+    "lfs-verify": lfs.verify,
+    "lfs-upload": lfs.upload,
+    "lfs-part": lfs.part,
+    "lfs-complete": lfs.complete,
 }

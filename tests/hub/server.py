@@ -19,7 +19,7 @@ from types import TracebackType
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.hub import answers
-from tests.hub.answers import Answer, Request, refusal
+from tests.hub.exchange import Answer, Request, Stop, refusal
 from tests.hub.faults import Does, Fault, Faults
 from tests.hub.store import Refused, Repository
 
@@ -272,5 +272,5 @@ def answer_to(request: Request) -> Answer:
         return answers.WITH_REPOSITORY[request.route](request, repository, name)
     except Refused as error:
         return refusal(error.status, str(error))
-    except answers.Stop as stop:
+    except Stop as stop:
         return stop.answer

@@ -1,0 +1,70 @@
+"""What goes into one pull request: definitions and the files that belong to them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from generator.attached import Key
+from generator.discover import DatasetFile
+from generator.wording import one_line, plural
+
+_START = "<!-- trace-dataset push: "
+_LONGEST = 120
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Hold the definitions of one pull request, and the name it is found again by.
+
+    `asked` says what was asked for, such as `definition rmsnorm_h4096`: it stays the
+    same when an op_type gets one more definition, and so does the pull request.
+    """
+
+    asked: str
+    files: tuple[DatasetFile, ...]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Return the definitions' keys."""
+        return tuple((file.op_type, file.name) for file in self.files)
+
+    @property
+    def marker(self) -> str:
+        """Return the line that a pull request of this bundle has in its text."""
+        name = self.asked
+        if len(name) > _LONGEST or "--" in name or not name.isascii():
+            name = f"sha256 {hashlib.sha256(name.encode()).hexdigest()}"
+        return f"{_START}{name} -->"
+
+    @property
+    def title(self) -> str:
+        """Return the title that a pull request gets unless another one is given."""
+        if len(self.files) == 1:
+            return one_line(f"Add {self.files[0].name}", 150)
+        op_types = sorted({file.op_type for file in self.files})
+        of = f" of {op_types[0]}" if len(op_types) == 1 else ""
+        return one_line(f"Add {plural(len(self.files), 'definition')}{of}", 150)
+
+
+def make_bundles(
+    files: Sequence[DatasetFile],
+    *,
+    op_types: Iterable[str],
+    names: Iterable[str],
+    together: bool,
+) -> list[Bundle]:
+    """Return one bundle for each definition, or one of all `together`."""
+    if not together or len(files) == 1:
+        return [Bundle(f"definition {file.name}", (file,)) for file in files]
+    asked = [
+        *(f"op_type {name}" for name in sorted(set(op_types))),
+        *(f"definition {name}" for name in sorted(set(names))),
+    ]
+    return [Bundle(", ".join(asked) or "all", tuple(files))]
+
+
+def has_marker(text: str, marker: str) -> bool:
+    """Return whether a pull request's text has the marker as a line of its own."""
+    return marker in (line.strip() for line in text.splitlines())

@@ -1,0 +1,171 @@
+"""What must hold before definitions are pushed, and what was allowed with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.attached import Key
+from generator.cache import Cache
+from generator.discover import DatasetFile, Discovered
+from generator.evidence import FOLDER, Run, read_evidence
+from generator.files import Status
+from generator.hub.local import TESTS
+from generator.problems import Problem, Severity
+from generator.review.changes import owner_of
+from generator.rules.table import RULES
+from generator.validate import Counts, make_plan, run_plan
+from generator.verification import Table, is_ground_truth, table_of
+from generator.wording import did_you_mean, one_line, quote
+
+RENDERING = "rendering-stale"
+MISSING = "evidence-missing"
+FAILED = "evidence-failed"
+UNREADABLE = "evidence-unreadable"
+OWN = (RENDERING, MISSING, FAILED, UNREADABLE)
+"""Rules that the gate has beside those of `trace-dataset validate`."""
+
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Say what speaks against pushing; `key` is None where all definitions share it."""
+
+    rule: str
+    key: Key | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.rule}]"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Hold all objections, and what else the judging found for the text to show."""
+
+    objections: tuple[Objection, ...]
+    problems: tuple[Problem, ...]
+    workloads: int
+    table: Table
+    runs: tuple[Run, ...]
+
+    def of(self, keys: Collection[Key]) -> list[Objection]:
+        """Return the objections to pushing some of the definitions."""
+        return [o for o in self.objections if o.key is None or o.key in keys]
+
+
+def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
+    """Judge definitions of a dataset; `found` is all that it has."""
+    from generator.cache import default_path
+    from generator.parallel import default_jobs
+
+    counts = Counts()
+    names = [file.name for file in files]
+    plan = make_plan(root, names=names if len(files) < len(found.files) else ())
+    problems = tuple(
+        run_plan(plan, counts, cache=Cache(default_path()), jobs=default_jobs())
+    )
+    objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
+    objections += _of_rendering(root, {file.op_type for file in files})
+    runs: list[Run] = []
+    for path in sorted((root / FOLDER).glob("*.json")):
+        try:
+            runs += read_evidence(root, f"{FOLDER}/{path.name}")
+        except (ValueError, RecursionError) as error:
+            objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+    chosen = Discovered(tuple(files), found.op_types, ())
+    table = table_of(root, chosen, runs)
+    objections += _of_evidence(table, files)
+    return Judged(tuple(objections), problems, counts.workloads, table, tuple(runs))
+
+
+def _of_problems(
+    problems: Iterable[Problem], keys: Collection[Key]
+) -> Iterator[Objection]:
+    for problem in problems:
+        if problem.severity is Severity.ERROR:
+            owner = owner_of(problem.file)
+            key = owner[0] if owner is not None and owner[0] in keys else None
+            place = one_line(f"{problem.file}#{problem.pointer}".rstrip("#"))
+            yield Objection(problem.rule, key, f"{place}: {problem.message}")
+
+
+def _of_rendering(root: Path, op_types: Collection[str]) -> Iterator[Objection]:
+    from generator.generate import generate
+    from generator.load import load_definitions
+    from generator.plan import Options
+
+    # without names: what else the op_types have is in their files too
+    loaded = load_definitions(root, op_types=sorted(op_types))
+    made = generate(root, loaded, root / TESTS, Options(), check=True)
+    behind = [o for o in made.outcomes if o.status is not Status.UNCHANGED]
+    if behind:
+        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
+        message = (
+            f"{TESTS}/{behind[0].path}{more} is not what gen-tests renders now: "
+            f"gen-tests {one_line(chosen)}."
+        )
+        yield Objection(RENDERING, None, message)
+
+
+def _of_evidence(table: Table, files: Iterable[DatasetFile]) -> Iterator[Objection]:
+    passed = {
+        (line.op_type, line.definition)
+        for line in table.lines
+        if line.verdict == "PASSED" and not line.stale and is_ground_truth(line.source)
+    }
+    for line in table.failed:
+        key = (line.op_type, line.definition)
+        run = table.runs[line.run - 1]
+        where = run.machine.get("gpu") or run.machine.get("device", "")
+        message = (
+            f"{one_line(line.definition)}: {line.verdict} against "
+            f"{one_line(line.source)} on {where}, {run.date}."
+        )
+        yield Objection(FAILED, key, message)
+    for file in files:
+        key = (file.op_type, file.name)
+        if key not in passed:
+            message = (
+                f"{one_line(file.name)}: no production kernel and no recording of one "
+                "agreed with these bytes: pytest tests/references --definition "
+                f"{one_line(file.name)} --junitxml results.xml, then trace-dataset "
+                "verify --record results.xml."
+            )
+            yield Objection(MISSING, key, message)
+
+
+def read_allowances(values: Iterable[str]) -> dict[str, str]:
+    """Return rule → reason of `RULE=REASON` texts. Raises ValueError, one line."""
+    allowed: dict[str, str] = {}
+    for value in values:
+        rule, _, reason = value.partition("=")
+        rule, reason = rule.strip(), " ".join(reason.split())
+        if rule not in RULES and rule not in OWN:
+            near = did_you_mean(rule, [*RULES, *OWN])
+            raise ValueError(f"No rule is named {quote(rule)}.{near}")
+        if not reason:
+            raise ValueError(
+                f"--allow {rule} has no reason: --allow {rule}='why it may be pushed'."
+            )
+        if len(reason) > _LONGEST_REASON:
+            raise ValueError(
+                f"The reason for {rule} has {len(reason)} characters, more than "
+                f"{_LONGEST_REASON}."
+            )
+        allowed[rule] = reason
+    return allowed
+
+
+def split(
+    objections: Iterable[Objection], allowed: Mapping[str, str]
+) -> tuple[list[Objection], list[Objection]]:
+    """Return the objections that stand, and those that were allowed."""
+    listed = list(objections)
+    return (
+        [o for o in listed if o.rule not in allowed],
+        [o for o in listed if o.rule in allowed],
+    )

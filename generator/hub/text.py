@@ -1,0 +1,290 @@
+"""Write the text of a pull request: bounded, and nothing of the dataset is markup."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator import __version__
+from generator.hub.bundle import Bundle
+from generator.hub.client import RemoteFile
+from generator.hub.delta import Delta, is_same
+from generator.hub.gate import Judged, Objection
+from generator.hub.local import LocalFile
+from generator.problems import Severity
+from generator.reports.markdown import LIMIT, inert
+from generator.review.change import Change, make_changes
+from generator.review.changes import Files, sort_changes
+from generator.review.checklist import NO, UNKNOWN, YES, Answer, answer_all
+from generator.review.git import Entry, Tree
+from generator.review.known import Known
+from generator.review.trees import Sides
+from generator.verification import Line
+from generator.wording import plural
+
+_ONE_BY_ONE = 5
+"""Definitions of which each has its own checklist; of more, points are counted."""
+
+_MARKS = {YES: "✅ yes", NO: "❌ no", UNKNOWN: "❔ unknown"}
+_VERSIONS = ("gpu", "sm", "driver", "torch", "cuda", "flashinfer", "sglang", "python")
+_ROOM = LIMIT - 4_000
+_MORE = "| … | {count} more, which `verification/` and the files have |"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Hold what a pull request's text tells of.
+
+    `delta` is against the branch that it is to be merged into, `remote` are that
+    branch's files and `folders` its folders at the top.
+    """
+
+    root: Path
+    bundle: Bundle
+    files: Sequence[LocalFile]
+    delta: Delta
+    remote: Mapping[str, RemoteFile]
+    folders: Sequence[str]
+    judged: Judged
+    allowed: Sequence[Objection]
+    reasons: Mapping[str, str]
+
+
+def write_text(facts: Facts) -> str:
+    """Return the text; the same facts give the same text."""
+    changes, sides = _changes(facts)
+    parts = [
+        _what(facts),
+        _provenance(facts, changes),
+        _checks(facts, _answers(facts, changes, sides)),
+        _allowed(facts),
+        _reproduce(facts),
+    ]
+    left = _ROOM - sum(map(len, parts))
+    compared = _compared(facts, left // 2)
+    listed = _listed(facts, left - len(compared))
+    order = [parts[0], listed, parts[1], parts[2], compared, parts[3], parts[4]]
+    text = "\n\n".join(part for part in order if part)
+    return f"{text}\n\n{facts.bundle.marker}\n"
+
+
+def human(size: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    if size < 1024:
+        return plural(size, "byte")
+    if size < 1024**2:
+        return f"{size / 1024:.1f} KiB"
+    return f"{size / 1024**2:.1f} MiB"
+
+
+def _what(facts: Facts) -> str:
+    delta, names = facts.delta, [file.name for file in facts.bundle.files]
+    shown = ", ".join(inert(name) for name in names[:_ONE_BY_ONE])
+    more = f" and {len(names) - _ONE_BY_ONE} more" if len(names) > _ONE_BY_ONE else ""
+    size = sum(file.size for file in delta.sent)
+    return (
+        f"### What\n\n{plural(len(names), 'definition')}: {shown}{more}. "
+        f"{plural(len(delta.added), 'file')} added, {len(delta.changed)} changed, "
+        f"{len(delta.deleted)} deleted, {human(size)}; {delta.same} are there already.\n\n"
+        f"Written by `trace-dataset push` {__version__}, which lets pass only what is "
+        "listed under the checklist, for the bytes that are pushed."
+    )
+
+
+def _listed(facts: Facts, room: int) -> str:
+    delta = facts.delta
+    rows = [
+        *(("add", f.path, f.size) for f in delta.added),
+        *(("change", f.path, f.size) for f in delta.changed),
+        *(("delete", f.path, f.size) for f in delta.deleted),
+    ]
+    lines = [f"| {does} | {inert(p)} | {human(size)} |" for does, p, size in rows]
+    head = "| | file | size |\n|---|---|---|"
+    return _folded(f"Files ({len(lines)})", head, lines, room)
+
+
+def _provenance(facts: Facts, changes: Sequence[Change]) -> str:
+    models = sorted(
+        {
+            tag.removeprefix("model:")
+            for change in changes
+            if change.new is not None
+            for tag in change.new.tags
+            if tag.startswith("model:")
+        }
+    )
+    texts = {line.definition for line in facts.judged.table.lines}
+    mine = {file.name for file in facts.bundle.files} & texts
+    rows = []
+    used = {x.run for x in _lines(facts) if x.run and not x.stale}
+    for number in sorted(used):
+        run = facts.judged.table.runs[number - 1]
+        cells = [run.date, *(run.machine.get(name, "") for name in _VERSIONS)]
+        count = len({x.definition for x in _lines(facts) if x.run == number} & mine)
+        rows.append(f"| {' | '.join(inert(c) if c else '' for c in cells)} | {count} |")
+    head = f"| date | {' | '.join(_VERSIONS)} | definitions |"
+    head += "\n|" + "---|" * (len(_VERSIONS) + 2)
+    shown = ", ".join(inert(name) for name in models[:20]) or "not said"
+    table = "\n".join([head, *rows]) if rows else "No run is on record."
+    return f"### Provenance\n\nModels: {shown}\n\n{table}"
+
+
+def _lines(facts: Facts) -> list[Line]:
+    keys = set(facts.bundle.keys)
+    return [x for x in facts.judged.table.lines if (x.op_type, x.definition) in keys]
+
+
+def _checks(facts: Facts, answers: Sequence[Answer]) -> str:
+    judged, allowed = facts.judged, {o.rule for o in facts.allowed}
+    errors = [o for o in facts.allowed if not o.rule.startswith(("render", "evidence"))]
+    notes = sum(p.severity is not Severity.ERROR for p in judged.problems)
+    passed = [
+        (
+            not errors,
+            f"`trace-dataset validate` finds no error ({notes} lesser remarks)",
+        ),
+        ("rendering-stale" not in allowed, "the tests are what `gen-tests` renders"),
+        (
+            not allowed & {"evidence-missing", "evidence-failed"},
+            (
+                "every definition's reference tests agreed with a production kernel, "
+                "live or recorded, for these bytes, and none disagreed"
+            ),
+        ),
+    ]
+    lines = [f"- [{'x' if good else ' '}] {text}" for good, text in passed]
+    body = (
+        _each(answers) if len(facts.bundle.files) <= _ONE_BY_ONE else _counts(answers)
+    )
+    return "\n".join(["### Checklist", "", *lines, "", *body])
+
+
+def _answers(facts: Facts, changes: Sequence[Change], sides: Sides) -> list[Answer]:
+    known = Known(
+        facts.root,
+        sides,
+        facts.judged.problems,
+        (),
+        facts.judged.runs,
+        trust_evidence=True,
+    )
+    points = answer_all(changes, known)
+    return [a for a in points if a.definition or a.point.startswith("one definition")]
+
+
+def _changes(facts: Facts) -> tuple[list[Change], Sides]:
+    base: Tree = {f"{folder}/.": Entry("100644", "", 0) for folder in facts.folders}
+    head: Tree = {}
+    for file in facts.files:
+        head[file.path] = Entry("100644", file.sha256, file.size)
+        there = facts.remote.get(file.path)
+        if there is not None:
+            oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
+            base[file.path] = Entry("100644", oid, there.size)
+    changed = sort_changes(file.path for file in facts.delta.sent).definitions
+    mine = {key: changed.get(key, Files()) for key in facts.bundle.keys}
+    sides = Sides(base, head)
+    # what the branch has is known by hash only: no folder has its text
+    return make_changes(mine, sides, facts.root / ".no-such-folder", facts.root), sides
+
+
+def _each(answers: Iterable[Answer]) -> list[str]:
+    rows = [
+        f"| {inert(a.definition) if a.definition else ''} | {a.point} | "
+        f"{_MARKS[a.answer]} | {inert(a.seen, 300)} |"
+        for a in answers
+    ]
+    return ["| definition | point | answer | seen |", "|---|---|---|---|", *rows]
+
+
+def _counts(answers: Iterable[Answer]) -> list[str]:
+    by_point: dict[str, list[Answer]] = {}
+    for answer in answers:
+        by_point.setdefault(answer.point, []).append(answer)
+    rows = []
+    for point, given in by_point.items():
+        counts = [sum(a.answer == kind for a in given) for kind in (YES, NO, UNKNOWN)]
+        odd = [a for a in given if a.answer != YES and a.definition]
+        first = f"{inert(odd[0].definition)}: {inert(odd[0].seen, 200)}" if odd else ""
+        rows.append(f"| {point} | {' | '.join(map(str, counts))} | {first} |")
+    head = "| point | yes | no | unknown | the first that is not yes |"
+    return [head, "|---|---|---|---|---|", *rows]
+
+
+def _compared(facts: Facts, room: int) -> str:
+    rows = []
+    for line in _lines(facts):
+        v = line.figures
+        verdict = f"stale: {line.verdict}" if line.stale else line.verdict
+        cells = [
+            inert(line.definition),
+            inert(line.source) if line.source else "-",
+            verdict,
+            str(v.cases) if v is not None else "",
+            f"{v.nmse:.1e}" if v is not None and v.nmse is not None else "",
+            f"{v.lse:.1e}" if v is not None and v.lse is not None else "",
+            inert(line.note, 200) if line.note else "",
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
+    # what speaks against comes first: it must not be what is cut off
+    rows.sort(key=lambda row: "| PASSED |" in row)
+    head = "| definition | compared with | verdict | cases | worst NMSE | "
+    head += "worst LSE error | note |\n|---|---|---|---|---|---|---|"
+    return "### Comparisons\n\n" + _folded(
+        f"Comparisons ({len(rows)})", head, rows, room
+    )
+
+
+def _allowed(facts: Facts) -> str:
+    if not facts.allowed:
+        return ""
+    rows = []
+    for rule in dict.fromkeys(o.rule for o in facts.allowed):
+        found = [o for o in facts.allowed if o.rule == rule]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        why = inert(facts.reasons[rule], 600)
+        rows.append(f"| `{rule}` | {why} | {inert(found[0].message, 300)}{more} |")
+    head = ["| rule | reason given | what it objects to |", "|---|---|---|"]
+    return "\n".join(["### Let pass all the same", "", *head, *rows])
+
+
+def _reproduce(facts: Facts) -> str:
+    names = [file.name for file in facts.bundle.files]
+    if len(names) <= _ONE_BY_ONE:
+        chosen = " ".join(f"--definition-name {shlex.quote(n)}" for n in names)
+        tests = "".join(f" --definition {shlex.quote(n)}" for n in names)
+    else:
+        op_types = sorted({file.op_type for file in facts.bundle.files})
+        chosen = " ".join(f"--op-type {shlex.quote(name)}" for name in op_types)
+        tests = ""
+    commands = [
+        f"trace-dataset validate {chosen}",
+        f"gen-tests {chosen} --check",
+        f"pytest tests/references{tests} --strict",
+        f"pytest tests/references{tests} --device cuda --junitxml results.xml",
+        "trace-dataset verify --results results.xml",
+    ]
+    shown = "\n".join(f"{n}. {inert(c, 2000)}" for n, c in enumerate(commands, 1))
+    return (
+        "### How to reproduce\n\nIn a clone of this pull request, with `pip install "
+        f"gen-tests`; the fourth command needs a GPU.\n\n{shown}"
+    )
+
+
+def _folded(title: str, head: str, rows: Sequence[str], room: int) -> str:
+    """Return a folded table; rows that don't fit are counted."""
+    if not rows:
+        return ""
+    start, end = f"<details><summary>{title}</summary>\n\n{head}\n", "\n\n</details>"
+    left = room - len(start) - len(end) - len(_MORE) - 20
+    kept: list[str] = []
+    for row in rows:
+        if len(row) + 1 > left:
+            break
+        kept.append(row)
+        left -= len(row) + 1
+    if len(kept) < len(rows):
+        kept.append(_MORE.format(count=len(rows) - len(kept)))
+    return start + "\n".join(kept) + end
