@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.hub.commands import black_box, call, point_to
+from tests.hub.commands import COMMAND, ROOT, black_box, call, point_to
 from tests.hub.faults import Does, Fault, refuse, too_many
 from tests.hub.fixtures import REPO
 from tests.hub.published import (
@@ -319,6 +321,52 @@ def test_a_cut_file_goes_on_where_it_was_cut(
     ]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_goes_wrong_only_whole_files_are_there(
+    seed: int, pull: Pull, repository: Repository, root: Path, hub: Hub, capsys: Any
+) -> None:
+    many = {f"traces/a{n}/gemm/{FIRST}.jsonl": b"x" * n * 50 for n in range(1, 40)}
+    add(repository, many)
+    kinds = [Does.CUT_ANSWER, Does.DROP_ANSWER, Does.STATUS, Does.WRONG_BYTES]
+    hub.faults.use(
+        *(Fault("*", d, times=None, probability=0.1, seed=seed) for d in kinds)
+    )
+    arguments = ("pull", "--repo", REPO, "--dataset", root, "--all", "--blobs", "all")
+    for _ in range(20):
+        status = call(capsys, *arguments)[0]
+        for path, data in snapshot(root).items():
+            assert data == {**PUBLISHED, **many}[path], path
+        if status == 0:
+            break
+    assert snapshot(root) == {**PUBLISHED, **many}
+    assert sum(hub.faults.struck.values()) > 10
+
+
+def test_after_a_kill_there_are_whole_files_and_a_second_run_completes(
+    pull: Pull, root: Path, hub: Hub
+) -> None:
+    under_way = threading.Event()
+    hub.faults.use(
+        Fault("resolve", None, times=4),
+        Fault("resolve", Does.SLOW, times=None, seconds=0.2, meddle=under_way.set),
+    )
+    process = subprocess.Popen(
+        [*COMMAND, "pull", "--repo", REPO, "--all", "--dataset", str(root)],
+        cwd=ROOT,
+        env={**os.environ, **hub.environment()},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert under_way.wait(60)
+    process.kill()
+    process.wait()
+    assert_whole(root)
+    hub.faults.use()
+    (root / ".trace-dataset/incoming").mkdir(exist_ok=True)
+    pull("--all", "--blobs", "all")
+    assert snapshot(root) == PUBLISHED
+
+
 def test_a_gated_repository(pull: Pull, repository: Repository, root: Path) -> None:
     repository.gated = True
     repository.writers.clear()
@@ -339,6 +387,17 @@ def test_a_full_disk_is_said_before(
 
 class _Full:
     free = 1000
+
+
+def test_a_folder_that_cannot_be_made_is_named(
+    repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    root = tmp_path / "file/dataset"
+    status, _, err = call(capsys, "pull", "--repo", REPO, "--dataset", root, "--all")
+    assert status == 2
+    assert str(tmp_path / "file") in err
+    assert len(err.splitlines()) == 1
 
 
 # a server that means harm
