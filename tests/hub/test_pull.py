@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -486,6 +487,48 @@ def test_the_commands_as_processes_and_no_token_in_what_they_say(
         assert token not in text
     written = [p.read_bytes() for p in root.rglob("*") if p.is_file()]
     assert not any(token.encode() in data for data in written)
+
+
+def test_a_token_is_not_passed_on_to_where_files_lie(
+    pull: Pull, repository: Repository, root: Path, hub: Hub, tmp_path: Path
+) -> None:
+    with Hub(tmp_path / "hub/elsewhere") as store:
+        publish(store, store.add_repository(REPO).name)
+        asked = f"/datasets/{REPO}/resolve/main/{FILE}"
+        hub.faults.use(
+            Fault(
+                "resolve",
+                Does.STATUS,
+                path=FILE,
+                status=302,
+                headers={
+                    "Location": store.url.replace("127.0.0.1", "localhost") + asked
+                },
+            )
+        )
+        pull("--definition-name", FIRST)
+    assert (root / FILE).read_bytes() == PUBLISHED[FILE]
+    assert [seen.target for seen in store.seen] == [asked]
+    assert "authorization" in hub.seen[0].headers
+    assert "authorization" not in store.seen[0].headers
+
+
+def test_without_the_client_it_says_what_to_install(
+    pull: Pull, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    _, _, err = pull("--all", status=2)
+    assert "pip install 'gen-tests[hub]'" in err
+    assert len(err.splitlines()) == 1
+    assert not root.exists()
+
+
+def test_other_commands_do_not_load_the_client() -> None:
+    code = (
+        "import sys, generator.cli.trace_dataset; "
+        "sys.exit(bool({'huggingface_hub', 'httpx2', 'torch'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_the_record_is_not_committed_by_accident(pull: Pull, root: Path) -> None:
