@@ -112,7 +112,8 @@ def _ask(client: Client, commit: str, file: RemoteFile, part: Path, start: int) 
 
 
 def _receive(response: Any, stream: BinaryIO, room: int, file: RemoteFile) -> None:
-    for piece in response.iter_bytes(chunk_size=_PIECE):
+    # as they come: what is gathered first is lost with the connection
+    for piece in response.iter_bytes():
         room -= len(piece)
         if room < 0:
             stream.truncate(0)
