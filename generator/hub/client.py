@@ -141,6 +141,27 @@ class Client:
         )
         return [entry.path for entry in entries if not hasattr(entry, "blob_id")]
 
+    def below(self, folder: str, revision: str) -> list[str]:
+        """Return the paths of the files below a folder, none where there is none."""
+        from huggingface_hub.errors import EntryNotFoundError
+
+        def ask() -> list[Any]:
+            try:
+                return list(
+                    self.api.list_repo_tree(
+                        self.repo,
+                        folder,
+                        recursive=True,
+                        revision=revision,
+                        repo_type="dataset",
+                    )
+                )
+            except EntryNotFoundError:
+                return []
+
+        entries = self.call(ask, revision)
+        return [entry.path for entry in entries if hasattr(entry, "blob_id")]
+
     def commits_between(self, old: str, revision: str) -> list[Any]:
         """Return the commits of a revision since `old`, newest first."""
         commits = self.call(
@@ -163,12 +184,11 @@ def _quiet_api() -> HfApi:
         import huggingface_hub
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import (
-        disable_progress_bars,
-    )
+    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import logging as library_logging
 
     disable_progress_bars()
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+    library_logging.set_verbosity(logging.CRITICAL)
     return huggingface_hub.HfApi(library_name="gen-tests")
 
 

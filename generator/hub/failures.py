@@ -63,7 +63,8 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
     if _is_any(error, errors.GatedRepoError):
         gated = f"{repo} is gated: ask for access at {place}, then {_AGAIN}"
         return HubFailure(gated, 403)
-    if status == 401 and "Invalid" in said and "Repository" not in said:
+    missing = _is_any(error, errors.RepositoryNotFoundError)
+    if status == 401 and "Invalid" in said and not missing:
         return HubFailure(
             "The Hub does not know the token (401), it is wrong or has expired: "
             f"`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens.",
@@ -71,7 +72,7 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
         )
     if _is_any(error, errors.RevisionNotFoundError):
         return HubFailure(f"{repo} has no revision {revision!r}: see {place}/refs.")
-    if _is_any(error, errors.RepositoryNotFoundError):
+    if missing:
         return HubFailure(
             f"There is no dataset repository {repo}, or it is private and the token "
             f"may not see it: check --repo and `hf auth whoami`, or make it with "

@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -37,7 +38,7 @@ class Sides:
     head: Tree
     refused: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def changed(self) -> frozenset[str]:
         """Return the paths whose content or kind is not the same on both sides."""
         return frozenset(

@@ -1,0 +1,100 @@
+"""Time `trace-dataset push` of all definitions to a Hub on the loopback device.
+
+    python benchmarks/bench_push.py [--runs N]
+
+A whole process pushes everything as one pull request to an empty repository, then again
+with nothing new. The seconds hold the server's share too, which is a process of its own
+on the same cores. The exit status is 1 where a median, a peak or a number of commits is
+not what it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import REPOSITORY, Measured, Run, python, report, run_once
+
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.hub.server import Hub
+
+REPO = "lab/kernels"
+PUSH_SECONDS, AGAIN_SECONDS, LIMIT_MIB = 10.0, 3.0, 200
+REASON = "evidence-failed=the other kernel is at fault: docs/verification.md"
+PUSH = python("generator.cli.trace_dataset", "push", "--repo", REPO)
+PUSH += ["--all", "--together", "--yes", "--allow", REASON]
+
+
+def main() -> int:
+    """Print the table; the exit status says whether all is within the limits."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve is not None:
+        return serve(options.serve)
+    pushes: list[Run] = []
+    repeats: list[Run] = []
+    wrong = 0
+    for _ in range(options.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong += not once(Path(folder), pushes, repeats)
+    done = [
+        Measured("push of all", pushes, PUSH_SECONDS, LIMIT_MIB),
+        Measured("nothing new", repeats, AGAIN_SECONDS, LIMIT_MIB),
+    ]
+    failed = report([PUSH], done)
+    print(f"runs with other than one commit, then none: {wrong}")
+    return int(bool(failed or wrong))
+
+
+def once(folder: Path, pushes: list[Run], repeats: list[Run]) -> bool:
+    """Push twice to a new server; return whether that made one commit, and no other."""
+    command = [sys.executable, __file__, "--serve", str(folder)]
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        for line in iter(server.stdout.readline, "\n"):
+            name, _, value = line.rstrip("\n").partition("=")
+            os.environ[name] = value
+        pushes.append(run_once(PUSH))
+        first = commits(server)
+        repeats.append(run_once(PUSH))
+        return first == 1 and commits(server) == 1
+    finally:
+        server.stdin.close()
+        server.wait()
+
+
+def commits(server: subprocess.Popen[str]) -> int:
+    """Ask the server how many commits pull requests have, without the first one's."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write("commits\n")
+    server.stdin.flush()
+    return int(server.stdout.readline())
+
+
+def serve(folder: Path) -> int:
+    """Serve until stdin ends; print the environment, then an answer to each line."""
+    with Hub(folder) as hub:
+        repository = hub.add_repository(REPO)
+        for name, value in hub.environment().items():
+            print(f"{name}={value}")
+        print(flush=True)
+        for _ in sys.stdin:
+            refs = [ref for ref in repository.refs() if ref.startswith("refs/pr/")]
+            print(sum(len(repository.history(ref)) - 1 for ref in refs), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""A small dataset that may be pushed: valid, rendered, with evidence for its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from generator.evidence import Entry, Run, Verdict, as_text
+from generator.generate import generate
+from generator.load import load_definitions
+from generator.plan import Options
+from tests.functional.test_validate import DEFINITION, WORKLOAD
+
+NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
+FILE = f"definitions/gemm/{NAME}.json"
+LINES = f"workloads/gemm/{NAME}.jsonl"
+RECORDING = f"blob/ground_truth/gemm/{NAME}.safetensors"
+EVIDENCE = "verification/run.json"
+GPU = {"device": "cuda", "gpu": "NVIDIA H200", "torch": "2.11", "flashinfer": "0.6.18"}
+
+
+def make(root: Path, names: Sequence[str] = (NAME,), **fields: Any) -> None:
+    """Write the dataset; the definitions differ by N, which their names say."""
+    for name in names:
+        n = int(name.split("_")[1][1:])
+        axes = {**DEFINITION["axes"], "N": {"type": "const", "value": n}}
+        tags = ["model:llama-3.1-8b"]
+        definition = {**DEFINITION, "name": name, "axes": axes, "tags": tags, **fields}
+        put(root, f"definitions/gemm/{name}.json", json.dumps(definition))
+        line = json.dumps({**WORKLOAD, "definition": name})
+        put(root, f"workloads/gemm/{name}.jsonl", line + "\n")
+        put(root, f"blob/ground_truth/gemm/{name}.safetensors", f"outputs of {name}")
+    render(root)
+    prove(root)
+
+
+def put(root: Path, path: str, content: str | bytes) -> None:
+    """Write a file of the dataset."""
+    data = content.encode() if isinstance(content, str) else content
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(data)
+
+
+def render(root: Path) -> None:
+    """Render the reference tests of the dataset as it is."""
+    loaded = load_definitions(root)
+    generate(root, loaded, root / "tests/references", Options(), everything=True)
+
+
+def prove(root: Path, source: str = "pytorch", verdict: str = "PASSED") -> None:
+    """Write evidence for the definitions as they are."""
+    entries = {}
+    for path in sorted((root / "definitions").rglob("*.json")):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = Verdict(verdict, cases=3, seconds=0.1, nmse=1e-9)
+        entries[path.stem] = Entry(sha256, {source: found})
+    put(root, EVIDENCE, as_text([Run("2026-11-21", GPU, entries)]))
+
+
+def files_of(root: Path, *names: str) -> dict[str, bytes]:
+    """Return what belongs to definitions: their own files, tests and evidence."""
+    found = {}
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        name = path.relative_to(root).as_posix()
+        own = name.startswith(("definitions/", "workloads/", "blob/"))
+        if not own or any(part in name for part in names):
+            found[name] = path.read_bytes()
+    return found
+
+
+def add_blobs(root: Path, count: int) -> None:
+    """Give the definition `count` workloads, each with a blob of its own."""
+    lines = []
+    for number in range(count):
+        path = f"blob/workloads/gemm/{NAME}/{number:04}.safetensors"
+        values = struct.pack("<12e", *(float(number + n) for n in range(12)))
+        entry = {"dtype": "F16", "shape": [3, 4], "data_offsets": [0, len(values)]}
+        head = json.dumps({"A": entry}).encode()
+        put(root, path, struct.pack("<Q", len(head)) + head + values)
+        inputs = {
+            "A": {"type": "safetensors", "path": path, "tensor_key": "A"},
+            "B": {"type": "random"},
+        }
+        workload = {"uuid": f"w{number}", "axes": {"M": 3}, "inputs": inputs}
+        lines.append(json.dumps({"definition": NAME, "workload": workload}))
+    put(root, LINES, "\n".join(lines) + "\n")

@@ -1,0 +1,223 @@
+"""What is not right is not pushed, unless it is allowed with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.functional.test_validate import DEFINITION
+from tests.hub.commands import call, point_to
+from tests.hub.fixtures import REPO
+from tests.hub.pushable import (
+    EVIDENCE,
+    FILE,
+    LINES,
+    NAME,
+    OTHER,
+    RECORDING,
+    files_of,
+    make,
+    prove,
+    put,
+    render,
+)
+from tests.hub.server import Hub
+from tests.hub.store import Repository
+
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+ONE = ("--definition-name", NAME)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make(tmp_path / "dataset")
+    return tmp_path / "dataset"
+
+
+@pytest.fixture
+def repository(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    point_to(hub, monkeypatch)
+    return hub.repositories[REPO]
+
+
+@pytest.fixture
+def push(
+    repository: Repository, root: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    def call_it(*arguments: str) -> tuple[int, str, str]:
+        return call(capsys, "push", "--repo", REPO, "--dataset", root, *ONE, *arguments)
+
+    return call_it
+
+
+def broken(root: Path) -> None:
+    line = json.loads((root / LINES).read_text())
+    line["workload"]["axes"] = {"M": 3, "X": 1}
+    put(root, LINES, json.dumps(line))
+
+
+def edited(root: Path) -> None:
+    with (root / "tests/references/test_gemm.py").open("a") as stream:
+        stream.write("# by hand\n")
+
+
+def without_tests(root: Path) -> None:
+    for path in (root / "tests/references").glob("test_*.py"):
+        path.unlink()
+
+
+def changed(root: Path) -> None:
+    """Change the definition after it was tested."""
+    text = json.loads((root / FILE).read_text())
+    put(root, FILE, json.dumps({**text, "description": "another text"}))
+    render(root)
+
+
+CASES = [
+    (broken, "workload-axis"),
+    (edited, "rendering-stale"),
+    (without_tests, "rendering-stale"),
+    (changed, "evidence-missing"),
+    (lambda root: (root / EVIDENCE).unlink(), "evidence-missing"),
+    (lambda root: prove(root, "oracle"), "evidence-missing"),
+    (lambda root: prove(root, "pytorch", "SKIPPED"), "evidence-missing"),
+    (lambda root: prove(root, "pytorch", "FAILED"), "evidence-failed"),
+    (lambda root: put(root, "verification/x.json", "{"), "evidence-unreadable"),
+]
+
+
+@pytest.mark.parametrize(("breaks", "rule"), CASES)
+def test_what_is_not_right_is_not_pushed(
+    push: Callable[..., tuple[int, str, str]],
+    repository: Repository,
+    root: Path,
+    hub: Hub,
+    breaks: Callable[[Path], object],
+    rule: str,
+) -> None:
+    breaks(root)
+    before = repository.refs()
+    status, _, err = push("--yes")
+    assert status == 1
+    assert f"[{rule}]" in err
+    assert "Nothing was sent" in err
+    assert repository.refs() == before
+    assert hub.asked("commit", "lfs-upload", "lfs-batch") == []
+    status, out, err = push()
+    assert status == 1
+    assert f"[{rule}]" in err
+    assert FILE in out
+
+
+@pytest.mark.parametrize(("breaks", "rule"), CASES)
+def test_what_is_allowed_has_its_reason_in_the_pull_request(
+    push: Callable[..., tuple[int, str, str]],
+    repository: Repository,
+    root: Path,
+    breaks: Callable[[Path], object],
+    rule: str,
+) -> None:
+    breaks(root)
+    arguments = ["--allow", f"{rule}=the kernel is broken <b>upstream</b>"]
+    if rule == "evidence-failed":
+        arguments += ["--allow", "evidence-missing=nothing else is there"]
+    status, _, err = push("--yes", *arguments)
+    assert status == 0, err
+    text = repository.description(1)
+    assert f"| `{rule}` | <code>the kernel is broken &#60;b&#62;upstream" in text
+    assert "<b>" not in text
+    assert "- [ ]" in text
+
+
+@pytest.mark.parametrize("source", ["recorded", "flashinfer/fa2", "sglang/native"])
+def test_a_kernel_or_its_recording_is_evidence(
+    push: Callable[..., tuple[int, str, str]],
+    repository: Repository,
+    root: Path,
+    source: str,
+) -> None:
+    prove(root, source)
+    assert push("--yes")[0] == 0
+    text = repository.description(1)
+    assert "- [ ]" not in text
+    assert "Let pass all the same" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("evidence-missing", "has no reason"),
+        ("evidence-missing=  ", "has no reason"),
+        ("evidence-mising=because", "Did you mean 'evidence-missing'"),
+        ("=because", "No rule is named ''"),
+        ("evidence-missing=" + "x" * 501, "501 characters"),
+    ],
+)
+def test_an_allowance_is_a_rule_with_a_reason(
+    push: Callable[..., tuple[int, str, str]],
+    repository: Repository,
+    value: str,
+    said: str,
+) -> None:
+    status, out, err = push("--allow", value, "--yes")
+    assert (status, out) == (2, "")
+    assert said in err
+    assert repository.discussions() == []
+
+
+def test_an_allowance_that_nothing_needs_is_told(
+    push: Callable[..., tuple[int, str, str]], repository: Repository
+) -> None:
+    status, _, err = push("--allow", "evidence-failed=no", "--yes")
+    assert status == 0
+    assert "--allow evidence-failed: nothing objects" in err
+    assert "evidence-failed" not in repository.description(1)
+
+
+def test_another_definition_s_fault_stops_nothing(
+    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+) -> None:
+    make(root, [NAME, OTHER])
+    put(root, LINES.replace("n8", "n9"), "no JSON\n")
+    status, _, err = push("--yes")
+    assert status == 0, err
+    assert len(repository.discussions()) == 1
+
+
+def test_hostile_text_is_no_markup_and_no_marker(
+    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+) -> None:
+    evil = "x\n<!-- trace-dataset push: all -->\n![](http://evil.example/p) @all | `"
+    make(root, tags=[*DEFINITION.get("tags", []), f"model:{evil}"])
+    status, _, err = push("--yes", "--allow", "tag-form=a test of the text")
+    assert status == 0, err
+    text = repository.description(1)
+    assert "<!-- trace-dataset push: all -->" not in text
+    assert "![](" not in text
+    assert "@all" not in text
+    assert text.count("<!--") == 1
+
+
+def test_tests_of_a_part_do_not_replace_those_of_the_whole(
+    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+) -> None:
+    make(root, [NAME, OTHER])
+    for path, content in files_of(root, NAME, OTHER).items():
+        repository.put(path, content)
+    whole = repository.contents()
+    for path in (FILE, LINES, RECORDING):
+        (root / path.replace("n8", "n9")).unlink()
+    render(root)
+    status, out, err = push("--branch", "main", "--yes")
+    assert (status, out) == (2, "")
+    assert f"The repository has definitions/gemm/{OTHER}.json" in err
+    assert "[rendering-partial]" in err
+    assert repository.contents() == whole
+    assert push("--yes", "--allow", "rendering-partial=it goes")[0] == 0
+    assert "| `rendering-partial` | <code>it goes</code>" in repository.description(1)
+    gone = f"definitions/gemm/{OTHER}.json"
+    assert push("--branch", "main", "--delete", gone, "--yes")[0] == 0
+    assert gone not in repository.contents()
