@@ -29,6 +29,10 @@ STEPS = (
     ("dataset is valid", "trace-dataset validate --strict"),
     ("rules page is up to date", "python tools/build_rules_page.py --check"),
     ("example review is up to date", "python tools/build_review_example.py --check"),
+    (
+        "example pull request is up to date",
+        "python tools/build_pull_request_example.py --check",
+    ),
     ("table of verification is up to date", "trace-dataset verify --check"),
     ("lint", "ruff check ."),
     ("format", "ruff format --check ."),

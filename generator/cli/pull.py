@@ -111,6 +111,9 @@ def pull(
             pulled = bring(Client(repo, talk, _ATTEMPTS), order, dataset, _tell)
     except (HubFailure, UnknownName) as error:
         raise Failure(str(error)) from error
+    except OSError as error:
+        place = error.filename2 or error.filename or dataset
+        raise Failure(f"{place}: {error.strerror}") from error
     return _report(pulled)
 
 

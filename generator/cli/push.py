@@ -213,7 +213,7 @@ def _tell_objections(
     bundles: Sequence[Bundle], judged: Judged, reasons: dict[str, str]
 ) -> bool:
     """Say what speaks against pushing; return whether any of it stands."""
-    from generator.hub.gate import split
+    from generator.hub.gate import PARTIAL, split
 
     keys = {key for bundle in bundles for key in bundle.keys}
     standing, allowed = split(judged.of(keys), reasons)
@@ -221,7 +221,7 @@ def _tell_objections(
         say(str(objection))
     if len(standing) > _OBJECTIONS:
         say(f"and {len(standing) - _OBJECTIONS} more objections")
-    for rule in sorted(set(reasons) - {o.rule for o in allowed}):
+    for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")
     return bool(standing)
 

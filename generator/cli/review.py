@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
+from generator.wording import quote
 
 if TYPE_CHECKING:
     from generator.review.review import Review
     from generator.review.sources import Sources
 
 EXIT_NEEDS_GPU = 3
+_ATTEMPTS = 5
 _FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 _FILES = {
     "text": "review.txt",
@@ -39,6 +43,14 @@ _FILES = {
     "--head",
     metavar="REV",
     help="The revision to review; the working tree as it is if not given.",
+)
+@click.option(
+    "--hub",
+    metavar="OWNER/NAME",
+    help="Review a pull request of this dataset on the Hub; goes with --pr.",
+)
+@click.option(
+    "--pr", type=click.IntRange(1), metavar="N", help="The pull request's number."
 )
 @click.option(
     "--dataset",
@@ -92,6 +104,8 @@ _FILES = {
 def review(
     base: str | None,
     head: str | None,
+    hub: str | None,
+    pr: int | None,
     dataset: Path,
     form: str,
     out: Path | None,
@@ -104,14 +118,17 @@ def review(
 ) -> int:
     """Review what changed in a dataset between two revisions of a git checkout.
 
-    Both sides are read through git; nothing is checked out, and without --execute
+    Or, with --hub and --pr, what a pull request on the Hub changes. Both sides are read
+    through git or from the Hub; nothing is checked out, and without --execute
     nothing of the dataset runs. Exit status: 0 approve, 1 changes needed, 2 wrong usage
     or unreadable input, 3 needs a GPU.
     """
     if trust and not execute:
         raise click.UsageError("--trust goes with --execute.")
+    _check_hub(hub, pr, base, head)
     from generator.cache import Cache, default_path
     from generator.cli.validate import prefix_of
+    from generator.hub.failures import HubFailure
     from generator.parallel import default_jobs
     from generator.reports import Style
     from generator.review.git import GitError
@@ -123,20 +140,44 @@ def review(
         _refuse_without_sandbox(trust, device)
     cache = None if no_cache else Cache(default_path())
     try:
-        with open_sources(dataset, base, head) as sources:
+        opened: AbstractContextManager[Sources] = open_sources(dataset, base, head)
+        if hub is not None and pr is not None:
+            opened = _of_hub(hub, pr)
+        with opened as sources:
             made = make_review(
                 sources, cache, default_jobs(), trust_evidence=trust_evidence
             )
             if execute:
                 made = _execute(made, sources, device, trust)
-            style = Style(prefix_of(dataset), notes)
+            style = Style("" if hub else prefix_of(dataset), notes)
             if out is not None:
                 _write_all(made, sources, style, out)
-    except GitError as error:
+    except (GitError, HubFailure) as error:
         raise Failure(str(error)) from error
     for text in shown(form)(made, style):
         write(text)
     return _status(made)
+
+
+def _check_hub(
+    hub: str | None, pr: int | None, base: str | None, head: str | None
+) -> None:
+    from generator.hub.names import bad_repo
+
+    if (hub is None) != (pr is None):
+        raise click.UsageError("--hub and --pr go together.")
+    if hub is not None and (base is not None or head is not None):
+        raise click.UsageError("--base and --head are of a git checkout, not of --hub.")
+    if hub is not None and (reason := bad_repo(hub)):
+        raise click.UsageError(f"--hub {quote(hub)}: {reason}")
+
+
+def _of_hub(hub: str, pr: int) -> AbstractContextManager[Sources]:
+    from generator.hub.client import Client
+    from generator.review.hub_sources import open_hub_sources
+
+    talk = say if sys.stderr.isatty() else lambda text: None
+    return open_hub_sources(Client(hub, talk, _ATTEMPTS), pr)
 
 
 def _status(made: Review) -> int:

@@ -141,6 +141,27 @@ class Client:
         )
         return [entry.path for entry in entries if not hasattr(entry, "blob_id")]
 
+    def below(self, folder: str, revision: str) -> list[str]:
+        """Return the paths of the files below a folder, none where there is none."""
+        from huggingface_hub.errors import EntryNotFoundError
+
+        def ask() -> list[Any]:
+            try:
+                return list(
+                    self.api.list_repo_tree(
+                        self.repo,
+                        folder,
+                        recursive=True,
+                        revision=revision,
+                        repo_type="dataset",
+                    )
+                )
+            except EntryNotFoundError:
+                return []
+
+        entries = self.call(ask, revision)
+        return [entry.path for entry in entries if hasattr(entry, "blob_id")]
+
     def commits_between(self, old: str, revision: str) -> list[Any]:
         """Return the commits of a revision since `old`, newest first."""
         commits = self.call(

@@ -58,7 +58,7 @@ def fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
 
 def _fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
     """Fetch what is missing; only attempts that bring nothing new are counted."""
-    attempt = 0
+    attempt = best = 0
     while True:
         start = _size(part)
         if start is not None and start > file.size:
@@ -79,7 +79,9 @@ def _fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
             error = caught
         now = _size(part)
         if now != file.size:
-            attempt = 1 if (now or 0) > (start or 0) else attempt + 1
+            # more than ever before: a server that starts anew each time ends, too
+            attempt = 1 if (now or 0) > max(best, start or 0) else attempt + 1
+            best = max(best, now or 0, start or 0)
             client.wait_after(error, attempt, commit)
 
 
@@ -112,7 +114,8 @@ def _ask(client: Client, commit: str, file: RemoteFile, part: Path, start: int) 
 
 
 def _receive(response: Any, stream: BinaryIO, room: int, file: RemoteFile) -> None:
-    for piece in response.iter_bytes(chunk_size=_PIECE):
+    # as they come: what is gathered first is lost with the connection
+    for piece in response.iter_bytes():
         room -= len(piece)
         if room < 0:
             stream.truncate(0)

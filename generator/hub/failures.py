@@ -23,8 +23,9 @@ _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 class HubFailure(Exception):
     """Say in one line what went wrong and what to do; never with a token in it."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(without_secrets(message))
+        self.status = status
 
 
 class Unreachable(HubFailure):
@@ -60,12 +61,14 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
     if _is_any(error, errors.OfflineModeIsEnabled):
         return Unreachable("HF_HUB_OFFLINE is set, so nothing is asked: unset it.")
     if _is_any(error, errors.GatedRepoError):
-        return HubFailure(f"{repo} is gated: ask for access at {place}, then {_AGAIN}")
+        gated = f"{repo} is gated: ask for access at {place}, then {_AGAIN}"
+        return HubFailure(gated, 403)
     missing = _is_any(error, errors.RepositoryNotFoundError)
     if status == 401 and "Invalid" in said and not missing:
         return HubFailure(
             "The Hub does not know the token (401), it is wrong or has expired: "
-            f"`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens."
+            f"`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens.",
+            401,
         )
     if _is_any(error, errors.RevisionNotFoundError):
         return HubFailure(f"{repo} has no revision {revision!r}: see {place}/refs.")
@@ -76,7 +79,7 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
             f"`hf repo create {repo} --repo-type dataset`."
         )
     if status is not None:
-        return HubFailure(_of_status(status, repo, place, said))
+        return HubFailure(_of_status(status, repo, place, said), status)
     if "HFValidationError" in names:
         return HubFailure(f"The Hub takes no such name: {said}")
     if is_network(error):

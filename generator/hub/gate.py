@@ -20,10 +20,11 @@ from generator.verification import Table, is_ground_truth, table_of
 from generator.wording import did_you_mean, one_line, quote
 
 RENDERING = "rendering-stale"
+PARTIAL = "rendering-partial"
 MISSING = "evidence-missing"
 FAILED = "evidence-failed"
 UNREADABLE = "evidence-unreadable"
-OWN = (RENDERING, MISSING, FAILED, UNREADABLE)
+OWN = (RENDERING, PARTIAL, MISSING, FAILED, UNREADABLE)
 """Rules that the gate has beside those of `trace-dataset validate`."""
 
 _LONGEST_REASON = 500
@@ -136,6 +137,17 @@ def _of_evidence(table: Table, files: Iterable[DatasetFile]) -> Iterator[Objecti
                 "verify --record results.xml."
             )
             yield Objection(MISSING, key, message)
+
+
+def of_partial(elsewhere: Sequence[str]) -> Objection:
+    """Object to rendered tests that would lose definitions which are not here."""
+    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
+    message = (
+        f"The repository has {one_line(elsewhere[0])}{more}, which is not here: its "
+        f"tests would be lost, as {TESTS} is rendered from what is here: trace-dataset "
+        "pull --all, then gen-tests --all."
+    )
+    return Objection(PARTIAL, None, message)
 
 
 def read_allowances(values: Iterable[str]) -> dict[str, str]:

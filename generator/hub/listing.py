@@ -39,10 +39,15 @@ class Listing:
         return {"commit": self.commit, "files": [asdict(file) for file in every]}
 
 
+def is_commit(text: str) -> bool:
+    """Return whether a text is a commit's id."""
+    return _SHA1.fullmatch(text) is not None
+
+
 def list_files(client: Client, revision: str) -> Listing:
     """Return what a branch, a tag, refs/pr/N or a commit has. Raises HubFailure."""
     commit = client.head(revision)
-    if not _SHA1.fullmatch(commit):
+    if not is_commit(commit):
         raise HubFailure(f"The Hub names no commit for {one_line(revision, 100)}.")
     return client.call(lambda: _listed(client, commit), revision)
 
@@ -73,6 +78,9 @@ def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
         _check(file)
         largest = _LARGEST.get(file.path.split("/")[0], _LARGEST_OTHER)
         reason = bad_path(file.path)
+        if not is_of_dataset(file.path) and not file.path.startswith(("/", "..")):
+            # never written anywhere: a .gitattributes at the top is no harm
+            reason = ""
         if file.path in every:
             reason = "is listed twice"
         elif not reason and file.size > largest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,8 +13,8 @@ from generator.hub.bundle import Bundle
 from generator.hub.client import RemoteFile
 from generator.hub.delta import Delta, compare
 from generator.hub.failures import HubFailure
-from generator.hub.gate import Judged, Objection
-from generator.hub.local import LocalFile, Unfit
+from generator.hub.gate import Judged, Objection, of_partial
+from generator.hub.local import TESTS, LocalFile, Unfit
 from generator.hub.pulls import PullRequest
 from generator.hub.text import Facts, write_text
 from generator.wording import one_line
@@ -108,6 +108,7 @@ def make_plan(
     parent = client.head(revision)
     remote = client.files(package.paths, parent)
     delta = compare(package.files, remote, package.delete)
+    package = _whole(client, package, delta, parent)
     opens = pull is None and where.branch is None
     lfs, asked = _through_lfs(client, package, delta, revision, opens, bool(name))
     return Plan(
@@ -123,6 +124,27 @@ def make_plan(
         lfs,
         asked,
     )
+
+
+def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Package:
+    """Return the package, with what it was allowed to leave out. Raises Unfit.
+
+    Tests are rendered from the definitions that are here: from a part of a dataset they
+    would replace those of the whole.
+    """
+    if not any(file.path.startswith(f"{TESTS}/") for file in delta.changed):
+        return package
+    elsewhere = [
+        path
+        for path in client.below("definitions", parent)
+        if path not in package.delete and not (package.root / path).is_file()
+    ]
+    if not elsewhere:
+        return package
+    objection = of_partial(elsewhere)
+    if objection.rule not in package.reasons:
+        raise Unfit(str(objection))
+    return replace(package, allowed=(*package.allowed, objection))
 
 
 def _text(

@@ -210,7 +210,7 @@ class _Job:
                         self.pulled.fates[file.path] = Fate.FAILED
                         self.pulled.problems.append(f"{file.path}: {error}")
                         failed += 1
-                        if isinstance(error, Unreachable) or failed >= _GIVEN_UP:
+                        if _concerns_all(error) or failed >= _GIVEN_UP:
                             raise
                         continue
                     self.state.settle(file.path, file.digest)
@@ -220,6 +220,11 @@ class _Job:
             finally:
                 # on a failure no further file is begun; after the loop none is left
                 stop.set()
+
+
+def _concerns_all(failure: HubFailure) -> bool:
+    """Return whether the next file would fare no better."""
+    return isinstance(failure, Unreachable) or failure.status in (401, 403, 429)
 
 
 def _in_the_way(root: Path, path: str) -> str:

@@ -11,6 +11,7 @@ from generator.attached import Key
 from generator.cache import Cache
 from generator.parallel import outcomes
 from generator.problems import Problem
+from generator.review.changes import owner_of
 from generator.unit import Outcome, Unit
 from generator.validate import Checked, Counts, Plan, make_plan, run_plan
 
@@ -69,11 +70,14 @@ def compare_problems(
     renamed: Mapping[str, str],
     cache: Cache | None,
     jobs: int,
+    *,
+    is_partial: bool = False,
 ) -> Compared:
     """Validate two folders, of which the definitions in `changed` differ, and `paths`.
 
     `renamed` maps old to new paths: what was wrong with the old file is not blamed on
-    the new one.
+    the new one. Folders that are partial have of the other definitions only their own
+    files: what is wrong with these is not counted.
     """
     memory = Memory(changed, paths, {})
     counts = Counts()
@@ -91,7 +95,8 @@ def compare_problems(
         key = _key(problem, lambda path: path)
         if before[key]:
             before[key] -= 1
-            known += 1
+            owner = owner_of(problem.file) if is_partial else None
+            known += owner is None or owner[0] in changed
         else:
             new.append(problem)
     mended = [p for key, left in before.items() for p in old[key][:left] if left]

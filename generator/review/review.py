@@ -130,6 +130,7 @@ def make_review(
         renamed,
         cache,
         jobs,
+        is_partial=sources.is_partial,
     )
     known = Known(
         sources.head,

@@ -46,13 +46,17 @@ class Revisions:
 
 @dataclass(frozen=True)
 class Sources:
-    """Hold two folders with the sides of a review, and what changed between them."""
+    """Hold two folders with the sides of a review, and what changed between them.
+
+    Partial folders have of a definition that did not change only its own file.
+    """
 
     base: Path
     head: Path
     revisions: Revisions
     sides: Sides
     sorted: Sorted
+    is_partial: bool = False
 
 
 @contextmanager
@@ -98,7 +102,9 @@ def _needed(tree: Tree, keys: frozenset[Key]) -> tuple[Tree, frozenset[str]]:
         if owner is not None and owner[0] not in keys:
             (op_type, name), kind = owner
             has_definition = f"definitions/{op_type}/{name}.json" in tree
-            is_quiet = plain and _QUIET.fullmatch(path) is not None
+            # traces without the folder of an author are objected to
+            is_placed = kind != "traces" or path.count("/") > 2
+            is_quiet = plain and is_placed and _QUIET.fullmatch(path) is not None
             if kind != "definition" and has_definition and is_quiet:
                 continue
             hollow.add(path)

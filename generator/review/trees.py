@@ -6,9 +6,11 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from generator.lfs import LFS_MAGIC
 from generator.review.git import Entry, GitError, Repository, Tree
@@ -36,7 +38,7 @@ class Sides:
     head: Tree
     refused: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def changed(self) -> frozenset[str]:
         """Return the paths whose content or kind is not the same on both sides."""
         return frozenset(
@@ -180,8 +182,15 @@ def refused(tree: Tree) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+class Objects(Protocol):
+    """Have the content of a tree's files: a checkout has, and the Hub."""
+
+    def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
+        """Yield the content of each object, one after the other in memory."""
+
+
 def write_tree(
-    repository: Repository,
+    repository: Objects,
     tree: Tree,
     folder: Path,
     *,

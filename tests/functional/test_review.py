@@ -352,3 +352,11 @@ def test_review_imports_no_torch(root: Path) -> None:
     command = [sys.executable, "-c", code, "review", "--dataset", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_traces_in_the_second_place_were_there_before(root: Path) -> None:
+    write(root, "traces/gemm/gemm_n9_k4.jsonl", "")
+    commit(root)
+    git(root, "checkout", "-q", "-b", "change")
+    changed(root, description="other")
+    assert reviewed(root, "--base", "main")["problems"]["new"] == []

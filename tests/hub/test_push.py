@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -406,3 +407,27 @@ def test_rendered_files_are_those_of_the_op_types(
         "tests/references/__pycache__/x.py",
     }
     assert LINES in held
+
+
+def test_the_readme_s_section_word_for_word(hub: Hub) -> None:
+    """The dataset is this repository's own; the Hub is one with an empty repository."""
+    section = (ROOT / "README.md").read_text("utf-8").split("\n## Publish\n")[1]
+    block = section.split("```sh\n")[1].split("```")[0]
+    repository = hub.add_repository("OWNER/NAME")
+    said = []
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "trace-dataset"
+        done = black_box(hub, *arguments)
+        assert done.returncode == 0, done.stderr
+        said.append(done)
+    assert "Dry run: nothing was sent" in said[0].stderr
+    assert "pushed: " in said[1].stdout
+    assert pulls(repository) == [1, 2]
+    assert "definitions/rmsnorm/rmsnorm_h4096.json" in repository.contents("refs/pr/1")
+    there = {
+        p for p in repository.contents("refs/pr/2") if p.startswith("definitions/")
+    }
+    ours = (ROOT / "definitions/rmsnorm").iterdir()
+    assert there == {f"definitions/rmsnorm/{path.name}" for path in ours}
+    assert repository.damage() == []

@@ -11,7 +11,19 @@ import pytest
 from tests.functional.test_validate import DEFINITION
 from tests.hub.commands import call, point_to
 from tests.hub.fixtures import REPO
-from tests.hub.pushable import EVIDENCE, FILE, LINES, NAME, OTHER, make, prove, put
+from tests.hub.pushable import (
+    EVIDENCE,
+    FILE,
+    LINES,
+    NAME,
+    OTHER,
+    RECORDING,
+    files_of,
+    make,
+    prove,
+    put,
+    render,
+)
 from tests.hub.server import Hub
 from tests.hub.store import Repository
 
@@ -61,8 +73,6 @@ def changed(root: Path) -> None:
     """Change the definition after it was tested."""
     text = json.loads((root / FILE).read_text())
     put(root, FILE, json.dumps({**text, "description": "another text"}))
-    from tests.hub.pushable import render
-
     render(root)
 
 
@@ -189,3 +199,25 @@ def test_hostile_text_is_no_markup_and_no_marker(
     assert "![](" not in text
     assert "@all" not in text
     assert text.count("<!--") == 1
+
+
+def test_tests_of_a_part_do_not_replace_those_of_the_whole(
+    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+) -> None:
+    make(root, [NAME, OTHER])
+    for path, content in files_of(root, NAME, OTHER).items():
+        repository.put(path, content)
+    whole = repository.contents()
+    for path in (FILE, LINES, RECORDING):
+        (root / path.replace("n8", "n9")).unlink()
+    render(root)
+    status, out, err = push("--branch", "main", "--yes")
+    assert (status, out) == (2, "")
+    assert f"The repository has definitions/gemm/{OTHER}.json" in err
+    assert "[rendering-partial]" in err
+    assert repository.contents() == whole
+    assert push("--yes", "--allow", "rendering-partial=it goes")[0] == 0
+    assert "| `rendering-partial` | <code>it goes</code>" in repository.description(1)
+    gone = f"definitions/gemm/{OTHER}.json"
+    assert push("--branch", "main", "--delete", gone, "--yes")[0] == 0
+    assert gone not in repository.contents()

@@ -1,0 +1,114 @@
+"""Write docs/pull-request-example.md: the text of a pull request that push opens.
+
+python tools/build_pull_request_example.py [--check]
+
+A small dataset is made out of this one's norms; one of them is published already, the
+other one is pushed. No repository is asked: what it has is worked out from the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.discover import discover_definitions
+from generator.evidence import FOLDER, Run, as_text, read_evidence
+from generator.files import write_atomically
+from generator.hub.bundle import make_bundles
+from generator.hub.client import RemoteFile
+from generator.hub.delta import compare
+from generator.hub.gate import judge
+from generator.hub.local import LocalFile, read_file, take_inventory
+from generator.hub.text import Facts, write_text
+from generator.select import select
+from tools.build_review_example import render, take
+
+PAGE = "docs/pull-request-example.md"
+PUSHED = "rmsnorm_h4096"
+THERE = "fused_add_rmsnorm_h4096"
+_HEAD = """\
+# An example of a pull request
+
+The dataset has {there} already; this is the text that
+`trace-dataset push --definition-name {pushed} --yes` opens a pull request with. It is
+escaped so that nothing of a dataset is taken for markup. `docs/publish.md` says how it
+comes about; `python tools/build_pull_request_example.py` writes this page.
+
+---
+
+"""
+
+
+def main() -> int:
+    """Write or check the page; the exit status says whether it had drifted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        content = page(Path(name, "dataset")).encode("utf-8")
+    path = ROOT / PAGE
+    if path.exists() and path.read_bytes() == content:
+        return 0
+    if options.check:
+        print(f"{PAGE} has drifted: run python tools/build_pull_request_example.py")
+        return 1
+    write_atomically(path, content)
+    print(f"wrote {PAGE}")
+    return 0
+
+
+def page(folder: Path) -> str:
+    """Return the page, of a dataset that is made in a folder."""
+    folder.mkdir()
+    add(folder, THERE)
+    remote = {
+        file.path: RemoteFile(file.path, file.size, file.sha1, None)
+        for file in files(folder, THERE)
+    }
+    add(folder, PUSHED)
+    local = files(folder, PUSHED)
+    found = discover_definitions(folder)
+    chosen = select(found, (), (PUSHED,))
+    (bundle,) = make_bundles(chosen, op_types=(), names=(PUSHED,), together=False)
+    facts = Facts(
+        folder,
+        bundle,
+        local,
+        compare(local, remote),
+        remote,
+        sorted({path.split("/")[0] for path in remote}),
+        judge(folder, chosen, found),
+        (),
+        {},
+    )
+    return _HEAD.format(there=THERE, pushed=PUSHED) + write_text(facts)
+
+
+def add(folder: Path, name: str) -> None:
+    """Add a definition of this dataset with its test and its evidence."""
+    take(folder, name)
+    render(folder)
+    held = {file.name for file in discover_definitions(folder).files}
+    for path in sorted((ROOT / FOLDER).glob("*.json")):
+        runs = []
+        for run in read_evidence(ROOT, f"{FOLDER}/{path.name}"):
+            mine = {n: entry for n, entry in run.definitions.items() if n in held}
+            runs.append(Run(run.date, run.machine, mine))
+        write_atomically(folder / FOLDER / path.name, as_text(runs).encode("utf-8"))
+
+
+def files(folder: Path, name: str) -> list[LocalFile]:
+    """Return the files that belong to a definition of the folder."""
+    inventory = take_inventory(folder)
+    key = ("rmsnorm", name)
+    paths = [*inventory.owned[key], *inventory.shared([key], ())]
+    return [read_file(folder, path) for path in sorted(paths)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
