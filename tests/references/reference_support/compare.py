@@ -27,7 +27,8 @@ class Comparison:
     """Hold the verdict on one output, what speaks against it, and the figures.
 
     `verdict` is PASSED, FAILED, or ERROR where the check itself would prove nothing.
-    `figures` are those of a policy that compares otherwise than element by element.
+    `figures` are those of a policy that compares otherwise than element by element;
+    `where` is an error_map, of a comparison that failed or where one was asked for.
     """
 
     verdict: str
@@ -35,6 +36,7 @@ class Comparison:
     tolerance: Tolerance | None = None
     metrics: Metrics | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
+    where: Mapping[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -49,6 +51,7 @@ class Comparison:
             "findings": list(self.findings),
             **metrics,
             **self.figures,
+            **({} if self.where is None else {"where": self.where}),
         }
 
     def message(self, subject: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from .available import source_name, too_few, usable_sources
 from .compare import Comparison, compare
 from .constraints import holds
 from .definition import Backend, Case, Definition, Interface
+from .error_map import error_map
 from .memory import PeakBytes, dtype_of, shape_of
 from .policy import Policy, Question, Repeating
 from .providers import backend_reason
@@ -300,8 +302,12 @@ class ReferenceTests:
         expected: Any,
         source: str,
         widest: str | None,
+        place: tuple[torch.Tensor, tuple[int, ...]] | None = None,
     ) -> Comparison:
-        """Return the verdict on one output, by its policy or else its tolerance."""
+        """Return the verdict on one output, by its policy or else its tolerance.
+
+        `place` says which elements of an output they are, where they are not all.
+        """
         policy = self.policies.get(name)
         if policy is not None:
             question = Question(
@@ -312,7 +318,10 @@ class ReferenceTests:
         if widest is not None:
             wider = self.tolerance(name, widest, trial.case.name)
             tolerance = looser(tolerance, wider)
-        return compare(actual, expected, tolerance, same_dtype=source != "oracle")
+        result = compare(actual, expected, tolerance, same_dtype=source != "oracle")
+        if result.passed and not trial.error_maps:
+            return result
+        return replace(result, where=error_map(actual, expected, tolerance, place))
 
 
 class MatchesFlashInfer(ReferenceTests):

@@ -47,6 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
     )
+    group.addoption(
+        "--error-maps",
+        action="store_true",
+        help="record in the JUnit file where the error sits also of comparisons that "
+        "pass (of those that fail it is recorded anyway)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -206,6 +212,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
         cls.make_inputs,
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
+        error_maps=request.config.getoption("--error-maps"),
     )
 
 

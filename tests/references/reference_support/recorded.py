@@ -143,7 +143,8 @@ class MatchesRecorded(ReferenceTests):
             if not len(kept):
                 return None
         picked = on_cpu(actual).reshape(-1)[kept]
-        result = self._judge(trial, name, picked, expected, source, None)
+        place = (kept, shape)
+        result = self._judge(trial, name, picked, expected, source, None, place)
         return _placed(result, kept, shape)
 
 

@@ -26,6 +26,7 @@ class Trial:
     `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
     a copy of its own on `device`, since some kernels write in place. `guessed` inputs
     were made without knowing the op: where `run()` rejects those, the tests skip.
+    `error_maps` asks for where the error sits also of comparisons that pass.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Trial:
         run: Callable[..., Any],
         *,
         guessed: bool = False,
+        error_maps: bool = False,
     ) -> None:
         self.definition = definition
         self.case = case
@@ -44,6 +46,7 @@ class Trial:
         self._make_inputs = make_inputs
         self._run = run
         self.guessed = guessed
+        self.error_maps = error_maps
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
