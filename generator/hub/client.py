@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from generator.hub.failures import (
     NOT_INSTALLED,
     HubFailure,
+    brief_of,
     failure_of,
     is_transient,
     retry_after,
@@ -86,7 +87,7 @@ class Client:
                 "command again: it goes on where it stopped."
             ) from None
         seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
-        self.tell(f"{failure} Trying again in {seconds:.0f} s.")
+        self.tell(f"{brief_of(error)}: trying again in {seconds:.0f} s.")
         time.sleep(seconds)
 
     def account(self) -> dict[str, Any] | None:

@@ -90,6 +90,14 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
     return HubFailure(f"The Hub's answer was not understood ({kind}: {said}): {_AGAIN}")
 
 
+def brief_of(error: BaseException) -> str:
+    """Return what happened, for a line on what is tried again."""
+    status, said = status_of(error), _said(error)
+    if status is not None:
+        return f"The Hub answered {status} ({said})"
+    return f"The Hub did not answer ({said})"
+
+
 def _of_status(status: int, repo: str, place: str, said: str) -> str:
     if status in (402, 413) or (status == 403 and _QUOTA.search(said)):
         return _of_quota(repo, place, said)

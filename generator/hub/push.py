@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _CONFLICTS = (409, 412)
 _SHOWN = 5
+# files that are tried together: the more, the likelier that one of them fails again
+_UPLOADS = 64
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,7 @@ def carry_out(client: Client, pulls: PullRequests, plan: Plan) -> Pushed:
     made = Pushed(number=plan.pull.number if plan.pull else None)
     if not plan.delta.is_empty:
         additions = _additions(plan)
-        lfs = [a for a in additions if a.path_in_repo in plan.lfs]
-        if lfs:
-            client.call(
-                lambda: client.api.preupload_lfs_files(
-                    client.repo,
-                    lfs,
-                    repo_type="dataset",
-                    revision=plan.revision,
-                    create_pr=plan.opens,
-                ),
-                plan.revision,
-            )
+        _upload(client, plan, [a for a in additions if a.path_in_repo in plan.lfs])
         made = _commit(client, pulls, plan, additions)
         if made.unfinished:
             return made
@@ -77,6 +68,27 @@ def _additions(plan: Plan) -> list[CommitOperationAdd]:
         addition.upload_info.sha256 = bytes.fromhex(file.sha256)
         made.append(addition)
     return made
+
+
+def _upload(client: Client, plan: Plan, additions: list[CommitOperationAdd]) -> None:
+    """Upload what goes through LFS; a bad line is tried anew for each share."""
+    for at in range(0, len(additions), _UPLOADS):
+        _upload_share(client, plan, additions[at : at + _UPLOADS])
+
+
+def _upload_share(
+    client: Client, plan: Plan, additions: list[CommitOperationAdd]
+) -> None:
+    client.call(
+        lambda: client.api.preupload_lfs_files(
+            client.repo,
+            additions,
+            repo_type="dataset",
+            revision=plan.revision,
+            create_pr=plan.opens,
+        ),
+        plan.revision,
+    )
 
 
 def _commit(

@@ -248,7 +248,7 @@ def test_it_waits_as_long_as_it_is_asked_to(
     _, _, err = push()
     assert slept == [7.0]
     assert "429" in err
-    assert "Trying again in 7 s" in err
+    assert "trying again in 7 s" in err
 
 
 def test_it_does_not_wait_for_an_hour(
