@@ -16,7 +16,7 @@ NOT_INSTALLED = (
 _AGAIN = "run the same command again: it goes on where it stopped."
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _ADDRESS = re.compile(r"(https?://[^\s?]+)\?\S*")
-_TOKEN = re.compile(r"\bhf_(?:oauth_)?[A-Za-z0-9_.-]{4,}|Bearer \S+")
+_TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
 _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 

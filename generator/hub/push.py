@@ -51,7 +51,8 @@ def carry_out(client: Client, pulls: PullRequests, plan: Plan) -> Pushed:
         made = _commit(client, pulls, plan, additions)
         if made.unfinished:
             return made
-        _check(client, plan, made)
+        if made.commit:
+            _check(client, plan, made)
     if plan.pull is None or not plan.owns_text:
         return made
     described = pulls.describe(plan.pull, plan.text)
@@ -124,6 +125,9 @@ def _commit(
             if conflict:
                 raise _changed(client, plan) from None
         else:
+            if str(info.oid) == plan.parent:
+                # somebody committed the same bytes: the library sent no commit
+                return Pushed(number=plan.pull.number if plan.pull else None)
             number = info.pr_num if plan.opens else None
             number = plan.pull.number if plan.pull else number
             pulls.forget()

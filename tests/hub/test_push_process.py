@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.hub.commands import COMMAND, ROOT, black_box
+from tests.hub.faults import Fault
 from tests.hub.fixtures import REPO
 from tests.hub.pushable import NAME, files_of, make, put
 from tests.hub.server import Hub
@@ -73,3 +76,34 @@ def test_the_readme_s_section_word_for_word(hub: Hub) -> None:
     ours = (ROOT / "definitions/rmsnorm").iterdir()
     assert there == {f"definitions/rmsnorm/{path.name}" for path in ours}
     assert repository.damage() == []
+
+
+@pytest.mark.parametrize("route", ["preupload", "lfs-upload", "commit"])
+def test_a_killed_push_is_gone_on_with(hub: Hub, root: Path, route: str) -> None:
+    repository = hub.repositories[REPO]
+    arguments = ("push", "--repo", REPO, "--dataset", str(root), *ONE, "--yes")
+    started: list[subprocess.Popen[bytes]] = []
+    waiting = threading.Event()
+
+    def kill() -> None:
+        waiting.wait(60)
+        started[0].kill()
+
+    hub.faults.use(Fault(route, None, meddle=kill))
+    quiet = subprocess.DEVNULL
+    started.append(
+        subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=ROOT,
+            env={**os.environ, **hub.environment()},
+            stdout=quiet,
+            stderr=quiet,
+        )
+    )
+    waiting.set()
+    assert started[0].wait(60) == -signal.SIGKILL
+    assert black_box(hub, *arguments).returncode == 0
+    assert repository.damage() == []
+    assert [held["num"] for held in repository.discussions()] == [1]
+    assert len(repository.history("refs/pr/1")) == 2
+    assert repository.contents("refs/pr/1") == files_of(root, NAME)
