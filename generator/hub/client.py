@@ -20,6 +20,7 @@ from generator.hub.failures import (
     is_transient,
     retry_after,
 )
+from generator.wording import one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -182,15 +183,18 @@ class Client:
 def _quiet_api() -> HfApi:
     """Return the library's API; what it would log has addresses that are signed."""
     try:
-        import huggingface_hub
+        from huggingface_hub import HfApi
+        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils import logging as library_logging
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import disable_progress_bars
-    from huggingface_hub.utils import logging as library_logging
-
+    except ValueError as error:
+        # it reads its settings when it is imported
+        said = one_line(str(error), 200)
+        raise HubFailure(f"HF_ENDPOINT is not an address: {said}.") from None
     disable_progress_bars()
     library_logging.set_verbosity(logging.CRITICAL)
-    return huggingface_hub.HfApi(library_name="gen-tests")
+    return HfApi(library_name="gen-tests")
 
 
 def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:

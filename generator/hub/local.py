@@ -113,6 +113,11 @@ def read_file(root: Path, path: str, secret: str = "") -> LocalFile:
     Links are refused: one could lead to anything that this user may read. So is a file
     that has `secret`, the user's token, in it.
     """
+    if not path.isascii():
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Unfit(f"{one_line(path)} has a name that is no text.") from None
     full = root / path
     real = os.path.realpath(root)
     try:

@@ -7,6 +7,7 @@ again the Hub is asked whether it happened.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -64,9 +65,19 @@ def _additions(plan: Plan) -> list[CommitOperationAdd]:
 
     made = []
     for file in plan.delta.sent:
-        addition = CommitOperationAdd(file.path, plan.package.root / file.path)
-        # the bytes that were judged: the Hub refuses an upload of others
-        addition.upload_info.sha256 = bytes.fromhex(file.sha256)
+        path = plan.package.root / file.path
+        if file.path in plan.lfs:
+            addition = CommitOperationAdd(file.path, path)
+            # the bytes that were judged: the Hub refuses an upload of others
+            addition.upload_info.sha256 = bytes.fromhex(file.sha256)
+        else:
+            content = path.read_bytes() if path.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != file.sha256:
+                raise HubFailure(
+                    f"{one_line(file.path)} changed after it was judged: nothing was "
+                    "committed; run the same command again."
+                )
+            addition = CommitOperationAdd(file.path, content)
         made.append(addition)
     return made
 

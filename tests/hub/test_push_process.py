@@ -107,3 +107,18 @@ def test_a_killed_push_is_gone_on_with(hub: Hub, root: Path, route: str) -> None
     assert [held["num"] for held in repository.discussions()] == [1]
     assert len(repository.history("refs/pr/1")) == 2
     assert repository.contents("refs/pr/1") == files_of(root, NAME)
+
+
+def test_an_endpoint_that_is_none(hub: Hub, root: Path) -> None:
+    environment = {**os.environ, **hub.environment(), "HF_ENDPOINT": "http://h:9x"}
+    done = subprocess.run(
+        [*COMMAND, "push", "--repo", REPO, "--dataset", str(root), *ONE],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: HF_ENDPOINT is not an address: ")
+    assert len(done.stderr.splitlines()) == 1
