@@ -58,7 +58,7 @@ def fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
 
 def _fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
     """Fetch what is missing; only attempts that bring nothing new are counted."""
-    attempt = 0
+    attempt = best = 0
     while True:
         start = _size(part)
         if start is not None and start > file.size:
@@ -79,7 +79,9 @@ def _fetch(client: Client, commit: str, file: RemoteFile, part: Path) -> None:
             error = caught
         now = _size(part)
         if now != file.size:
-            attempt = 1 if (now or 0) > (start or 0) else attempt + 1
+            # more than ever before: a server that starts anew each time ends, too
+            attempt = 1 if (now or 0) > max(best, start or 0) else attempt + 1
+            best = max(best, now or 0, start or 0)
             client.wait_after(error, attempt, commit)
 
 

@@ -1,5 +1,6 @@
-"""The loopback Hub for the tests of this folder."""
+"""The loopback Hub, and a dataset to pull, for the tests of this folder."""
 
 from tests.hub.fixtures import hub
+from tests.hub.pulling import pull, repository, root
 
-__all__ = ["hub"]
+__all__ = ["hub", "pull", "repository", "root"]
