@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from generator.hub.failures import (
     NOT_INSTALLED,
     HubFailure,
+    brief_of,
     failure_of,
     is_transient,
     retry_after,
 )
+from generator.wording import one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -86,7 +88,7 @@ class Client:
                 "command again: it goes on where it stopped."
             ) from None
         seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
-        self.tell(f"{failure} Trying again in {seconds:.0f} s.")
+        self.tell(f"{brief_of(error)}: trying again in {seconds:.0f} s.")
         time.sleep(seconds)
 
     def account(self) -> dict[str, Any] | None:
@@ -181,15 +183,18 @@ class Client:
 def _quiet_api() -> HfApi:
     """Return the library's API; what it would log has addresses that are signed."""
     try:
-        import huggingface_hub
+        from huggingface_hub import HfApi
+        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils import logging as library_logging
     except ImportError:
         raise HubFailure(NOT_INSTALLED) from None
-    from huggingface_hub.utils import disable_progress_bars
-    from huggingface_hub.utils import logging as library_logging
-
+    except ValueError as error:
+        # it reads its settings when it is imported
+        said = one_line(str(error), 200)
+        raise HubFailure(f"HF_ENDPOINT is not an address: {said}.") from None
     disable_progress_bars()
     library_logging.set_verbosity(logging.CRITICAL)
-    return huggingface_hub.HfApi(library_name="gen-tests")
+    return HfApi(library_name="gen-tests")
 
 
 def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -16,7 +16,7 @@ NOT_INSTALLED = (
 _AGAIN = "run the same command again: it goes on where it stopped."
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _ADDRESS = re.compile(r"(https?://[^\s?]+)\?\S*")
-_TOKEN = re.compile(r"\bhf_(?:oauth_)?[A-Za-z0-9_.-]{4,}|Bearer \S+")
+_TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
 _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 
@@ -88,6 +88,14 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
         return HubFailure(_of_quota(repo, place, said))
     kind = type(error).__name__
     return HubFailure(f"The Hub's answer was not understood ({kind}: {said}): {_AGAIN}")
+
+
+def brief_of(error: BaseException) -> str:
+    """Return what happened, for a line on what is tried again."""
+    status, said = status_of(error), _said(error)
+    if status is not None:
+        return f"The Hub answered {status} ({said})"
+    return f"The Hub did not answer ({said})"
 
 
 def _of_status(status: int, repo: str, place: str, said: str) -> str:

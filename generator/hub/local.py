@@ -22,6 +22,7 @@ _POINTER_OID = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
 _POINTER_SIZE = re.compile(rb"^size (\d+)$", re.MULTILINE)
 _STEP = 1024 * 1024
 _LONGEST_POINTER = 1024
+_SHORTEST_SECRET = 8
 
 
 class Unfit(Exception):
@@ -112,13 +113,19 @@ def read_file(root: Path, path: str, secret: str = "") -> LocalFile:
     Links are refused: one could lead to anything that this user may read. So is a file
     that has `secret`, the user's token, in it.
     """
+    if not path.isascii():
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Unfit(f"{one_line(path)} has a name that is no text.") from None
     full = root / path
     real = os.path.realpath(root)
     try:
         inside = os.path.realpath(full) == os.path.join(real, *path.split("/"))
         if not inside or not stat.S_ISREG(os.lstat(full).st_mode):
             raise Unfit(_is_link(path))
-        return _hashed(full, path, secret.encode())
+        known = secret.encode() if len(secret) >= _SHORTEST_SECRET else b""
+        return _hashed(full, path, known)
     except OSError as error:
         reason = one_line(error.strerror or str(error))
         raise Unfit(f"{one_line(path)} can't be read: {reason}.") from None

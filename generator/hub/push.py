@@ -7,6 +7,7 @@ again the Hub is asked whether it happened.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _CONFLICTS = (409, 412)
 _SHOWN = 5
+# files that are tried together: the more, the likelier that one of them fails again
+_UPLOADS = 64
 
 
 @dataclass(frozen=True)
@@ -45,22 +48,12 @@ def carry_out(client: Client, pulls: PullRequests, plan: Plan) -> Pushed:
     made = Pushed(number=plan.pull.number if plan.pull else None)
     if not plan.delta.is_empty:
         additions = _additions(plan)
-        lfs = [a for a in additions if a.path_in_repo in plan.lfs]
-        if lfs:
-            client.call(
-                lambda: client.api.preupload_lfs_files(
-                    client.repo,
-                    lfs,
-                    repo_type="dataset",
-                    revision=plan.revision,
-                    create_pr=plan.opens,
-                ),
-                plan.revision,
-            )
+        _upload(client, plan, [a for a in additions if a.path_in_repo in plan.lfs])
         made = _commit(client, pulls, plan, additions)
         if made.unfinished:
             return made
-        _check(client, plan, made)
+        if made.commit:
+            _check(client, plan, made)
     if plan.pull is None or not plan.owns_text:
         return made
     described = pulls.describe(plan.pull, plan.text)
@@ -72,11 +65,42 @@ def _additions(plan: Plan) -> list[CommitOperationAdd]:
 
     made = []
     for file in plan.delta.sent:
-        addition = CommitOperationAdd(file.path, plan.package.root / file.path)
-        # the bytes that were judged: the Hub refuses an upload of others
-        addition.upload_info.sha256 = bytes.fromhex(file.sha256)
+        path = plan.package.root / file.path
+        if file.path in plan.lfs:
+            addition = CommitOperationAdd(file.path, path)
+            # the bytes that were judged: the Hub refuses an upload of others
+            addition.upload_info.sha256 = bytes.fromhex(file.sha256)
+        else:
+            content = path.read_bytes() if path.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != file.sha256:
+                raise HubFailure(
+                    f"{one_line(file.path)} changed after it was judged: nothing was "
+                    "committed; run the same command again."
+                )
+            addition = CommitOperationAdd(file.path, content)
         made.append(addition)
     return made
+
+
+def _upload(client: Client, plan: Plan, additions: list[CommitOperationAdd]) -> None:
+    """Upload what goes through LFS; a bad line is tried anew for each share."""
+    for at in range(0, len(additions), _UPLOADS):
+        _upload_share(client, plan, additions[at : at + _UPLOADS])
+
+
+def _upload_share(
+    client: Client, plan: Plan, additions: list[CommitOperationAdd]
+) -> None:
+    client.call(
+        lambda: client.api.preupload_lfs_files(
+            client.repo,
+            additions,
+            repo_type="dataset",
+            revision=plan.revision,
+            create_pr=plan.opens,
+        ),
+        plan.revision,
+    )
 
 
 def _commit(
@@ -112,6 +136,9 @@ def _commit(
             if conflict:
                 raise _changed(client, plan) from None
         else:
+            if str(info.oid) == plan.parent:
+                # somebody committed the same bytes: the library sent no commit
+                return Pushed(number=plan.pull.number if plan.pull else None)
             number = info.pr_num if plan.opens else None
             number = plan.pull.number if plan.pull else number
             pulls.forget()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hub.commands import COMMAND, ROOT, black_box, call, point_to
+from tests.hub.commands import call, point_to
 from tests.hub.fixtures import REPO
 from tests.hub.pushable import (
     FILE,
@@ -359,39 +357,6 @@ def test_a_guest_opens_a_pull_request_but_commits_to_no_branch(
     assert repository.discussions()[0]["author"]["name"] == "guest"
 
 
-# as a process
-
-
-def test_the_command_as_users_run_it(hub: Hub, root: Path) -> None:
-    repository = hub.repositories[REPO]
-    arguments = ("push", "--repo", REPO, "--dataset", root, *ONE)
-    done = black_box(hub, *arguments, "--yes")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert repository.contents("refs/pr/1") == files_of(root, NAME)
-
-
-def test_without_the_library_it_says_what_to_install(
-    root: Path, tmp_path: Path, hub: Hub
-) -> None:
-    import subprocess
-
-    put(tmp_path, "stub/huggingface_hub.py", "raise ImportError('not here')")
-    path = os.pathsep.join([str(tmp_path / "stub"), str(ROOT)])
-    done = subprocess.run(
-        [*COMMAND, "push", "--repo", REPO, "--dataset", str(root), *ONE],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **hub.environment(), "PYTHONPATH": path},
-    )
-    assert done.returncode == 2
-    assert done.stderr == (
-        "Error: huggingface_hub is not installed, which talks to the Hub: "
-        "pip install 'gen-tests[hub]'.\n"
-    )
-
-
 def test_rendered_files_are_those_of_the_op_types(
     push: Push, repository: Repository, root: Path
 ) -> None:
@@ -407,27 +372,3 @@ def test_rendered_files_are_those_of_the_op_types(
         "tests/references/__pycache__/x.py",
     }
     assert LINES in held
-
-
-def test_the_readme_s_section_word_for_word(hub: Hub) -> None:
-    """The dataset is this repository's own; the Hub is one with an empty repository."""
-    section = (ROOT / "README.md").read_text("utf-8").split("\n## Publish\n")[1]
-    block = section.split("```sh\n")[1].split("```")[0]
-    repository = hub.add_repository("OWNER/NAME")
-    said = []
-    for line in block.splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == "trace-dataset"
-        done = black_box(hub, *arguments)
-        assert done.returncode == 0, done.stderr
-        said.append(done)
-    assert "Dry run: nothing was sent" in said[0].stderr
-    assert "pushed: " in said[1].stdout
-    assert pulls(repository) == [1, 2]
-    assert "definitions/rmsnorm/rmsnorm_h4096.json" in repository.contents("refs/pr/1")
-    there = {
-        p for p in repository.contents("refs/pr/2") if p.startswith("definitions/")
-    }
-    ours = (ROOT / "definitions/rmsnorm").iterdir()
-    assert there == {f"definitions/rmsnorm/{path.name}" for path in ours}
-    assert repository.damage() == []

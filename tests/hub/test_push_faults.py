@@ -225,14 +225,22 @@ def test_a_commit_in_between_to_a_branch_or_to_the_pull_request(
     assert repository.contents("refs/pr/1")[FILE] == b"theirs"
 
 
+@pytest.mark.parametrize("route", ["preupload", "lfs-batch"])
 def test_bytes_that_arrive_wrong_are_refused(
-    push: Push, repository: Repository, root: Path, hub: Hub
+    push: Push, repository: Repository, root: Path, hub: Hub, route: str
 ) -> None:
     """A file that changes between being judged and being sent is not committed."""
-    hub.faults.use(
-        Fault("lfs-batch", None, meddle=lambda: put(root, RECORDING, "later on"))
-    )
+    hub.faults.use(Fault(route, None, meddle=lambda: put(root, RECORDING, "later on")))
     push(status=2)
+    assert_before(repository)
+
+
+def test_a_file_that_changes_after_it_was_judged_is_not_committed(
+    push: Push, repository: Repository, root: Path, hub: Hub
+) -> None:
+    hub.faults.use(Fault("preupload", None, meddle=lambda: put(root, FILE, "later")))
+    _, _, err = push(status=2)
+    assert f"{FILE} changed after it was judged" in err
     assert_before(repository)
 
 
@@ -248,7 +256,7 @@ def test_it_waits_as_long_as_it_is_asked_to(
     _, _, err = push()
     assert slept == [7.0]
     assert "429" in err
-    assert "Trying again in 7 s" in err
+    assert "trying again in 7 s" in err
 
 
 def test_it_does_not_wait_for_an_hour(
