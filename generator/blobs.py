@@ -7,6 +7,7 @@ import stat
 from collections import OrderedDict
 from pathlib import Path
 
+from generator.reading import opened, read_at_most
 from generator.tensorfile import (
     MAX_WHOLE,
     BadTensorFile,
@@ -126,12 +127,12 @@ def state_of(root: Path, path: str, folders: dict[str, bool] | None = None) -> s
         outside = leads_outside(root, path, {} if folders is None else folders)
         if outside is not False:
             return "workload-blob-missing" if outside is None else "workload-path"
-        with open(root / path, "rb") as stream:
-            status = os.fstat(stream.fileno())
+        with opened(f"{root}/{path}") as file:
+            status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
                 return "workload-blob-missing"
             if status.st_size > MAX_WHOLE:
                 return digest_of_large(status)
-            return digest_of(stream.read(MAX_WHOLE + 1))
+            return digest_of(read_at_most(file, MAX_WHOLE + 1))
     except (OSError, ValueError):
         return "workload-blob-missing"

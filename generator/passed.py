@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.jsonfile import read_json
-from generator.summary import Summary
+from generator.outcome import Summary
 
 FOLDER = "verification"
 _NOT_A_KERNEL = ("oracle", "pytorch")
