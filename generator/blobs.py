@@ -59,14 +59,13 @@ class Blobs:
         return found
 
     def _located(self, path: str) -> TensorFile | Verdict:
-        blob = self.root / path
         try:
             outside = leads_outside(self.root, path, self._folders)
             if outside is None:
                 return "workload-blob-missing", "is not there"
             if outside:
                 return "workload-path", "is a symbolic link out of the dataset"
-            return open_tensor_file(blob)
+            return open_tensor_file(f"{self.root}/{path}")
         except LfsPointer:
             self.states[path] = state_of(self.root, path)
             return "workload-blob-lfs", "is a Git LFS pointer, not the data"

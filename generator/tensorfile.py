@@ -72,7 +72,7 @@ class Entry:
 class TensorFile:
     """Hold a file's header, and its bytes where the file is small."""
 
-    path: Path
+    path: str | Path
     tensors: Mapping[str, Entry]
     digest: str
     data: bytes | None = None
@@ -93,13 +93,14 @@ class TensorFile:
             values.frombytes(self._bytes(entry))
             if sys.byteorder == "big":
                 values.byteswap()
-            self._read[key] = values
+            # a list makes the numbers once, an array at each look at them
+            self._read[key] = values.tolist() if size <= MAX_WHOLE else values
         return self._read[key]
 
     def _bytes(self, entry: Entry) -> bytes:
         if self.data is not None:
             return self.data[entry.begin : entry.end]
-        with self.path.open("rb") as stream:
+        with open(self.path, "rb") as stream:
             stream.seek(entry.begin)
             found = stream.read(entry.end - entry.begin)
         if len(found) != entry.end - entry.begin:
@@ -107,7 +108,7 @@ class TensorFile:
         return found
 
 
-def open_tensor_file(path: Path) -> TensorFile:
+def open_tensor_file(path: str | Path) -> TensorFile:
     """Read a file's header, and all of a small file.
 
     Raises BadTensorFile, LfsPointer or OSError.
