@@ -242,6 +242,20 @@ def read_evidence(root: Path, file: str) -> list[Run]:
         raise ValueError(message) from None
 
 
+def runs_in(root: Path) -> list[Run]:
+    """Return the runs of a dataset's verification/; what is no evidence is none."""
+    found: list[Run] = []
+    folder = root / FOLDER
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found += read_evidence(root, f"{FOLDER}/{file.name}")
+        except (ValueError, RecursionError):
+            continue
+    return found
+
+
 def _run(value: Mapping[str, Any]) -> Run:
     machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
     entries = {name: _read_entry(e) for name, e in value["definitions"].items()}
