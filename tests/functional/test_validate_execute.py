@@ -175,6 +175,11 @@ WRONG: dict[str, tuple[str, list[str], int | None]] = {
         ["execute-killed"],
         None,
     ),
+    "answers what would grow": (
+        "import os\ndef run(A, B):\n    os.write(3, b'\\0' * 16000)\n    os._exit(0)\n",
+        ["execute-killed"],
+        None,
+    ),
     "answers without end": (
         "import os\ndef run(A, B):\n    while True:\n        os.write(3, bytes(1 << 20))\n",
         ["execute-killed"],
