@@ -100,7 +100,11 @@ def _value_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predicat
 def _string_check(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Predicate:
     shortest = schema.get("minLength", 0)
     longest = schema.get("maxLength", float("inf"))
-    search = ecma_pattern(schema.get("pattern", "")).search
+    if "pattern" not in schema:
+        return lambda value: (
+            not isinstance(value, str) or shortest <= len(value) <= longest
+        )
+    search = ecma_pattern(schema["pattern"]).search
     return lambda value: (
         not isinstance(value, str)
         or (shortest <= len(value) <= longest and search(value) is not None)

@@ -7,6 +7,7 @@ import stat
 from collections import OrderedDict
 from pathlib import Path
 
+from generator.reading import opened, read_at_most
 from generator.tensorfile import (
     MAX_WHOLE,
     BadTensorFile,
@@ -58,14 +59,13 @@ class Blobs:
         return found
 
     def _located(self, path: str) -> TensorFile | Verdict:
-        blob = self.root / path
         try:
             outside = leads_outside(self.root, path, self._folders)
             if outside is None:
                 return "workload-blob-missing", "is not there"
             if outside:
                 return "workload-path", "is a symbolic link out of the dataset"
-            return open_tensor_file(blob)
+            return open_tensor_file(f"{self.root}/{path}")
         except LfsPointer:
             self.states[path] = state_of(self.root, path)
             return "workload-blob-lfs", "is a Git LFS pointer, not the data"
@@ -126,12 +126,12 @@ def state_of(root: Path, path: str, folders: dict[str, bool] | None = None) -> s
         outside = leads_outside(root, path, {} if folders is None else folders)
         if outside is not False:
             return "workload-blob-missing" if outside is None else "workload-path"
-        with open(root / path, "rb") as stream:
-            status = os.fstat(stream.fileno())
+        with opened(f"{root}/{path}") as file:
+            status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
                 return "workload-blob-missing"
             if status.st_size > MAX_WHOLE:
                 return digest_of_large(status)
-            return digest_of(stream.read(MAX_WHOLE + 1))
+            return digest_of(read_at_most(file, MAX_WHOLE + 1))
     except (OSError, ValueError):
         return "workload-blob-missing"

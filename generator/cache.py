@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,9 +21,9 @@ from typing import Any
 
 from generator.blobs import state_of
 from generator.jsonfile import MAX_BYTES
+from generator.outcome import Outcome, Summary, Unit
 from generator.problems import Problem, Severity
-from generator.summary import Summary
-from generator.unit import Outcome, Unit
+from generator.reading import opened, read_at_most
 
 MAX_ENTRIES = 500_000
 """Entries that are kept; the oldest go first. One takes some hundred bytes."""
@@ -58,15 +59,14 @@ class Cache:
         paths = (unit.file.path, *workloads, *unit.solutions, *unit.traces)
         try:
             for path in paths:
-                if os.path.getsize(root / path) > MAX_BYTES:
-                    return None
-                with open(root / path, "rb") as stream:
-                    content = stream.read(MAX_BYTES + 1)
+                with opened(f"{root}/{path}") as file:
+                    status = os.fstat(file)
+                    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+                        return None
+                    content = read_at_most(file, MAX_BYTES + 1)
                 name = path.encode("utf-8", "surrogateescape")
                 digest.update(b"%d %d " % (len(name), len(content)) + name + content)
-            folder = os.path.join(
-                root, "blob/workloads", unit.file.op_type, unit.file.name
-            )
+            folder = f"{root}/blob/workloads/{unit.file.op_type}/{unit.file.name}"
             # a blob that nobody uses is in no line, so its name has to count
             names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
             digest.update(repr(names).encode("utf-8", "backslashreplace"))

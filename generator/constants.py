@@ -20,7 +20,7 @@ from generator.models import model_figures
 from generator.ops import OpSpec
 from generator.problems import Problem
 from generator.rules.names import name_tokens
-from generator.rules.python import parse_module
+from generator.rules.python import all_nodes, parse_module
 from generator.rules.table import finding
 
 # what a config.json calls a constant, and the value where it does not mention it
@@ -157,12 +157,12 @@ def _line_of(reference: str, name: str) -> int | None:
 
 def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:
     """Find `EPS = 1e-6` (or eps, epsilon, …), else a literal in a square root."""
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         for target, value in _bindings(node):
             literal = _number(value)
             if re.fullmatch(r"(?i)_*(.*_)?eps(ilon)?", target) and literal is not None:
                 return literal, value.lineno
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         if not isinstance(node, ast.Call) or "sqrt" not in ast.unparse(node.func):
             continue
         for inner in ast.walk(node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,11 @@ class Tensor:
     dtype: str
     description: str = ""
     optional: bool = False
+
+    @property
+    def is_filled(self) -> bool:
+        """Return whether it is a buffer that `run` writes to, as its text tells callers."""
+        return bool(re.search(r"(?i)\bwritten\b", self.description))
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,20 @@ def kept_runs(root: Path) -> list[Run]:
     return [run for n in names for run in read_evidence(root, f"{FOLDER}/{n}")]
 
 
+def runs_in(root: Path) -> list[Run]:
+    """Return the runs of a foreign dataset's verification/; what is no evidence is none."""
+    found: list[Run] = []
+    folder = root / FOLDER
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found += read_evidence(root, f"{FOLDER}/{file.name}")
+        except (ValueError, RecursionError):
+            continue
+    return found
+
+
 def _run(value: Mapping[str, Any]) -> Run:
     machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
     entries = {name: _read_entry(e) for name, e in value["definitions"].items()}

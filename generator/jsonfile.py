@@ -12,6 +12,7 @@ from typing import Any
 from generator.jsonparse import Parsed, parse
 from generator.lfs import LFS_MAGIC
 from generator.problems import Problem
+from generator.reading import opened, read_at_most
 from generator.rules.limit import MAX_PROBLEMS, limited
 from generator.rules.table import finding
 from generator.wording import one_line
@@ -98,8 +99,8 @@ def _read_bytes(path: Path, file: str, max_bytes: int) -> bytes | Problem:
             return finding("file-not-regular", file, f"This is {kind}, not a file.")
         if status.st_size > max_bytes:
             return _too_large(file, status.st_size, max_bytes)
-        with path.open("rb") as stream:
-            data = stream.read(max_bytes + 1)
+        with opened(path) as descriptor:
+            data = read_at_most(descriptor, max_bytes + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"The file can't be read: {one_line(reason)}."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.cache import Cache
-from generator.unit import Outcome, Unit, check_unit
+from generator.outcome import Outcome, Unit
 
 _CHUNK = 32
 """Units of one task: passing a task takes about as long as checking a small unit."""
@@ -60,6 +60,13 @@ def outcomes(
         cache.save()
 
 
+def check_unit(root: Path, unit: Unit, config: Mapping[str, Any] | None) -> Outcome:
+    """Check a unit; the rules are imported once one is not in the cache."""
+    from generator.unit import check_unit
+
+    return check_unit(root, unit, config)
+
+
 def _first_the_cache(
     root: Path,
     units: Sequence[Unit],
@@ -105,6 +112,9 @@ def _in_processes(
 ) -> Iterator[tuple[Unit, Checked]]:
     import multiprocessing
     from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+
+    # before there are processes, which share it then
+    import generator.unit  # noqa: F401
 
     # small datasets in smaller tasks, so that every process has some
     size = max(1, min(_CHUNK, len(units) // (4 * jobs)))

@@ -154,16 +154,17 @@ def _declaration(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{', '.join(tensor.shape)}]"
 
 
-def _declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return name → declaration, in order."""
     return {name: _declaration(tensor) for name, tensor in tensors.items()}
 
 
 def _same(interface: Interface, definition: Definition) -> bool:
     """Return whether a definition has this interface, order of inputs included."""
     return (
-        list(interface.inputs.items()) == list(_declarations(definition.inputs).items())
+        list(interface.inputs.items()) == list(declarations(definition.inputs).items())
         and list(interface.outputs.items())
-        == list(_declarations(definition.outputs).items())
+        == list(declarations(definition.outputs).items())
         and interface.constraints == definition.constraints
     )
 
@@ -175,8 +176,8 @@ def _interfaces(definitions: Iterable[Definition]) -> tuple[Interface, ...]:
             found.append(
                 Interface(
                     f"INTERFACE_{len(found) + 1}",
-                    _declarations(definition.inputs),
-                    _declarations(definition.outputs),
+                    declarations(definition.inputs),
+                    declarations(definition.outputs),
                     definition.constraints,
                 )
             )

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from generator.constants import read_constant
 from generator.definition import Definition
 from generator.ops import OPS
+from generator.outcome import Summary
 from generator.rules.figures import facts
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Hold digests of a definition's geometry and reference, and what tags claim.
-
-    `constants` are those that the reference's source has; `facts` are figures that all
-    definitions of a model share; `fi_apis` and `verified` are places among the tags.
-    """
-
-    name: str
-    path: str
-    sha256: str
-    geometry: str
-    reference: str
-    constants: tuple[tuple[str, float], ...] = ()
-    facts: tuple[tuple[str, int], ...] = ()
-    fi_apis: tuple[tuple[int, str], ...] = ()
-    verified: int | None = None
 
 
 def summarise(definition: Definition) -> Summary:

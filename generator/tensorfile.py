@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, TypeGuard
+from typing import Any, TypeGuard
 
 from generator.jsonparse import parse
 from generator.lfs import LFS_MAGIC
+from generator.reading import opened, read_at_most
 from generator.wording import plural, quote
 
 MAX_HEADER = 8 * 1024 * 1024
@@ -71,7 +72,7 @@ class Entry:
 class TensorFile:
     """Hold a file's header, and its bytes where the file is small."""
 
-    path: Path
+    path: str | Path
     tensors: Mapping[str, Entry]
     digest: str
     data: bytes | None = None
@@ -92,13 +93,14 @@ class TensorFile:
             values.frombytes(self._bytes(entry))
             if sys.byteorder == "big":
                 values.byteswap()
-            self._read[key] = values
+            # a list makes the numbers once, an array at each look at them
+            self._read[key] = values.tolist() if size <= MAX_WHOLE else values
         return self._read[key]
 
     def _bytes(self, entry: Entry) -> bytes:
         if self.data is not None:
             return self.data[entry.begin : entry.end]
-        with self.path.open("rb") as stream:
+        with open(self.path, "rb") as stream:
             stream.seek(entry.begin)
             found = stream.read(entry.end - entry.begin)
         if len(found) != entry.end - entry.begin:
@@ -106,23 +108,23 @@ class TensorFile:
         return found
 
 
-def open_tensor_file(path: Path) -> TensorFile:
+def open_tensor_file(path: str | Path) -> TensorFile:
     """Read a file's header, and all of a small file.
 
     Raises BadTensorFile, LfsPointer or OSError.
     """
-    with path.open("rb") as stream:
-        status = os.fstat(stream.fileno())
+    with opened(path) as file:
+        status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise BadTensorFile("is not a regular file")
         size = status.st_size
         if size <= MAX_WHOLE:
-            data = stream.read(MAX_WHOLE + 1)
+            data = read_at_most(file, MAX_WHOLE + 1)
             size = len(data)
             digest, head = digest_of(data), data
         else:
             digest = digest_of_large(status)
-            head, data = _read_head(stream), b""
+            head, data = _read_head(file), b""
     if head.startswith(LFS_MAGIC):
         raise LfsPointer
     tensors = _entries(head, size)
@@ -139,11 +141,10 @@ def digest_of_large(status: os.stat_result) -> str:
     return f"{status.st_size}@{status.st_mtime_ns}"
 
 
-def _read_head(stream: BinaryIO) -> bytes:
-    start = stream.read(8)
-    length = int.from_bytes(start, "little")
+def _read_head(file: int) -> bytes:
+    length = int.from_bytes(os.pread(file, 8, 0), "little")
     # the caller judges a length that is out of bounds, without the bytes
-    return start if length > MAX_HEADER else start + stream.read(length)
+    return read_at_most(file, 8 + (length if length <= MAX_HEADER else 0))
 
 
 def _entries(head: bytes, size: int) -> dict[str, Entry]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ from generator.attached import BLOBS
 from generator.blobs import Blobs
 from generator.constants import resolve_constants
 from generator.definition import Definition
-from generator.discover import DatasetFile, entries
+from generator.discover import entries
 from generator.jsonfile import read_json, read_json_lines
 from generator.load import load_file
 from generator.ops import OPS
+from generator.outcome import Outcome, Unit
 from generator.problems import Problem
 from generator.rules import figures, static, tags
 from generator.rules.limit import limited
@@ -23,36 +23,8 @@ from generator.rules.solutions import check_solution
 from generator.rules.table import finding
 from generator.rules.traces import Known, check_coverage, check_trace
 from generator.schema import Kind, check
-from generator.summary import Summary, summarise
+from generator.summary import summarise
 from generator.workloads import WorkloadFile, check_workload_file
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Name the files that are checked together, relative to the dataset's root."""
-
-    file: DatasetFile
-    workloads: str | None = None
-    solutions: tuple[str, ...] = ()
-    traces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Hold what checking a unit found.
-
-    `name` is what the definition says, where that could be read. `blobs` maps the path
-    of each blob that was looked at to its state. `elsewhere` are blobs in folders of
-    other definitions that it uses, `unused` those of its own that it does not.
-    """
-
-    name: str | None
-    problems: tuple[Problem, ...]
-    workloads: int
-    summary: Summary | None
-    blobs: Mapping[str, str]
-    elsewhere: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
 
 
 def check_unit(

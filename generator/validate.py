@@ -16,6 +16,7 @@ from generator.discover import (
 )
 from generator.fi_api import installed_flashinfer
 from generator.load import problems_of_paths
+from generator.outcome import Outcome, Unit
 from generator.parallel import outcomes
 from generator.passed import Evidence
 from generator.problems import Problem, Severity
@@ -23,7 +24,6 @@ from generator.rules.cross import Beside
 from generator.rules.names import check_unique
 from generator.rules.table import RULES, finding
 from generator.select import select
-from generator.unit import Outcome, Unit
 from generator.wording import quote
 
 Checked = Iterator[tuple[Unit, Outcome]]

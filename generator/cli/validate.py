@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, write
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Failure,
+    progress,
+    say,
+    write,
+)
+from generator.wording import plural
 
 if TYPE_CHECKING:
+    from generator.problems import Problem
     from generator.validate import Plan
 
 _FATAL = frozenset(("dataset-missing", "dataset-empty"))
@@ -62,6 +71,17 @@ _MAX_CONFIG = 4 * 1024 * 1024
     show_default=True,
     help="How to print what was found.",
 )
+@click.option(
+    "--execute",
+    is_flag=True,
+    help="Call each reference once on small inputs, in a sandbox; needs torch.",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="With --execute: also call what the screen of the sources objects to, and "
+    "without isolation from the network.",
+)
 @click.option("--notes", is_flag=True, help="Show notes in text and github as well.")
 @click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
 @click.option(
@@ -80,12 +100,21 @@ def validate(
     checks: tuple[str, ...],
     model_config: Path | None,
     form: str,
+    execute: bool,
+    trust: bool,
     notes: bool,
     strict: bool,
     jobs: int | None,
     no_cache: bool,
 ) -> int:
-    """Check definitions and all that belongs to them without running their code."""
+    """Check definitions and all that belongs to them.
+
+    Without --execute nothing of the dataset runs.
+    """
+    if trust and not execute:
+        raise click.UsageError("--trust goes with --execute.")
+    from dataclasses import replace
+
     from generator.cache import Cache, default_path
     from generator.parallel import default_jobs
     from generator.problems import Severity
@@ -101,6 +130,9 @@ def validate(
     except UnknownName as error:
         raise Failure(str(error)) from error
     _stop_where_there_is_none(plan)
+    jobs = jobs or default_jobs()
+    if execute:
+        plan = replace(plan, problems=plan.problems + _executed(plan, trust, jobs))
     counts = Counts()
     problems = run_plan(
         plan,
@@ -108,7 +140,7 @@ def validate(
         rules=rules,
         config=config,
         cache=None if no_cache else Cache(default_path()),
-        jobs=jobs or default_jobs(),
+        jobs=jobs,
     )
     for text in report(form)(
         problems, counts, Style(prefix_of(dataset), notes, strict)
@@ -122,6 +154,27 @@ def _stop_where_there_is_none(plan: Plan) -> None:
     for problem in plan.problems:
         if problem.rule in _FATAL:
             raise Failure(f"{problem.message} {problem.fix}")
+
+
+def _executed(plan: Plan, trust: bool, jobs: int) -> tuple[Problem, ...]:
+    """Return what calling the references shows, of definitions that can be rendered."""
+    from generator.execute.run import check, why_not
+    from generator.load import load_file
+    from generator.rules.table import is_blocked
+    from generator.sandbox import warnings
+
+    reason = why_not(trust)
+    if reason is not None:
+        raise Failure(f"--execute is refused: {reason}")
+    for line in warnings():
+        say(line)
+    definitions = []
+    for unit in plan.units:
+        definition, problems = load_file(plan.root, unit.file)
+        if definition is not None and not is_blocked(problems):
+            definitions.append(definition)
+    with progress(f"Calling {plural(len(definitions), 'reference')}"):
+        return tuple(check(definitions, trust=trust, jobs=jobs))
 
 
 def prefix_of(dataset: Path) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from generator.attached import Key
-from generator.evidence import FOLDER, Run, read_evidence
+from generator.evidence import Run
 from generator.problems import Problem
 from generator.review.changes import owner_of
 from generator.review.trees import Sides
@@ -48,17 +48,3 @@ class Known:
             if owner is not None:
                 found.setdefault(owner, []).append(path)
         return found
-
-
-def runs_in(root: Path) -> list[Run]:
-    """Return the runs of a dataset's verification/; what is no evidence is none."""
-    found: list[Run] = []
-    folder = root / FOLDER
-    if folder.is_symlink() or not folder.is_dir():
-        return []
-    for file in sorted(folder.glob("*.json")):
-        try:
-            found += read_evidence(root, f"{FOLDER}/{file.name}")
-        except (ValueError, RecursionError):
-            continue
-    return found

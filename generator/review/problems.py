@@ -9,10 +9,10 @@ from pathlib import Path
 
 from generator.attached import Key
 from generator.cache import Cache
+from generator.outcome import Outcome, Unit
 from generator.parallel import outcomes
 from generator.problems import Problem
 from generator.review.changes import owner_of
-from generator.unit import Outcome, Unit
 from generator.validate import Checked, Counts, Plan, make_plan, run_plan
 
 

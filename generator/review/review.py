@@ -9,12 +9,13 @@ from enum import Enum
 from typing import Any
 
 from generator.cache import Cache
+from generator.evidence import runs_in
 from generator.problems import Problem, Severity
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, answer_all
 from generator.review.comparisons import Comparison
 from generator.review.kept import Kept, evidence_on
-from generator.review.known import Known, runs_in
+from generator.review.known import Known
 from generator.review.problems import Compared, compare_problems
 from generator.review.sources import Revisions, Sources
 from generator.wording import one_line, plural, quote

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.fi_api import has_symbol
+from generator.outcome import Summary
 from generator.pointer import pointer
 from generator.problems import Problem
 from generator.rules.table import finding
-from generator.summary import Summary
 from generator.wording import quote
 
 _COMPARED = 8

@@ -16,7 +16,9 @@ _HEAD = """\
 `trace-dataset validate` judges a dataset by {count} rules. An error makes the exit
 status 1, a warning does so under `--strict`, a note never does. `--checks` takes rules
 and groups of them. Nothing of a dataset is executed: sources are read as text and
-syntax trees, constraints are evaluated by an evaluator that knows arithmetic only.
+syntax trees, constraints are evaluated by an evaluator that knows arithmetic only. The
+rules of the group execute alone need `--execute`: they call each reference once on small
+inputs, in the sandbox that `docs/sandbox.md` describes.
 
 This page is written by `python tools/build_rules_page.py`; `trace-dataset rules` prints
 the same in a terminal.

@@ -20,6 +20,7 @@ _BATCH = {"batch_size": 1, "num_seqs": 1, "len_indptr": 2, "len_cu_seqlens": 2}
 """Axes that count sequences, and their size for a batch of one."""
 
 _SHOWN = 10
+_CANONICAL = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass
@@ -61,7 +62,7 @@ class FileSigns:
             else source
             for name, source in workload["inputs"].items()
         }
-        text = json.dumps([workload["axes"], inputs], sort_keys=True)
+        text = _CANONICAL.encode([workload["axes"], inputs])
         digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
         first = self._seen.setdefault(digest, number)
         if first != number:

@@ -9,6 +9,7 @@ from generator.definition import Definition
 from generator.problems import Problem
 from generator.rules.python import (
     Unparsable,
+    all_nodes,
     imported_modules,
     own_nodes,
     parse_module,
@@ -79,7 +80,7 @@ def _no_plain_run(
         message = f"`run` is {kind}, but it must be a plain function."
         return _problem("reference-run-kind", definition, message, found.lineno)
     message = "The reference has no top-level function `run`."
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    functions = [n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)]
     inner = next((f for f in functions if f.name == "run"), None)
     if inner is not None:
         message += f" The one on line {inner.lineno} is inside another statement."

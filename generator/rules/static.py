@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -148,7 +147,7 @@ def _writes(definition: Definition, run: ast.FunctionDef) -> Iterator[Found]:
         if tensor is None or tensor.shape is None:
             continue
         # a buffer that the production kernel fills says so where callers read it
-        if not re.search(r"(?i)\bwritten\b", tensor.description):
+        if not tensor.is_filled:
             message = f"`run` writes to its input {quote(name)}."
             yield "reference-in-place", line, message
 

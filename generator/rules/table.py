@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from generator.problems import Problem
 from generator.rules.of_constants import CONSTANTS, RENDERED
 from generator.rules.of_definitions import INTERFACE, NAMES, REFERENCE
+from generator.rules.of_execution import EXECUTION
 from generator.rules.of_files import DATASET, FILES, SCHEMA
 from generator.rules.of_solutions import SOLUTIONS, TRACES
 from generator.rules.of_tags import CROSS, TAGS
@@ -23,6 +24,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "schema": SCHEMA,
     "definitions": (*NAMES, *INTERFACE),
     "reference": REFERENCE,
+    "execute": EXECUTION,
     "constants": CONSTANTS,
     "workloads": (*WORKLOADS, *CONTENTS, *MADE_UP),
     "tags": TAGS,

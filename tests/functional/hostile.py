@@ -5,8 +5,10 @@ A case is the rule that has to say so, and a function that gets the dataset's ro
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,18 @@ def _spec(**changes: Any) -> Break:
     return _solved(spec={**SOLVED["spec"], **changes})
 
 
+def archive(member: str) -> bytes:
+    """Return a zip file with one member of any name."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        packed.writestr(member, "x")
+    return stream.getvalue()
+
+
+def _as_bytes(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
 DEEP = "(" * 5000 + "1" + ")" * 5000
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 TWICE = b'{"A": {"dtype": "F16"}, "A": {"dtype": "F16"}}'
@@ -249,7 +263,36 @@ CASES: dict[str, tuple[str, Break]] = {
         ),
     ),
     "bytes to spare": ("blob-format", _blob(_entry() + b"PK\x03\x04")),
+    "blob is an archive": ("blob-format", _blob(archive("../../../etc/passwd"))),
+    "blob is a pickle": ("blob-format", _blob(b"\x80\x04cposix\nsystem\n(S'x'\ntR.")),
     # JSON
+    "JSON has a BOM": ("json-bom", _file(b"\xef\xbb\xbf" + _as_bytes(DEFINITION))),
+    "JSON has a key twice": (
+        "json-duplicate-key",
+        _file(b'{"name": "other", ' + _as_bytes(DEFINITION)[1:]),
+    ),
+    "JSON has CRLF inside of a text": (
+        "json-syntax",
+        _file(_as_bytes(DEFINITION).replace(b"\\n", b"\r\n")),
+    ),
+    "scalar is NaN": ("json-nan", _input({"type": "scalar", "value": float("nan")})),
+    "integer has many digits": (
+        "json-number",
+        _input({"type": "scalar", "value": 10**99}),
+    ),
+    "name has a NUL": ("name-unsafe", _changed(name="gemm\0_n8_k4")),
+    "axis is a dunder": (
+        "name-unsafe",
+        _changed(axes={**DEFINITION["axes"], "__class__": {"type": "var"}}),
+    ),
+    "names differ by case": (
+        "name-case",
+        _file({**DEFINITION, "name": "GEMM_n8_k4"}, "definitions/gemm/GEMM_n8_k4.json"),
+    ),
+    "paths differ by case": (
+        "path-case",
+        _file("{}", SOLUTION.replace("fast", "Fast")),
+    ),
     "JSON is deep": ("json-depth", _file("[" * 100_000 + "]" * 100_000)),
     "JSON is cut": ("json-syntax", _file('{"name": "x')),
     "JSON has a comment": ("json-syntax", _file("{/* */}")),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,16 @@ from generator.load import load_definitions
 from generator.review.execute import _copy_recordings
 from generator.review.review import Executed, Review, Verdict, with_results
 from generator.review.sources import Revisions
-from tests.functional.hostile import write
-from tests.functional.reviewed import REFERENCE, changed, make, review, reviewed
-from tests.functional.test_validate import DEFINITION, FILE
+from tests.functional.hostile import LINES, write
+from tests.functional.reviewed import (
+    REFERENCE,
+    axes,
+    changed,
+    make,
+    review,
+    reviewed,
+)
+from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 CHANGES, USAGE, GPU = 1, 2, 3
 HAS_SANDBOX = find_spec("generator.sandbox") is not None
@@ -146,3 +155,98 @@ def test_a_bad_run_is_worse_than_none(verdict: Verdict, changes: Any) -> None:
     after = with_results(_review(verdict), _executed(**changes))
     assert after.verdict is Verdict.CHANGES
     assert after.reasons[0] == "why" or verdict is not Verdict.CHANGES
+
+
+# what a hostile reference does before it answers rightly; it raises where it succeeds
+HOSTILE = {
+    "reads a secret": "assert 'SECRET_TOKEN' not in os.environ",
+    "reads the users": "assert 'root' not in open('/etc/passwd').read()",
+    "reads the home": f"assert not os.path.exists({str(Path.home() / '.profile')!r})",
+    "reads the dataset's folder": "assert not os.path.exists(OUTSIDE)",
+    "writes outside": "raises(lambda: open(OUTSIDE + '/escaped', 'w'))",
+    "asks the network": "raises(lambda: socket.create_connection(('1.1.1.1', 53), 1))",
+    "asks for names": "raises(lambda: socket.getaddrinfo('example.com', 80))",
+    "rewrites the tests": "raises(lambda: open(sys.modules['conftest'].__file__, 'a'))",
+    "fills a disk": "raises(lambda: os.posix_fallocate(os.open('/tmp/x', 66), 0, 1 << 40))",
+    "asks for memory": "raises(lambda: torch.ones(1 << 40))",
+    "prints a verdict": "print('\\x1b[2J== 999 passed ==\\nPASSED'); sys.stdout.flush()",
+    "patches torch": "torch.equal = torch.allclose = lambda *a, **k: True",
+    "patches pytest": "pytest.fail = pytest.skip = lambda *a, **k: None",
+    "detects the test": "'pytest' in sys.modules or 1 / 0",
+}
+HEAD = """\
+import os, socket, sys, time
+import pytest
+import torch
+OUTSIDE = {outside!r}
+
+
+def raises(what):
+    try:
+        what()
+    except (OSError, ArithmeticError, RuntimeError, MemoryError, KeyError):
+        return
+    raise AssertionError("it got through")
+
+
+def run(A, B):
+    {line}
+    return A @ B.T
+"""
+
+
+def _hostile(root: Path, lines: dict[str, str]) -> None:
+    for n, line in enumerate(lines.values(), start=20):
+        name = f"gemm_n{n}_k4"
+        source = HEAD.format(outside=str(root), line=line)
+        fields = {"name": name, "axes": axes(n), "reference": source}
+        write(root, FILE.replace("gemm_n8_k4", name), {**DEFINITION, **fields})
+        lines_path = LINES.replace("gemm_n8_k4", name)
+        write(root, lines_path, json.dumps({**WORKLOAD, "definition": name}) + "\n")
+
+
+@needs_sandbox
+def test_hostile_references_get_nothing_and_improve_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "secret")
+    _hostile(root, HOSTILE)
+    blocked = reviewed(root, "--execute", status=CHANGES)
+    assert blocked["executed"]["passed"] == 0
+    found = reviewed(root, "--execute", "--trust", status=CHANGES)
+    executed = found["executed"]
+    # the screen's findings keep a pass from being believed
+    assert any("static screen" in problem for problem in executed["problems"])
+    assert not any("killed" in problem for problem in executed["problems"])
+    assert executed["failed"] == []  # nothing got through
+    assert not (root / "escaped").exists()
+
+
+@needs_sandbox
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("os._exit(0)", "not reported"),
+        ("time.sleep(600)", "wall clock"),
+        ("os.fork() or time.sleep(600)", ""),
+        ("x = [bytearray(1 << 28) for _ in iter(int, 1)]", ""),
+    ],
+)
+def test_what_ends_a_run_is_named(
+    root: Path, line: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from generator.review.execute import execute_changes
+    from generator.review.review import make_review
+    from generator.review.sources import open_sources
+    from generator.sandbox import Limits, supervise
+
+    few = partial(Limits, wall_seconds=15.0, memory_bytes=2 << 30)
+    monkeypatch.setattr(supervise, "Limits", few)
+    _hostile(root, {"one": line})
+    with open_sources(root, None, None) as sources:
+        made = make_review(sources, None, 1)
+        executed = execute_changes(made.changes, sources.head, "cpu", trust=True)
+    assert executed is not None
+    assert said in "; ".join(executed.problems)
+    assert with_results(made, executed).verdict is Verdict.CHANGES

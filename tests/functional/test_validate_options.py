@@ -160,6 +160,38 @@ def test_a_model_config_is_held_against_axes(root: Path) -> None:
     assert "model-config" not in rules_in(root, *option)
 
 
+@pytest.mark.parametrize(
+    ("tags", "fits"),
+    [
+        ([], True),
+        (["ep:8"], True),
+        (["ep:4"], False),
+        (["ep:4", "ep:8"], True),
+        (["tp:8", "ep:4"], False),
+        (["ep:0"], True),
+        (["ep:nine"], True),
+    ],
+)
+def test_experts_of_a_model_config_are_shared_by_ep(
+    root: Path, tags: list[str], fits: bool
+) -> None:
+    const = {"type": "const", "value": 32}
+    tensor = {"x": {"shape": ["M", "num_experts"], "dtype": "float32"}}
+    definition = {
+        "name": "moe_e32",
+        "op_type": "moe",
+        "tags": tags,
+        "axes": {"num_experts": const, "M": {"type": "var"}},
+        "inputs": tensor,
+        "outputs": {"y": tensor["x"]},
+        "reference": "def run(x):\n    return x\n",
+    }
+    write(root, "definitions/moe/moe_e32.json", definition)
+    write(root, "config.json", {"n_routed_experts": 256})
+    option = ("--model-config", str(root / "config.json"), "--op-type", "moe")
+    assert ("model-config" not in rules_in(root, *option)) is fits
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": NaN}'])
 def test_a_bad_model_config_is_one_line(root: Path, text: str) -> None:
     write(root, "config.json", text)

@@ -13,6 +13,7 @@ import generator
 from generator.load import load_definitions
 from generator.problems import Severity
 from generator.rules.limit import MAX_PROBLEMS
+from generator.rules.of_execution import EXECUTION
 from generator.rules.table import RULES, finding
 from generator.select import UnknownName
 from generator.validate import validate
@@ -313,6 +314,7 @@ ELSEWHERE = {
     "rendered-file-edited": "tests/functional/test_gen_tests_files.py",
     "tag-fi-api": "tests/unit/loading/test_fi_api.py",
     "model-config": "tests/functional/test_validate_options.py",
+    **{rule.id: "tests/functional/test_validate_execute.py" for rule in EXECUTION},
 }
 
 

@@ -108,7 +108,7 @@ def test_a_file_without_permission(
         raise PermissionError(13, "Permission denied")
 
     # Not chmod: the superuser may read everything.
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     problem = read_json(tmp_path, "x.json").problems[0]
     assert problem.message == "The file can't be read: Permission denied."
 

@@ -1,0 +1,1 @@
+"""Running references once, confined, to see what they return."""

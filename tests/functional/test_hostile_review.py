@@ -1,0 +1,101 @@
+"""The hostile corpus as changes to review: none makes the verdict better."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from generator.reports import Style
+from generator.review.review import Review, Verdict, make_review
+from generator.review.shown import FORMATS, shown
+from generator.review.sources import open_sources
+from tests.functional.hostile import CASES, DEFINITION, FILE, make, write
+from tests.functional.reviewed import commit, git
+
+RANKS = {Verdict.APPROVE: 0, Verdict.GPU: 1, Verdict.CHANGES: 2}
+CHANGED = {**DEFINITION, "description": "The product."}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository whose base is the good dataset."""
+    root = tmp_path_factory.mktemp("repository")
+    make(root)
+    git(root, "init", "-q", "-b", "main")
+    commit(root)
+    return root
+
+
+@pytest.fixture
+def tree(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return it as base has it, with a change that is fine.
+
+    Huge files are smaller here: git hashes what lies in the working tree.
+    """
+    truncate = os.truncate
+    monkeypatch.setattr(
+        os, "truncate", lambda path, size: truncate(path, min(size, 1 << 26))
+    )
+    git(root, "checkout", "-q", "-f", "main")
+    git(root, "clean", "-f", "-d", "-x", "-q")
+    write(root, FILE, CHANGED)
+    return root
+
+
+def review(root: Path) -> tuple[Review, dict[str, str]]:
+    """Return the review of the working tree, and its reports."""
+    with open_sources(root, None, None) as sources:
+        made = make_review(sources, None, 1)
+        style = Style(notes=True)
+        return made, {form: "".join(shown(form)(made, style)) for form in FORMATS}
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(CASES) >= 100
+
+
+def test_the_good_change_needs_a_gpu(tree: Path) -> None:
+    made, _ = review(tree)
+    assert (made.verdict, made.compared.new) == (Verdict.GPU, ())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_hostile_change_makes_it_better(name: str, tree: Path) -> None:
+    rule, breaks = CASES[name]
+    breaks(tree)
+    made, reports = review(tree)
+    new = made.compared.new
+    assert rule in {problem.rule for problem in new}
+    assert RANKS[made.verdict] >= RANKS[Verdict.GPU]
+    if any(problem.severity.value == "error" for problem in new):
+        assert made.verdict is Verdict.CHANGES
+    for form, text in reports.items():
+        _is_inert(form, text)
+
+
+def _is_inert(form: str, text: str) -> None:
+    assert all(line.isprintable() for line in text.split("\n"))
+    if form in ("json", "sarif"):
+        json.loads(text)
+    elif form == "junit":
+        ET.fromstring(text)
+    elif form == "markdown":
+        assert len(text) <= 60_000
+        own = re.sub(r"<code>[^<]*</code>", "", text)
+        assert re.search(r"<(?!/?(details|summary)\b)", own) is None
+
+
+def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
+    for name, (_, breaks) in CASES.items():
+        # what is written to a pipe or through a link would not lie there
+        if not re.search("pipe|link|huge|gigabyte", name):
+            breaks(tree)
+    made, reports = review(tree)
+    assert made.verdict is Verdict.CHANGES
+    for form, text in reports.items():
+        _is_inert(form, text)
