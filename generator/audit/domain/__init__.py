@@ -6,7 +6,20 @@ from collections.abc import Callable, Mapping
 
 from generator.support.definition import Definition
 
-from . import attention, common, gemm, latent, norm, paged, rope
+from . import (
+    attention,
+    common,
+    gdn,
+    gemm,
+    indexer,
+    latent,
+    mamba,
+    moe,
+    norm,
+    paged,
+    rope,
+    sampling,
+)
 from .mutant import DomainMutant
 
 Mutants = Callable[[Definition], tuple[DomainMutant, ...]]
@@ -15,7 +28,7 @@ Mutants = Callable[[Definition], tuple[DomainMutant, ...]]
 def _of_dsa(definition: Definition) -> tuple[DomainMutant, ...]:
     if "sparse_indices" in definition.interface.inputs:
         return (*latent.mutants(definition), *latent.sparse_mutants(definition))
-    return ()
+    return indexer.mutants(definition)
 
 
 _FAMILIES: Mapping[str, tuple[Mutants, ...]] = {
@@ -27,6 +40,10 @@ _FAMILIES: Mapping[str, tuple[Mutants, ...]] = {
     "rmsnorm": (norm.mutants,),
     "gemm": (gemm.mutants,),
     "rope": (rope.mutants,),
+    "sampling": (sampling.mutants,),
+    "moe": (moe.mutants,),
+    "gdn": (gdn.mutants,),
+    "mamba_ssu": (mamba.mutants,),
 }
 
 
