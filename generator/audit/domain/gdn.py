@@ -128,8 +128,9 @@ def _of_states(definition: Definition) -> list[DomainMutant]:
             definition, "state of the next head", before(lambda s: shifted(s, 1))
         ),
     ]
+    layout = calling(definition, "K/V state transposed", _other_layout)
     if _is_mtp(definition):
-        return found
+        return [*found, layout]
     after = {
         "state transposed as it is written": lambda o, i: (o[0], _transposed(o[1])),
         "state not updated": lambda o, i: (o[0], states_before(i)),
@@ -140,7 +141,7 @@ def _of_states(definition: Definition) -> list[DomainMutant]:
             definition, "state of the next sequence", before(lambda s: shifted(s, 0))
         )
     )
-    return [*found, calling(definition, "K and V of the state swapped", _other_layout)]
+    return [*found, layout]
 
 
 def _transposed(state: torch.Tensor) -> torch.Tensor:
@@ -149,9 +150,13 @@ def _transposed(state: torch.Tensor) -> torch.Tensor:
 
 def _other_layout(run: Run, inputs: dict[str, Any]) -> Any:
     """Return what a reference gives whose states are [keys, values] throughout."""
-    if inputs["state"] is not None:
-        inputs = {**inputs, "state": _transposed(inputs["state"])}
+    name = "initial_state" if "initial_state" in inputs else "state"
+    buffer = inputs.get(_BUFFER)
+    if inputs[name] is not None:
+        inputs = {**inputs, name: _transposed(inputs[name])}
     output, state = as_tuple(run(*inputs.values()))
+    if buffer is not None:
+        buffer.copy_(_transposed(buffer))
     return output, _transposed(state)
 
 
