@@ -48,9 +48,9 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     return (next_row, *of_method(definition))
 
 
-def _of_bias() -> dict[str, Change]:
+def _of_bias(scale: float) -> dict[str, Change]:
     return {
-        "bias kept in the weights": _biased,
+        "bias kept in the weights": lambda i: _biased(i, scale),
         "bias ignored": lambda i: {"routing_bias": torch.zeros_like(i["routing_bias"])},
         "bias subtracted": lambda i: {"routing_bias": -i["routing_bias"]},
     }
@@ -58,7 +58,8 @@ def _of_bias() -> dict[str, Change]:
 
 def _of_deepseek(definition: Definition) -> list[DomainMutant]:
     changes: dict[str, Change] = {
-        **_of_bias(),
+        # half of a sum that may exceed 1: what is normalised is the same
+        **_of_bias(0.5),
         "softmax for sigmoid": lambda i: _logits(
             i, torch.logit(torch.softmax(_wide(i), dim=1), _LEAST)
         ),
@@ -137,7 +138,10 @@ def _of_llama(definition: Definition) -> list[DomainMutant]:
         return run(*alone(inputs)[0].values())
 
     return [
-        *(on_inputs(definition, name, change) for name, change in _of_bias().items()),
+        *(
+            on_inputs(definition, name, change)
+            for name, change in _of_bias(1.0).items()
+        ),
         calling(definition, "score scales the output", behind),
         calling(definition, "score missing", missing),
     ]
@@ -188,11 +192,12 @@ def _logits(inputs: Inputs, logits: torch.Tensor) -> dict[str, Any]:
     return {"routing_logits": logits.to(inputs["routing_logits"].dtype)}
 
 
-def _biased(inputs: Inputs) -> dict[str, Any]:
-    """Return logits whose sigmoids hold the bias already, and no bias besides."""
+def _biased(inputs: Inputs, scale: float) -> dict[str, Any]:
+    """Return logits whose sigmoids are scaled biased scores, and no bias besides."""
     scores = _wide(inputs).sigmoid() + inputs["routing_bias"].double()
     bias = torch.zeros_like(inputs["routing_bias"])
-    return {**_logits(inputs, torch.logit(scores, _LEAST)), "routing_bias": bias}
+    logits = torch.logit(scale * scores, _LEAST)
+    return {**_logits(inputs, logits), "routing_bias": bias}
 
 
 def _grouped(
