@@ -34,6 +34,7 @@ REPRESENTATIVES = (
     ("gemm_n3584_k3584", {"N": 1024, "K": 1024}),
     ("gqa_paged_decode_h24_kv8_d128_ps1", GQA),
     ("gqa_paged_decode_h24_kv8_d128_ps64", GQA),
+    ("gqa_paged_decode_h32_kv8_d128_ps64", GQA | {"page_size": 4}),
     ("gqa_paged_decode_h5_kv1_d128_ps1", ONE_KV_HEAD),
     ("gqa_paged_decode_h6_kv1_d128_ps64", ONE_KV_HEAD),
     ("gqa_paged_prefill_causal_h24_kv8_d128_ps1", GQA),

@@ -17,6 +17,14 @@ def op_of(definition: Definition) -> ModuleType:
     return importlib.import_module(f"generator.ops.{definition.op_type}")
 
 
+def with_defect(
+    definition: Definition, run: Callable[..., Any], name: str
+) -> Callable[..., Any]:
+    """Return a run() with the domain mutant of a name."""
+    (mutant,) = [m for m in domain_mutants(definition) if m.name == name]
+    return mutant.wrap(run)
+
+
 class Caught:
     """Hold which case caught each mutant first, by the mutant's name."""
 
