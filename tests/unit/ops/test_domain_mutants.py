@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from generator.audit.domain import domain_mutants
+from generator.support.tolerance import Override, Tolerance
 from tests.builders import ROOT, known
 from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, reduced
 from tests.unit.ops.survivors import Caught
@@ -160,6 +161,27 @@ def test_a_defect_that_nothing_shows_is_a_survivor():
     assert "output along batch_size: shifted by one" in caught.survivors
     assert "eps ten times too large" in caught.survivors
     assert "output zero" not in caught.survivors
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "survivor"),
+    [
+        ("rmsnorm_h128", "output", "output 1 % too large"),
+        ("gemm_n128_k2048", "C", "inputs rounded to bfloat16"),
+        (
+            "rope_with_cos_sin_cache_neox_style_d128_rd64",
+            "q_out",
+            "q_out 1 % too large",
+        ),
+        ("gdn_decode_qk4_v8_d128_k_last", "output", "output 1 % too large"),
+    ],
+)
+def test_a_tolerance_that_is_too_wide_lets_mutants_survive(name, output, survivor):
+    wide = Override(output, Tolerance(rtol=0.1, atol=0.1), "widened")
+    axes = dict(REPRESENTATIVES)[name]
+    definition, run = definition_and_run(name, axes)
+    caught = Caught(definition, run, sizes=("small",), tolerances=(wide,))
+    assert survivor in caught.survivors
 
 
 @pytest.mark.parametrize("name", CHECKLIST)
