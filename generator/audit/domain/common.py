@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import torch
@@ -87,6 +88,7 @@ def _stale(run: Run) -> Run:
     """
     kept: list[Outputs] = []
 
+    @wraps(run)
     def wrong(*given: Any) -> Any:
         returned = run(*given)
         before = kept[0] if kept else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import pytest
@@ -235,6 +236,13 @@ def test_every_definition_has_the_defects_of_its_outputs_and_of_its_family(name)
 def test_what_could_not_differ_is_not_listed(name, mutant):
     assert mutant not in names_of(known(name))
     assert any(mutant in names_of(known(other)) for other in CHECKLIST)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_h128", "gdn_mtp_qk4_v8_d128_k_last"])
+def test_a_mutant_has_the_signature_of_what_it_wraps(name):
+    definition, run = definition_and_run(name, {})
+    for mutant in domain_mutants(definition):
+        assert inspect.signature(mutant.wrap(run)) == inspect.signature(run)
 
 
 def test_another_interface_has_the_defects_of_any_outputs():
