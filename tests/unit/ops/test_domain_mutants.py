@@ -6,8 +6,10 @@ import inspect
 from dataclasses import replace
 
 import pytest
+import torch
 
 from generator.audit.domain import domain_mutants
+from generator.support.definition import Definition, Interface
 from generator.support.tolerance import Override, Tolerance
 from tests.builders import ROOT, known
 from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, reduced
@@ -243,6 +245,39 @@ def test_a_mutant_has_the_signature_of_what_it_wraps(name):
     definition, run = definition_and_run(name, {})
     for mutant in domain_mutants(definition):
         assert inspect.signature(mutant.wrap(run)) == inspect.signature(run)
+
+
+def test_outputs_of_any_kind_can_be_spoilt():
+    outputs = {
+        "wide": "float64[rows]",
+        "short": "float8_e4m3fn[rows]",
+        "flags": "bool[rows]",
+        "count": "int32",
+    }
+    interface = Interface({"x": "float32[rows]"}, outputs)
+
+    def run(x):
+        return x.double(), x.to(torch.float8_e4m3fn), x > 2.0, 7
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    right = run(x)
+    found = {}
+    for mutant in domain_mutants(Definition("any", "any", interface, {})):
+        wrong = mutant.wrap(run)
+        wrong(x + 1.0)
+        found[mutant.name] = wrong(x)
+    for name, values in found.items():
+        assert len(values) == 4
+        assert any(
+            a is not b and not torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+            for a, b in zip(values, right, strict=True)
+        ), name
+    assert found["short negated"][1].tolist() == [-1.0, -2.0, -3.0]
+    assert found["wide along rows: the last zero"][0].tolist() == [1.0, 2.0, 0.0]
+    assert found["outputs stale from the last call"][0].tolist() == [2.0, 3.0, 4.0]
+    assert "short 1 % too large" not in found
+    assert "flags negated" not in found
+    assert "count zero" not in found
 
 
 def test_another_interface_has_the_defects_of_any_outputs():
