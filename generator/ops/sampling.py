@@ -93,6 +93,11 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
                 ("steps", 1, 1.0, 1),
             ),
         ),
+        "k-not-positive": (
+            "small",
+            12,
+            (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
+        ),
         "batch": (
             "medium",
             112,
@@ -175,11 +180,11 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             5,
             (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
         ),
-        # kept are six tokens, of which the first weighs a third: an argmax shows
+        # about thirty tokens are kept, alike: any k in the place of none shows
         "k-not-positive": (
             "small",
             12,
-            (("steps", -1, 0.75, 2), ("steps", 0, 0.75, 2), ("steps", 1, 0.75, 1)),
+            (("even", -1, 0.9, 2), ("even", 0, 0.9, 2), ("steps", 1, 0.9, 1)),
         ),
         "batch": (
             "medium",

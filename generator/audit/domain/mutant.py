@@ -102,5 +102,7 @@ def zeroed(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
     """Return a tensor with one slice along an axis zero."""
     found = tensor.clone()
     if found.shape[axis]:
-        found.select(axis, index).zero_()
+        # what a float8 of all bits 0 is, too
+        part = found.select(axis, index)
+        (part.view(torch.uint8) if part.dtype.itemsize == 1 else part).zero_()
     return found
