@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.builders import replaced, resized_json
 from tests.unit.ops.mutants import with_mask
+
+from tests.builders import replaced, resized_json
 
 NORM = "rmsnorm_h128"
 DECODE = "gqa_paged_decode_h4_kv2_d8_ps4"
