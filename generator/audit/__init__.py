@@ -1,1 +1,1 @@
-"""Audit the tests: plant one defect at a time in a reference, and see who catches it."""
+"""The audit: plant defects in a reference, and see that its tests catch them."""

@@ -1,0 +1,107 @@
+"""The defects that every op may have: outputs of zero, of another sign, left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.support.definition import Definition, TensorSpec
+from generator.support.trial import as_tuple
+
+from .mutant import (
+    DomainMutant,
+    Outputs,
+    Run,
+    changed,
+    on_outputs,
+    shifted,
+    with_output,
+    zeroed,
+)
+
+
+def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of each output, and that of a buffer left over."""
+    found = [DomainMutant("outputs stale from the last call", _stale)]
+    for place, (name, spec) in enumerate(definition.interface.output_specs.items()):
+        found += [
+            _on_one(definition, place, f"{name} zero", torch.zeros_like),
+            _on_one(definition, place, f"{name} negated", torch.neg),
+        ]
+        if spec.dtype.startswith(("float", "bfloat")):
+            found.append(_on_one(definition, place, f"{name} 1 % too large", _one_percent_more))
+        for axis, (axis_name, many) in enumerate(_axes(definition, spec)):
+            if many:
+                found += _along(definition, place, name, axis, axis_name)
+    return tuple(found)
+
+
+def _axes(definition: Definition, spec: TensorSpec) -> list[tuple[str, bool]]:
+    """Return an output's axes, and whether each can be longer than 1."""
+    return [(axis, definition.axes.get(axis, 2) > 1) for axis in spec.shape or ()]
+
+
+def _along(
+    definition: Definition, place: int, name: str, axis: int, axis_name: str
+) -> list[DomainMutant]:
+    """Return defects of one slice, and of slices in another's place."""
+    # two axes may have one name, as the two of a square
+    of = f"{name} along {axis_name}"
+    if axis and _names(definition, place).count(axis_name) > 1:
+        of = f"{of} (axis {axis})"
+    return [
+        _on_one(
+            definition, place, f"{of}: the last zero", lambda o: zeroed(o, axis, -1)
+        ),
+        _on_one(definition, place, f"{of}: shifted by one", lambda o: shifted(o, axis)),
+    ]
+
+
+def _names(definition: Definition, place: int) -> tuple[str, ...]:
+    spec = list(definition.interface.output_specs.values())[place]
+    return spec.shape or ()
+
+
+def _on_one(definition: Definition, place: int, name: str, change: Any) -> DomainMutant:
+    return on_outputs(
+        definition,
+        name,
+        lambda outputs, _: with_output(outputs, place, change(outputs[place])),
+    )
+
+
+def _one_percent_more(output: torch.Tensor) -> torch.Tensor:
+    return (output.float() * 1.01).to(output.dtype)
+
+
+def _stale(run: Run) -> Run:
+    """Return a run() that fills its buffers only after it has returned them.
+
+    The first call is right; each later one returns the values of the call before, as a
+    buffer that is as large as its outputs now would hold them.
+    """
+    kept: list[Outputs] = []
+
+    def wrong(*given: Any) -> Any:
+        returned = run(*given)
+        before = kept[0] if kept else None
+        kept[:] = [as_tuple(returned)]
+        if before is None:
+            return returned
+        return changed(
+            returned,
+            lambda outputs: tuple(
+                _as_large(old, new) for old, new in zip(before, outputs, strict=True)
+            ),
+        )
+
+    return wrong
+
+
+def _as_large(old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """Return old values in the shape of new ones, zeros behind them."""
+    buffer = torch.zeros_like(new).reshape(-1)
+    count = min(old.numel(), buffer.numel())
+    buffer[:count] = old.reshape(-1)[:count]
+    return buffer.view(new.shape)
