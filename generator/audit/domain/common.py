@@ -30,7 +30,9 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             _on_one(definition, place, f"{name} negated", torch.neg),
         ]
         if spec.dtype.startswith(("float", "bfloat")):
-            found.append(_on_one(definition, place, f"{name} 1 % too large", _one_percent_more))
+            found.append(
+                _on_one(definition, place, f"{name} 1 % too large", _one_percent_more)
+            )
         for axis, (axis_name, many) in enumerate(_axes(definition, spec)):
             if many:
                 found += _along(definition, place, name, axis, axis_name)

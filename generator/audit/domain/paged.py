@@ -21,14 +21,17 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             "kv_indices": torch.arange(len(i["kv_indices"]), dtype=torch.int32)
         },
         "pages sorted": lambda i: {"kv_indices": i["kv_indices"].sort().values},
-        "pages of a sequence reversed": _reversed,
         "first page of a sequence ignored": lambda i: _from_second_page(i, page_size),
         "last page of a sequence ignored": lambda i: _shorter(i, page_size, page_size),
         "last token ignored": lambda i: _shorter(i, page_size, 1),
         "first page read for the second": _first_twice,
         "kv_indptr off by one": _later,
     }
-    if "kv_last_page_len" in definition.interface.inputs and page_size > 1:
+    names = definition.interface.inputs
+    if page_size > 1 or "qo_indptr" in names:
+        # one query that sees all of its one-token pages sees them in any order
+        found["pages of a sequence reversed"] = _reversed
+    if "kv_last_page_len" in names and page_size > 1:
         found["last page full"] = lambda i: {
             "kv_last_page_len": torch.full_like(i["kv_last_page_len"], page_size)
         }
