@@ -7,6 +7,7 @@ import sys
 import click
 
 from generator import __version__
+from generator.cli.audit import audit
 from generator.cli.drift import drift
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.record import record
@@ -60,7 +61,7 @@ def doctor(as_json: bool) -> int:
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 
-for command in (validate, review, rules, verify, record, drift):
+for command in (validate, review, rules, verify, record, drift, audit):
     cli.add_command(command)
 
 

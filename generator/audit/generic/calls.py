@@ -51,7 +51,8 @@ _NEAREST: Mapping[str, tuple[str, ...]] = {
     "sin": ("cos",),
     "cos": ("sin",),
 }
-_EITHER_WAY = ("max", "min", "maximum", "minimum")
+# the order of whose arguments says nothing
+_EITHER_WAY = ("max", "min", "maximum", "minimum", "transpose", "swapaxes")
 _SORTED = ("topk", "sort", "argsort")
 _MASKED = ("masked_fill", "masked_fill_")
 _EQUATION = re.compile(r"(\w+),(\w+)->(\w+)")

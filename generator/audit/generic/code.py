@@ -49,8 +49,7 @@ class Code:
         """Return the whole text with one edit; columns of trees count UTF-8 bytes."""
         lines = self.source.encode().splitlines(keepends=True)
         node = edit.node
-        assert node.end_lineno is not None and node.end_col_offset is not None
-        first, last = node.lineno - 1, node.end_lineno - 1
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         before = lines[first][: node.col_offset]
         after = lines[last][node.end_col_offset :]
         changed = before + edit.text.encode() + after
@@ -72,7 +71,7 @@ def written(node: ast.expr | ast.stmt) -> str:
     """Return the text of a new node, in brackets where it needs them."""
     text = ast.unparse(ast.fix_missing_locations(copy.deepcopy(node)))
     atom = isinstance(node, _ATOMS) or not isinstance(node, ast.expr)
-    bare = isinstance(node, (ast.Tuple, ast.Slice, ast.UnaryOp)) and not text[0] == "("
+    bare = isinstance(node, (ast.Tuple, ast.Slice, ast.UnaryOp)) and text[0] != "("
     if isinstance(node, ast.Slice) or (atom and not bare):
         return text
     return f"({text})"

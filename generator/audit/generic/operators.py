@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from generator.audit.generic.constants import axis_values
 from generator.audit.generic.code import Code, Edit, rewritten, written
+from generator.audit.generic.constants import axis_values
 
 _OTHER: Mapping[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,

@@ -52,11 +52,8 @@ def indices(code: Code) -> Iterator[Edit]:
     In front of the first place comes the last one: no exception gives it away.
     """
     for node in code.find(ast.Subscript):
-        if isinstance(node.slice, ast.Tuple):
-            places = node.slice.elts
-        else:
-            places = [node.slice]
-        for place in places:
+        several = isinstance(node.slice, ast.Tuple)
+        for place in node.slice.elts if several else [node.slice]:
             if isinstance(place, (ast.Name, ast.BinOp)):
                 yield Edit("index", place, written(_moved(place, -1)))
 

@@ -18,7 +18,7 @@ def left_out(code: Code) -> Iterator[Edit]:
         if isinstance(node, ast.arg):
             known.add(node.arg)
         elif isinstance(node, ast.Assign):
-            names = {t.id for t in ast.walk(node) if _is_stored(t)}
+            names = set(_stored(node))
             if names <= known:
                 yield Edit("statement", node, "pass")
             known |= names
@@ -42,7 +42,8 @@ def conditions(code: Code) -> Iterator[Edit]:
             yield Edit("condition", node.test, repr(value))
 
 
-def _is_stored(node: ast.AST) -> bool:
-    """Return whether a node is a name that is assigned."""
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
+def _stored(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement assigns."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

@@ -1,0 +1,165 @@
+"""Whether a mutant that survives is one at all: the same outputs on random cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from generator.audit.bench import Run
+from generator.audit.variation import varied
+from generator.support.recorded import MatchesRecorded
+from generator.support.tiled import fresh, lazy
+from generator.support.trial import Inputs, as_tuple, same_bits, seed
+
+RUNS = 200
+_SEED = 1
+_CPU = torch.device("cpu")
+# no further from float64 than the reference, over all runs, and in a single one
+_RMS_RATIO, _WORST_RATIO = 1.05, 2.0
+
+
+@dataclass
+class Draw:
+    """Keep one random case: its inputs, the reference's outputs, the oracle's."""
+
+    inputs: Inputs
+    outputs: tuple[Any, ...]
+    expected: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Equivalence:
+    """Run mutants of one definition beside its reference on the same random cases.
+
+    Random cases that the reference itself refuses are not counted.
+    """
+
+    cls: type[MatchesRecorded]
+    run: Run
+    oracle: Callable[..., Any] | None
+    draws: list[Draw] = field(default_factory=list)
+    _next: int = 0
+
+    def shown(self, run: Run) -> str | None:
+        """Return how a mutant turned out to be equivalent, None where it differs.
+
+        Either all outputs of `RUNS` runs are the same bits, or those that are not are
+        no further from the float64 oracle than the reference's: another order of the
+        same arithmetic. Raises whatever run() raises.
+        """
+        squares = [0.0, 0.0]
+        same = True
+        for number in range(RUNS):
+            draw = self._draw(number)
+            if draw is None:
+                return None
+            outputs = _call(run, draw.inputs)
+            if _same(draw.outputs, outputs):
+                continue
+            same = False
+            errors = self._errors(draw, outputs)
+            if errors is None:
+                return None
+            squares = [
+                total + error for total, error in zip(squares, errors, strict=True)
+            ]
+        if same:
+            return f"the same bits in {RUNS} random cases"
+        ratio = math.sqrt(squares[1] / squares[0])
+        if ratio > _RMS_RATIO:
+            return None
+        return (
+            f"rounds otherwise: {ratio:.3f} times as far from float64 as the reference "
+            f"in {RUNS} random cases"
+        )
+
+    def _draw(self, number: int) -> Draw | None:
+        """Return a random case, None where the reference takes none."""
+        definition = self.cls.definition()
+        cases = [c for c in self.cls.cases(definition) if c.size == "small"]
+        while len(self.draws) <= number:
+            if not cases or self._next > 2 * RUNS:
+                return None
+            case, stream = varied(definition, cases, self._next)
+            self._next += 1
+            inputs = self.cls.make_inputs(definition, case, stream)
+            with suppress(Exception):
+                self.draws.append(Draw(inputs, _call(self.run, inputs)))
+        return self.draws[number]
+
+    def _errors(
+        self, draw: Draw, outputs: tuple[Any, ...]
+    ) -> tuple[float, float] | None:
+        """Return the squared errors of reference and mutant, None where it is worse."""
+        if self.oracle is None or len(outputs) != len(draw.outputs):
+            return None
+        if draw.expected is None:
+            given = {n: lazy(value, _CPU) for n, value in draw.inputs.items()}
+            answer = self.oracle(self.cls.definition(), given)
+            draw.expected = as_tuple(answer)
+        total = [0.0, 0.0]
+        names = list(self.cls.interface.output_specs)
+        for place, name in enumerate(names):
+            first, second = draw.outputs[place], outputs[place]
+            if same_bits(first, second):
+                continue
+            if name in self.cls.policies:
+                if not _same_rows(first, second):
+                    return None
+                continue
+            pair = _compared(first, second, draw.expected[place])
+            if pair is None:
+                return None
+            total = [t + p for t, p in zip(total, pair, strict=True)]
+        # what was written into the inputs is compared bit by bit
+        return (total[0], total[1])
+
+
+def _compared(first: Any, second: Any, expected: Any) -> tuple[float, float] | None:
+    """Return the sums of squared errors relative to the expected output's size."""
+    if not _alike(first, second) or not isinstance(expected, torch.Tensor):
+        return None
+    wide = expected.double()
+    if not first.dtype.is_floating_point or first.shape != wide.shape:
+        return None
+    finite = wide.isfinite()
+    same_infinities = torch.equal(first[~finite], second[~finite])
+    if not same_infinities or not bool(second[finite].isfinite().all()):
+        return None
+    scale = float(wide[finite].square().sum()) or 1.0
+    errors = [(side.double() - wide)[finite].abs() for side in (first, second)]
+    reference, mutant = (float(error.max()) for error in errors)
+    if mutant > _WORST_RATIO * reference:
+        return None
+    squares = [float(error.square().sum()) / scale for error in errors]
+    return (squares[0], squares[1])
+
+
+def _alike(first: Any, second: Any) -> bool:
+    tensors = isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
+    return tensors and first.shape == second.shape and first.dtype == second.dtype
+
+
+def _same_rows(first: Any, second: Any) -> bool:
+    """Return whether indices are the same ones in every row, in whatever order."""
+    if not _alike(first, second) or first.ndim != 2:
+        return False
+    return torch.equal(first.sort(dim=1).values, second.sort(dim=1).values)
+
+
+def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return len(first) == len(second) and all(map(same_bits, first, second))
+
+
+def _call(run: Run, inputs: Inputs) -> tuple[Any, ...]:
+    """Return all that a run() gives: outputs, and the inputs as it left them."""
+    given = {name: fresh(value, _CPU) for name, value in inputs.items()}
+    seed(_SEED)
+    outputs = as_tuple(run(*given.values()))
+    # outputs may be views of inputs that the next call would see changed
+    return (*(o.clone() if isinstance(o, torch.Tensor) else o for o in outputs),)

@@ -1,0 +1,158 @@
+"""All mutants of one definition, each in turn: the work of an audit's child process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import update_wrapper
+from pathlib import Path
+
+from generator.audit.bench import Bench, Load, Run, loaded
+from generator.audit.classes import tests_of
+from generator.audit.domain import domain_mutants
+from generator.audit.domain.mutant import DomainMutant
+from generator.audit.equivalence import Equivalence
+from generator.audit.generic import generic_mutants
+from generator.audit.geometry import reduced, tiny
+from generator.audit.limits import TimeIsUp, time_limit
+from generator.audit.result import (
+    CAUGHT,
+    EQUIVALENT,
+    SURVIVED,
+    TIMED_OUT,
+    MutantResult,
+)
+from generator.definition import Definition
+from generator.support.recorded import MatchesRecorded
+
+DOMAIN = "domain"
+# a mutant may take so many times as long as the reference, and so much more
+FACTOR, FLOOR_SECONDS = 10.0, 2.0
+EQUIVALENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Hold a mutant that is not run yet."""
+
+    result: MutantResult
+    load: Load
+
+
+@dataclass
+class Job:
+    """Hold one definition's bench, its mutants, and what they may take."""
+
+    definition: Definition
+    bench: Bench
+    axes: Mapping[str, int]
+    planned: list[Planned]
+    equivalence: Equivalence | None
+    seconds: float
+
+    def audit(self, place: int, tell: Callable[[], None]) -> MutantResult:
+        """Return what becomes of one mutant; `tell` is called if the tests pass it."""
+        mutant = self.planned[place]
+        try:
+            with time_limit(self.seconds):
+                verdict = self.bench.judge(mutant.load)
+        except TimeIsUp:
+            return timed_out(mutant.result, self.seconds)
+        if verdict is not None:
+            return replace(
+                mutant.result,
+                status=CAUGHT,
+                test=verdict.test,
+                case=verdict.case,
+                why=verdict.why,
+            )
+        tell()
+        shown = self._shown(mutant.load)
+        status = SURVIVED if shown is None else EQUIVALENT
+        return replace(mutant.result, status=status, why=shown or "")
+
+    def _shown(self, load: Load) -> str | None:
+        if self.equivalence is None:
+            return None
+        try:
+            with time_limit(EQUIVALENCE_SECONDS):
+                return self.equivalence.shown(load())
+        except BaseException:  # noqa: BLE001
+            # what raises on random cases, or takes too long, is not shown to be one
+            return None
+
+
+def prepare(
+    definition: Definition, recordings: Path | None, tolerance: float | None
+) -> Job:
+    """Put a definition's reference on the bench, on shorter axes where it takes them.
+
+    Raises whatever the dataset's own code raises on the axes as they are.
+    """
+    short = reduced(definition.op_type, definition.const_axes)
+    own = loaded(definition.reference)()
+    bench = _proven(definition, short, recordings, tolerance, own)
+    short_fits = not bench.left_out
+    if short and not short_fits:
+        # it does not take other lengths: on those that it declares
+        short = {}
+        bench = _proven(definition, short, recordings, tolerance, own)
+    equivalence = None
+    if bench.compared:
+        smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
+        tests = tests_of(definition, smallest, tolerance)
+        equivalence = Equivalence(tests, own, tests.oracle)
+    return Job(
+        definition,
+        bench,
+        short,
+        list(_planned(definition, bench.cls, own)),
+        equivalence,
+        FLOOR_SECONDS + FACTOR * bench.seconds,
+    )
+
+
+def _proven(
+    definition: Definition,
+    axes: Mapping[str, int],
+    recordings: Path | None,
+    tolerance: float | None,
+    run: Run,
+) -> Bench:
+    tests = tests_of(definition, axes, tolerance)
+    # a recording is of the whole geometry
+    bench = Bench.of(tests, None if axes else recordings)
+    bench.prove(run)
+    return bench
+
+
+def _planned(
+    definition: Definition, cls: type[MatchesRecorded], own: Run
+) -> Iterator[Planned]:
+    for mutant in generic_mutants(definition.reference):
+        result = MutantResult(
+            mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after
+        )
+        yield Planned(result, loaded(mutant.source))
+    for other in domain_mutants(cls.definition()):
+        result = MutantResult(f"{DOMAIN}: {other.name}", DOMAIN, SURVIVED)
+        yield Planned(result, _wrapping(other, loaded(definition.reference)))
+
+
+def _wrapping(mutant: DomainMutant, load: Load) -> Load:
+    def wrapped() -> Run:
+        run = load()
+        # with the parameters of the reference: those are not what it gets wrong
+        return update_wrapper(mutant.wrap(run), run)
+
+    return wrapped
+
+
+def timed_out(result: MutantResult, seconds: float) -> MutantResult:
+    """Return that a mutant took longer than it may."""
+    return replace(result, status=TIMED_OUT, why=f"more than {seconds:.0f} s")
+
+
+def ended(result: MutantResult, how: str) -> MutantResult:
+    """Return that a mutant took its process down, which no test passes."""
+    return replace(result, status=CAUGHT, test="run", why=how)
