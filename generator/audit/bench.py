@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.audit.limits import TimeIsUp
+from generator.audit.limits import TimeIsUp, time_limit
 from generator.support.definition import Case
 from generator.support.memory import shortage
 from generator.support.recorded import MatchesRecorded, recorded_cases
@@ -29,6 +29,9 @@ FIRST = (
     "test_matches_oracle",
 )
 LATER = ("test_inputs_unmodified", "test_determinism", "test_matches_recorded")
+# a test of a mutant may take so many times as long as all of the reference's in that
+# case, and so much more: seconds of CPU
+_FACTOR, _FLOOR = 5.0, 0.5
 _SHORT = 160
 _CPU = torch.device("cpu")
 
@@ -110,10 +113,20 @@ class Bench:
             stand.seconds = time.process_time() - begun
         self.seconds = time.process_time() - start
 
+    @property
+    def longest(self) -> float:
+        """Return what a mutant may take in all, in seconds of CPU."""
+        tests = len(FIRST) + len(LATER)
+        return tests * (_FLOOR * (len(self.stands) + 1) + _FACTOR * self.seconds)
+
     def judge(self, load: Load) -> Verdict | None:
-        """Return the first test that catches a mutant, None where all pass."""
+        """Return the first test that catches a mutant, None where all pass.
+
+        Raises TimeIsUp where one takes far longer than it does of the reference.
+        """
         try:
-            run = load()
+            with time_limit(_FLOOR):
+                run = load()
         except TimeIsUp:
             raise
         except BaseException as error:  # noqa: BLE001
@@ -126,7 +139,8 @@ class Bench:
                 for name in names:
                     if (name, stand.case.name) in self.left_out:
                         continue
-                    found = self._ask(name, stand, trial, run)
+                    with time_limit(_FLOOR + _FACTOR * stand.seconds):
+                        found = self._ask(name, stand, trial, run)
                     if found is not None:
                         stand.catches += 1
                         return found

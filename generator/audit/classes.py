@@ -15,7 +15,7 @@ from generator.support.harness import ReferenceTests
 from generator.support.recorded import MatchesRecorded
 
 
-def tests_of(
+def rendered_class(
     definition: Loaded,
     axes: Mapping[str, int] | None = None,
     tolerance: float | None = None,

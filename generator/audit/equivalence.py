@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from generator.audit.bench import Run
+from generator.audit.coupling import coupled_draws
 from generator.audit.variation import varied
 from generator.support.recorded import MatchesRecorded
 from generator.support.tiled import fresh, lazy
@@ -160,6 +161,7 @@ def _call(run: Run, inputs: Inputs) -> tuple[Any, ...]:
     """Return all that a run() gives: outputs, and the inputs as it left them."""
     given = {name: fresh(value, _CPU) for name, value in inputs.items()}
     seed(_SEED)
-    outputs = as_tuple(run(*given.values()))
+    with coupled_draws():
+        outputs = as_tuple(run(*given.values()))
     # outputs may be views of inputs that the next call would see changed
     return (*(o.clone() if isinstance(o, torch.Tensor) else o for o in outputs),)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 Axes = Mapping[str, int]
 _BLOCK = 128
+_EXPERTS = 32
 
 
 def reduced(op_type: str, axes: Axes) -> dict[str, int]:
@@ -40,8 +41,19 @@ def _changed(shrink: Callable[[Axes], Axes] | None, axes: Axes) -> dict[str, int
 
 def _moe(axes: Axes) -> Axes:
     # more than one block of 128 each, and not equally many
-    hidden, intermediate = 3 * _BLOCK, 2 * _BLOCK
+    return _experts(axes, 3 * _BLOCK, 2 * _BLOCK)
+
+
+def _tiny_moe(axes: Axes) -> Axes:
+    return _experts(axes, 2 * _BLOCK, _BLOCK)
+
+
+def _experts(axes: Axes, hidden: int, intermediate: int) -> dict[str, int]:
+    names = [n for n in ("num_experts", "num_local_experts") if n in axes]
+    # where some of them are elsewhere, groups and offsets count on how many there are
+    all_here = len({axes[name] for name in names}) == 1
     return {
+        **dict.fromkeys(names if all_here else (), _EXPERTS),
         "hidden_size": hidden,
         "intermediate_size": intermediate,
         "gemm1_out_size": 2 * intermediate,
@@ -98,7 +110,8 @@ def _tiny_gemm(axes: Axes) -> Axes:
 
 
 def _tiny_sampling(axes: Axes) -> Axes:
-    return {"vocab_size": 300}
+    # as many as make a reference look twice
+    return {"vocab_size": 600}
 
 
 def _tiny_gdn(axes: Axes) -> Axes:
@@ -122,6 +135,7 @@ _TINY: Mapping[str, Callable[[Axes], Axes]] = {
     "mla_paged": _latent,
     "mla_ragged": _mla_ragged,
     "dsa_paged": _sparse,
+    "moe": _tiny_moe,
     "rmsnorm": _norm,
     "gemm": _tiny_gemm,
     "sampling": _tiny_sampling,

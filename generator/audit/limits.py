@@ -19,7 +19,10 @@ _STATUS = Path("/proc/self/statm")
 
 
 class TimeIsUp(BaseException):
-    """Interrupt a mutant; no `except Exception` of it holds this up."""
+    """Interrupt a mutant, `seconds` after it began; `except Exception` lets it pass."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"more than {seconds:.1f} s")
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     """
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeIsUp
+        raise TimeIsUp(seconds)
 
     old = signal.signal(signal.SIGPROF, ring)
     try:

@@ -13,6 +13,8 @@ from generator.support.stream import Stream
 
 # lengths up to a little more than two blocks of 32
 _LONGEST = 70
+# of recurrences, a step of which takes as long as all of an attention's keys
+_SHORTEST = 9
 
 
 def varied(
@@ -34,6 +36,12 @@ def varied(
         rows = _filters(params["rows"], draw)
         params |= {"rows": rows, "calls": 1}
         axes["batch_size"] = sum(count for *_, count in rows)
+    elif "lengths" in params:
+        tokens = draw.integers(0, _SHORTEST, draw.integers(1, 4, 1)[0])
+        tokens[0] = max(tokens[0], 1)
+        params["lengths"] = tuple(tokens)
+        axes["total_seq_len"] = sum(tokens)
+        axes |= {"num_seqs": len(tokens), "len_cu_seqlens": len(tokens) + 1}
     elif set(axes) <= {"M"} or (set(axes) == {"batch_size"} and "std" in params):
         axes = {name: draw.integers(1, 9, 1)[0] for name in axes}
     axes = {name: axes[name] for name in case.axes}

@@ -85,7 +85,7 @@ def _audit(task: Mapping[str, Any], write: int) -> None:
         why = one_line(f"{type(error).__name__}: {lines[0]}", 200)
         _send(write, {"event": "broken", "why": why})
         return
-    waiting = _PATIENCE * job.seconds + _GRACE_SECONDS
+    waiting = _PATIENCE * job.bench.longest + _GRACE_SECONDS
     checking = _PATIENCE * EQUIVALENCE_SECONDS + _GRACE_SECONDS
     _send(
         write,
@@ -119,11 +119,7 @@ def _some(job: Job, first: int, write: int, waiting: float, checking: float) -> 
             if event is None:
                 planned = job.planned[place].result
                 how = child.how_it_ended()
-                result = (
-                    timed_out(planned, job.seconds)
-                    if child.hung
-                    else ended(planned, how)
-                )
+                result = timed_out(planned, how) if child.hung else ended(planned, how)
                 _send(write, _told(result))
                 return place + 1
             _send(write, event)
