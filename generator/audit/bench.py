@@ -131,6 +131,9 @@ class Bench:
             raise
         except BaseException as error:  # noqa: BLE001
             return Verdict("load", "", str(Raised(error)))
+        finally:
+            # a setting of the process that the next one is to find as it was
+            torch.set_default_dtype(torch.float32)
         self.stands.sort(key=lambda stand: -stand.catches / (stand.seconds + 1e-3))
         # kept: the later tests look at the calls of the first ones
         trials = [(stand, self._trial(stand, _guarded(run))) for stand in self.stands]

@@ -75,12 +75,14 @@ def _sampling(axes: Axes) -> Axes:
 
 def _gdn(axes: Axes) -> Axes:
     ratio = axes["num_v_heads"] // axes["num_k_heads"]
-    return {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 2 * ratio}
+    heads = {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 2 * ratio}
+    return {**heads, "head_size": 64}
 
 
 def _mamba(axes: Axes) -> Axes:
     # as many heads a group as there are; a dstate of 128 is what the bounds are for
-    return {"nheads": 2 * (axes["nheads"] // axes["ngroups"]), "ngroups": 2}
+    ratio = axes["nheads"] // axes["ngroups"]
+    return {"nheads": 2 * ratio, "ngroups": 2, "head_dim": 16}
 
 
 def _attention(axes: Axes) -> Axes:
@@ -98,7 +100,8 @@ def _mla_ragged(axes: Axes) -> Axes:
 
 
 def _sparse(axes: Axes) -> Axes:
-    return {"num_qo_heads": 3, "head_dim_ckv": 64, "head_dim_kpe": 16}
+    heads = {"num_qo_heads": 3, "num_index_heads": 4}
+    return {**heads, "head_dim_ckv": 64, "head_dim_kpe": 16}
 
 
 def _norm(axes: Axes) -> Axes:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import update_wrapper
 from pathlib import Path
 
-from generator.audit.bench import Bench, Load, Run, loaded
+from generator.audit.bench import Bench, Load, Raised, Run, loaded
 from generator.audit.classes import rendered_class
 from generator.audit.domain import domain_mutants
 from generator.audit.domain.mutant import DomainMutant
-from generator.audit.equivalence import Equivalence
+from generator.audit.equivalence import Equivalence, Shown
 from generator.audit.generic import generic_mutants
 from generator.audit.geometry import reduced, tiny
 from generator.audit.limits import TimeIsUp, time_limit
@@ -64,18 +64,19 @@ class Job:
             )
         tell()
         shown = self._shown(mutant.load)
-        status = SURVIVED if shown is None else EQUIVALENT
-        return replace(mutant.result, status=status, why=shown or "")
+        status = EQUIVALENT if shown.equivalent else SURVIVED
+        return replace(mutant.result, status=status, why=shown.how)
 
-    def _shown(self, load: Load) -> str | None:
+    def _shown(self, load: Load) -> Shown:
         if self.equivalence is None:
-            return None
+            return Shown(False, "there is nothing to compare with")
         try:
             with time_limit(EQUIVALENCE_SECONDS):
                 return self.equivalence.shown(load())
-        except BaseException:  # noqa: BLE001
-            # what raises on random cases, or takes too long, is not shown to be one
-            return None
+        except TimeIsUp as error:
+            return Shown(False, f"takes {error} in random cases")
+        except BaseException as error:  # noqa: BLE001
+            return Shown(False, f"{Raised(error)} in a random case")
 
 
 def prepare(

@@ -96,6 +96,7 @@ def _lines(definition: str, mutant: MutantResult) -> Iterator[str]:
     if mutant.line:
         yield f"  - {mutant.line}: {one_line(mutant.before)}"
         yield f"  + {mutant.line}: {one_line(mutant.after)}"
+    yield f"  {one_line(mutant.why)}"
 
 
 def _first_tests(results: Sequence[DefinitionResult]) -> str:
