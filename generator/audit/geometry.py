@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 Axes = Mapping[str, int]
 _BLOCK = 128
-_EXPERTS = 32
 
 
 def reduced(op_type: str, axes: Axes) -> dict[str, int]:
@@ -29,7 +28,7 @@ def _changed(shrink: Callable[[Axes], Axes] | None, axes: Axes) -> dict[str, int
         return {}
     try:
         wanted = shrink(axes)
-    except (KeyError, ZeroDivisionError):
+    except (KeyError, IndexError, ZeroDivisionError):
         # an interface of another shape: as it is
         return {}
     return {
@@ -41,19 +40,22 @@ def _changed(shrink: Callable[[Axes], Axes] | None, axes: Axes) -> dict[str, int
 
 def _moe(axes: Axes) -> Axes:
     # more than one block of 128 each, and not equally many
-    return _experts(axes, 3 * _BLOCK, 2 * _BLOCK)
+    return {**_experts(axes, 32), **_columns(3 * _BLOCK, 2 * _BLOCK)}
 
 
 def _tiny_moe(axes: Axes) -> Axes:
-    return _experts(axes, 2 * _BLOCK, _BLOCK)
+    return {**_experts(axes, 16), **_columns(2 * _BLOCK, _BLOCK)}
 
 
-def _experts(axes: Axes, hidden: int, intermediate: int) -> dict[str, int]:
+def _experts(axes: Axes, most: int) -> dict[str, int]:
+    """Return fewer experts; where some are elsewhere, in the same proportion."""
     names = [n for n in ("num_experts", "num_local_experts") if n in axes]
-    # where some of them are elsewhere, groups and offsets count on how many there are
-    all_here = len({axes[name] for name in names}) == 1
+    factor = max(axes[names[-1]] // most, 1)
+    return {name: axes[name] // factor for name in names}
+
+
+def _columns(hidden: int, intermediate: int) -> dict[str, int]:
     return {
-        **dict.fromkeys(names if all_here else (), _EXPERTS),
         "hidden_size": hidden,
         "intermediate_size": intermediate,
         "gemm1_out_size": 2 * intermediate,

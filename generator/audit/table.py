@@ -38,7 +38,11 @@ def table(results: Sequence[DefinitionResult]) -> str:
     for name, footer in columns.items():
         words = name in ("definition", "first caught by")
         made.add_column(
-            name, footer=footer, justify="left" if words else "right", no_wrap=True
+            name,
+            footer=footer,
+            justify="left" if words else "right",
+            no_wrap=True,
+            min_width=len(name),
         )
     for result in results:
         counts = result.counts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,7 +32,7 @@ def varied(
         params, lengths = _with_lengths(params, draw)
         axes |= _axes_of(params, lengths, definition.axes.get("page_size", 1))
     elif "rows" in params and "calls" in params:
-        rows = _filters(params["rows"], draw)
+        rows = _filters(params["rows"], "top_p" in definition.interface.inputs, draw)
         params |= {"rows": rows, "calls": 1}
         axes["batch_size"] = sum(count for *_, count in rows)
     elif "lengths" in params:
@@ -78,14 +77,25 @@ def _axes_of(
 
 
 def _filters(
-    rows: Sequence[tuple[str, int, float, int]], draw: Stream
+    rows: Sequence[tuple[str, int, float, int]], with_p: bool, draw: Stream
 ) -> tuple[tuple[str, int, float, int], ...]:
-    """Return the same distributions under other filters, two rows of each."""
+    """Return as many kinds of rows under other filters, eight rows of each.
+
+    No two tokens that may be kept are tied: which one stands first is free, and would
+    make one law look like two. All of `steps` and, where k keeps 8, of `zeros` have
+    sums that p can meet exactly.
+    """
     made = []
-    for place, (name, *_) in enumerate(rows):
+    for place in range(len(rows)):
         own = draw.child(str(place))
-        k = own.integers(-1, 24, 1)[0]
-        # as float32 has it, and about as often on a sum of steps as between them
-        p = own.integers(-1, 65, 1)[0] / 64
-        made.append((name, k, math.ldexp(round(math.ldexp(p, 12)), -12), 2))
+        name = ("steps", "zeros", "zipf")[place % 3]
+        # the tokens behind the first 12 of `steps`, and the 7th and 8th of `zeros`,
+        # are tied: p leaves those out
+        fewest, most = {
+            "steps": (1, 12),
+            "zeros": (8, 12) if with_p else (1, 6),
+            "zipf": (-1, 24),
+        }[name]
+        p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
+        made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(made)
