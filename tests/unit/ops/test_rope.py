@@ -23,6 +23,7 @@ from tests.builders import (
     sized,
     trial_of,
 )
+from tests.unit.ops.survivors import with_defect
 
 NAME = "rope_with_cos_sin_cache_neox_style_d128_rd64"
 SMALL = sized(NAME, head_size=16, rotary_dim=8)
@@ -32,14 +33,8 @@ FIRST = "first * cos - second * sin"
 SECOND = "second * cos + first * sin"
 # fault → the text and what replaces it
 FAULTS = {
-    "sine negated": (
-        f"({FIRST}, {SECOND})",
-        "(first * cos + second * sin, second * cos - first * sin)",
-    ),
-    "cosine and sine swapped": ("cos, sin = ", "sin, cos = "),
     "sign of one half": (FIRST, "first * cos + second * sin"),
     "halves swapped": (f"({FIRST}, {SECOND})", f"({SECOND}, {FIRST})"),
-    "keys not turned": ("rotated(k, cos, sin)", "k.clone()"),
     "queries for keys": ("rotated(k, cos, sin)", "rotated(q, cos, sin)"),
     "dimensions behind cut": ("x[..., rotary_dim:]", "0 * x[..., rotary_dim:]"),
     "turned at the end of a head": (
@@ -71,39 +66,23 @@ def test_a_fault_is_caught(fault):
     assert failures_of(replaced(REFERENCE, old, new))
 
 
-def test_an_interleaved_rotation_fails_in_every_case():
-    text = replaced(
-        REFERENCE,
-        "first, second = x[..., :rotary_dim].float().chunk(2, dim=-1)",
-        "first, second = x[..., :rotary_dim].float().unflatten(-1, (-1, 2)).unbind(-1)",
-    )
-    text = replaced(
-        text,
-        f"torch.cat(({FIRST}, {SECOND}), dim=-1)",
-        f"torch.stack(({FIRST}, {SECOND}), dim=-1).flatten(-2)",
-    )
-    assert failures_of(text) == ALL
+@pytest.mark.parametrize("defect", ["pairs interleaved", "rotary_dim ignored"])
+def test_other_pairs_fail_in_every_case(defect):
+    run = with_defect(SMALL, run_of(REFERENCE), defect)
+    assert oracle_failures(rendered(run), ("small",)) == ALL
 
 
-def test_the_whole_head_turned_fails_in_every_case():
-    # rotary_dim ignored: the cache's angles go to pairs half a head apart
-    text = replaced(REFERENCE, "2 * cos.shape[-1]", "x.shape[-1]")
-    text = replaced(
-        text,
-        "    # Dimension i",
-        "    cos, sin = cos.repeat(1, 1, 2), sin.repeat(1, 1, 2)\n    # Dimension i",
-    )
-    assert failures_of(text) == ALL
-
-
-def test_positions_ignored_fail_wherever_they_are_not_the_rows_number():
-    by_row = replaced(
-        REFERENCE, "cos_sin_cache[positions]", "cos_sin_cache[: q.shape[0]]"
-    )
-    caught = ["one-token", "ends-of-the-cache", "restarts", "one-head-each"]
-    assert failures_of(by_row) == caught
-    first = replaced(REFERENCE, "cos_sin_cache[positions]", "cos_sin_cache[:1]")
-    assert failures_of(first) == caught
+@pytest.mark.parametrize(
+    "defect", ["positions ignored", "positions of the first token"]
+)
+def test_positions_show_wherever_they_are_not_the_rows_number(defect):
+    run = with_defect(SMALL, run_of(REFERENCE), defect)
+    caught = {
+        "positions ignored": ["one-token"],
+        "positions of the first token": [],
+    }[defect]
+    others = ["ends-of-the-cache", "restarts", "one-head-each"]
+    assert oracle_failures(rendered(run), ("small",)) == caught + others
 
 
 def test_the_oracle_turns_neighbours_where_the_style_is_gptj():
