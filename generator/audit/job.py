@@ -95,7 +95,7 @@ def prepare(
         short = {}
         bench = _proven(definition, short, recordings, tolerance, own)
     equivalence = None
-    if bench.compared:
+    if bench.cls.oracle is not None and bench.cls.unresolved is None:
         smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
         tests = rendered_class(definition, smallest, tolerance)
         equivalence = Equivalence(tests, own, tests.oracle)
