@@ -109,7 +109,9 @@ def test_what_is_known_is_not_audited_again_until_something_changes(audited):
     assert (eps["status"], eps["test"]) == ("caught", "test_matches_oracle")
     assert (eps["case"], eps["before"]) == ("tiny-variance", "EPS = 1e-06")
     assert sum(json.loads(out)["totals"].values()) == 1 + len(mutants)
-    same = mutants["precision 8:8 hidden_states.float() → hidden_states.bfloat16().float()"]
+    same = mutants[
+        "precision 8:8 hidden_states.float() → hidden_states.bfloat16().float()"
+    ]
     assert same["status"] == "equivalent"
     assert same["why"] == "the same bits in 200 random cases"
 
@@ -139,7 +141,11 @@ def test_a_wide_tolerance_makes_survivors(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("EPS = 1e-06", "EPS = 1e-05", "does not pass test_matches_oracle in case tiny"),
+        (
+            "EPS = 1e-06",
+            "EPS = 1e-05",
+            "does not pass test_matches_oracle in case tiny",
+        ),
         ("EPS = 1e-06", "EPS = int('x')", "not audited: ValueError: invalid literal"),
         ("EPS = 1e-06", "import os; os._exit(0)", "not audited: ended its process"),
         ("EPS = 1e-06", "raise SystemExit(0)", "not audited: SystemExit: 0"),

@@ -206,10 +206,15 @@ def test_one_that_differs_between_calls_is_caught(job):
     assert of_one(job, changed).test == "test_determinism"
 
 
-def test_a_limit_of_time_is_lifted_behind_its_block():
-    with pytest.raises(TimeIsUp, match="more than 0.1 s"), time_limit(0.1):
+def spins() -> None:
+    with time_limit(0.1):
         while True:
             pass
+
+
+def test_a_limit_of_time_is_lifted_behind_its_block():
+    with pytest.raises(TimeIsUp, match=r"more than 0\.1 s"):
+        spins()
     with time_limit(60.0):
         total = sum(range(10))
     assert total == 45
@@ -249,5 +254,3 @@ def test_a_limit_of_memory_is_above_what_is_there_already():
             os.write(write, json.dumps({"event": str(len(small))}).encode() + b"\n")
 
     assert of_child(grows, 30.0)[0] == {"event": str(2**20)}
-
-
