@@ -131,36 +131,46 @@ def test_a_wide_tolerance_makes_survivors(tmp_path):
     heading = f"{NORM}: precision 9:30 x.square().mean(dim=-1, keepdim=True) → "
     place = next(i for i, line in enumerate(lines) if line.startswith(heading))
     mean = "x.square().mean(dim=-1, keepdim=True)"
-    assert lines[place + 1 : place + 4] == [
+    assert lines[place + 1 : place + 3] == [
         f"  - 9: inverse_rms = torch.rsqrt({mean} + EPS)",
         f"  + 9: inverse_rms = torch.rsqrt({mean}.bfloat16().float() + EPS)",
-        "  differs in random case 1 of 200",
     ]
+    assert lines[place + 3].startswith("  differs in random case ")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (
-            "EPS = 1e-06",
-            "EPS = 1e-05",
-            "does not pass test_matches_oracle in case tiny",
-        ),
-        ("EPS = 1e-06", "EPS = int('x')", "not audited: ValueError: invalid literal"),
-        ("EPS = 1e-06", "import os; os._exit(0)", "not audited: ended its process"),
-        ("EPS = 1e-06", "raise SystemExit(0)", "not audited: SystemExit: 0"),
-        (
-            "x = hidden_states.float()",
-            "raise OSError('\\x1b[2J')",
-            "does not pass test_output_shape in case one-row: raised OSError: \\x1b[2J",
-        ),
-    ],
-)
-def test_a_reference_that_is_wrong_itself_is_told(tmp_path, old, new, said):
-    root = dataset(tmp_path, with_text((old, new)))
-    status, out, err = audit("--all", "--dataset", root, "--resume", root / "state")
+WRONG = [
+    ("EPS = 1e-06", "EPS = 1e-05", "does not pass test_matches_oracle in case tiny"),
+    ("EPS = 1e-06", "EPS = int('x')", "not audited: ValueError: invalid literal"),
+    ("EPS = 1e-06", "import os; os._exit(0)", "not audited: ended its process"),
+    ("EPS = 1e-06", "raise SystemExit(0)", "not audited: SystemExit: 0"),
+    (
+        "x = hidden_states.float()",
+        "raise OSError('\\x1b[2J')",
+        "does not pass test_output_shape in case one-row: raised OSError: \\x1b[2J",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, str]:
+    values = [
+        with_text((old, new), name=f"{NORM}_v{number}")
+        for number, (old, new, _) in enumerate(WRONG)
+    ]
+    root = dataset(tmp_path_factory.mktemp("wrong"), *values)
+    return audit("--all", "--dataset", root, "--resume", root / "state")
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_reference_that_is_wrong_itself_is_told(wrong, number):
+    status, out, err = wrong
     assert status == 1
-    assert said in out + err
+    (told,) = [
+        line
+        for line in out.splitlines()
+        if line.startswith(f"{NORM}_v{number}: ") and WRONG[number][2] in line
+    ]
+    assert told.isprintable()
     assert "\x1b" not in out + err
 
 
