@@ -9,7 +9,7 @@ run() draws one token a row, so a batch has many rows of few kinds, and run() is
 `calls` times from different seeds. Every kind's draws are tested against its exact law
 at 1e-6 in all. What that sees, with a probability over 0.99:
 
-- small, 190 to 460 draws of each kind that k or p cuts off: a boundary moved by one
+- small, 96 to 460 draws of each kind that k or p cuts off: a boundary moved by one
   token, as a token that weighs w of the kept mass and is never drawn makes the statistic
   draws · w / (1 - w), which is at least 45; one draw of an illegal token is enough;
 - medium, 6272 draws of one kind: 2 % of the mass moved between any two of 32 tokens of
@@ -59,6 +59,8 @@ _HEADS = {
     # nothing is left: the other tokens have probability 0
     "zeros": (512, 256, 128, 64, 32, 16, 8, 8),
     "certain": (1024,),
+    # of the vocabulary's last token, then its first one
+    "ends": (512, 256, 128, 64),
 }
 _ALL = 2**30
 # case: size, calls, and rows: (distribution, k, p, how many)
@@ -93,6 +95,12 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
                 ("steps", 1, 1.0, 1),
             ),
         ),
+        "k-not-positive": (
+            "small",
+            12,
+            (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
+        ),
+        "vocabulary-ends": ("small", 16, (("ends", 2, 1.0, 6),)),
         "batch": (
             "medium",
             112,
@@ -130,6 +138,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
         ),
         "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
+        "vocabulary-ends": ("small", 16, (("ends", 0, 0.6, 6),)),
         "batch": (
             "medium",
             112,
@@ -175,12 +184,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             5,
             (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
         ),
-        # kept are six tokens, of which the first weighs a third: an argmax shows
+        # about thirty tokens are kept, alike: any k in the place of none shows
         "k-not-positive": (
             "small",
             12,
-            (("steps", -1, 0.75, 2), ("steps", 0, 0.75, 2), ("steps", 1, 0.75, 1)),
+            (("even", -1, 0.9, 2), ("even", 0, 0.9, 2), ("steps", 1, 0.9, 1)),
         ),
+        "vocabulary-ends": ("small", 16, (("ends", 2, 0.9, 6),)),
         "batch": (
             "medium",
             112,
@@ -224,6 +234,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         name = rows[place][0]
         if name not in made:
             tokens = stream.child(name).permutation(vocab_size)
+            if name == "ends":
+                inner = tokens[(tokens != 0) & (tokens != vocab_size - 1)]
+                tokens = torch.cat([torch.tensor([vocab_size - 1, 0]), inner])
             falling = _falling_probabilities(name, vocab_size)
             made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
         probs[row] = made[name]

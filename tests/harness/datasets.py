@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import replaced, resized_json
-from tests.unit.ops.mutants import with_mask
 
+_MASK = "torch.arange(kv_len - q_len, kv_len, device"
 NORM = "rmsnorm_h128"
 DECODE = "gqa_paged_decode_h4_kv2_d8_ps4"
 PREFILL = "gqa_paged_prefill_causal_h4_kv2_d8_ps4"
@@ -92,8 +92,10 @@ PREFILL_FAULTS = {
     "full_last_page": lambda text: replaced(
         text, "page_size + last_page_lens[b]", "page_size + page_size"
     ),
-    "mask_top_left": lambda text: with_mask(text, "mask aligned top-left"),
-    "mask_missing": lambda text: with_mask(text, "mask missing"),
+    "mask_top_left": lambda text: replaced(text, _MASK, "torch.arange(q_len, device"),
+    "mask_missing": lambda text: replaced(
+        text, _MASK, "torch.arange(kv_len, kv_len + q_len, device"
+    ),
 }
 
 

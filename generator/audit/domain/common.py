@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import torch
@@ -20,16 +21,20 @@ from .mutant import (
     zeroed,
 )
 
+_LONG_FLOATS = ("float64", "float32", "float16", "bfloat16")
+
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
-    """Return the defects of each output, and that of a buffer left over."""
+    """Return the defects of each tensor among the outputs, and of those left over."""
     found = [DomainMutant("outputs stale from the last call", _stale)]
     for place, (name, spec) in enumerate(definition.interface.output_specs.items()):
-        found += [
-            _on_one(definition, place, f"{name} zero", torch.zeros_like),
-            _on_one(definition, place, f"{name} negated", torch.neg),
-        ]
-        if spec.dtype.startswith(("float", "bfloat")):
+        if spec.shape is None:
+            continue
+        found.append(_on_one(definition, place, f"{name} zero", torch.zeros_like))
+        if spec.dtype != "bool":
+            found.append(_on_one(definition, place, f"{name} negated", _negated))
+        # of shorter floats a hundredth is within a rounding
+        if spec.dtype in _LONG_FLOATS:
             found.append(
                 _on_one(definition, place, f"{name} 1 % too large", _one_percent_more)
             )
@@ -75,6 +80,12 @@ def _on_one(definition: Definition, place: int, name: str, change: Any) -> Domai
     )
 
 
+def _negated(output: torch.Tensor) -> torch.Tensor:
+    # float8 knows no arithmetic
+    short = output.is_floating_point() and output.dtype.itemsize == 1
+    return (-output.float()).to(output.dtype) if short else -output
+
+
 def _one_percent_more(output: torch.Tensor) -> torch.Tensor:
     return (output.float() * 1.01).to(output.dtype)
 
@@ -87,6 +98,7 @@ def _stale(run: Run) -> Run:
     """
     kept: list[Outputs] = []
 
+    @wraps(run)
     def wrong(*given: Any) -> Any:
         returned = run(*given)
         before = kept[0] if kept else None
@@ -96,7 +108,8 @@ def _stale(run: Run) -> Run:
         return changed(
             returned,
             lambda outputs: tuple(
-                _as_large(old, new) for old, new in zip(before, outputs, strict=True)
+                _as_large(old, new) if isinstance(new, torch.Tensor) else old
+                for old, new in zip(before, outputs, strict=True)
             ),
         )
 

@@ -11,7 +11,7 @@ from generator.support import moe_routing
 from generator.support.definition import Definition
 
 from . import moe_router
-from .mutant import Change, DomainMutant, Inputs, on_inputs, shifted, taken
+from .mutant import Change, DomainMutant, Inputs, on_inputs, shifted, taken, zeroed
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -50,6 +50,12 @@ def _of_experts(definition: Definition) -> dict[str, Change]:
         "experts permuted": moved(("gemm", "output")),
         "w13 of the next expert": moved(("gemm1", "output1")),
         "w2 of the next expert": moved(("gemm2", "output2")),
+        "first expert left out": lambda i: {
+            "gemm2_weights": zeroed(i["gemm2_weights"], 0, 0)
+        },
+        "last expert left out": lambda i: {
+            "gemm2_weights": zeroed(i["gemm2_weights"], 0, -1)
+        },
         "one expert wrong": lambda i: _one_wrong(definition, i),
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -39,6 +40,8 @@ def calling(
     names = list(definition.interface.inputs)
 
     def wrap(run: Run) -> Run:
+        # a mutant has the signature of what it wraps: test_contract is no catch
+        @wraps(run)
         def wrong(*given: Any) -> Any:
             return call(run, dict(zip(names, given, strict=True)))
 
@@ -99,5 +102,7 @@ def zeroed(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
     """Return a tensor with one slice along an axis zero."""
     found = tensor.clone()
     if found.shape[axis]:
-        found.select(axis, index).zero_()
+        # what a float8 of all bits 0 is, too
+        part = found.select(axis, index)
+        (part.view(torch.uint8) if part.dtype.itemsize == 1 else part).zero_()
     return found

@@ -9,7 +9,7 @@ import torch
 
 from generator.support.definition import Definition
 
-from .mutant import Change, DomainMutant, Inputs, Outputs, on_inputs, on_outputs
+from .mutant import Change, DomainMutant, Inputs, Outputs, on_inputs, on_outputs, zeroed
 
 # a boundary lies among so many tokens, or is left where it is
 _NEAR = 64
@@ -22,6 +22,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "probabilities' root": lambda i: _probs(i, lambda p: p.sqrt()),
         "probabilities of the next row": lambda i: {"probs": i["probs"].roll(1, 0)},
         "half of the vocabulary ignored": lambda i: _probs(i, _first_half),
+        "first token ignored": lambda i: _probs(i, lambda p: zeroed(p, 1, 0)),
+        "last token ignored": lambda i: _probs(i, lambda p: zeroed(p, 1, -1)),
         # after them in the order, yet seen in a few draws
         "impossible tokens": lambda i: _probs(i, lambda p: p + 0.005 * (p == 0)),
         "argmax always": _greedy,

@@ -34,7 +34,9 @@ class Caught:
         run: Callable[..., Any],
         sizes: Sequence[str] = ("small", "medium"),
         cases: Sequence[str] = (),
+        **changes: Any,
     ) -> None:
+        self._changes = changes
         self._op = op_of(definition)
         self._definition = definition
         self.by: dict[str, str] = {}
@@ -69,6 +71,7 @@ class Caught:
                 run,
                 make_inputs=staticmethod(lambda *_: inputs),
                 oracle=staticmethod(lambda *_: expected),
+                **self._changes,
             )
             try:
                 cls().test_matches_oracle(trial_of(cls, case), ignore_property)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import pytest
+import torch
 
 from generator.audit.domain import domain_mutants
+from generator.support.definition import Definition, Interface
+from generator.support.tolerance import Override, Tolerance
 from tests.builders import ROOT, known
 from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, reduced
 from tests.unit.ops.survivors import Caught
@@ -162,6 +166,27 @@ def test_a_defect_that_nothing_shows_is_a_survivor():
     assert "output zero" not in caught.survivors
 
 
+@pytest.mark.parametrize(
+    ("name", "output", "survivor"),
+    [
+        ("rmsnorm_h128", "output", "output 1 % too large"),
+        ("gemm_n128_k2048", "C", "inputs rounded to bfloat16"),
+        (
+            "rope_with_cos_sin_cache_neox_style_d128_rd64",
+            "q_out",
+            "q_out 1 % too large",
+        ),
+        ("gdn_decode_qk4_v8_d128_k_last", "output", "output 1 % too large"),
+    ],
+)
+def test_a_tolerance_that_is_too_wide_lets_mutants_survive(name, output, survivor):
+    wide = Override(output, Tolerance(rtol=0.1, atol=0.1), "widened")
+    axes = dict(REPRESENTATIVES)[name]
+    definition, run = definition_and_run(name, axes)
+    caught = Caught(definition, run, sizes=("small",), tolerances=(wide,))
+    assert survivor in caught.survivors
+
+
 @pytest.mark.parametrize("name", CHECKLIST)
 def test_the_named_defects_are_listed(name):
     listed = names_of(known(name))
@@ -213,6 +238,46 @@ def test_every_definition_has_the_defects_of_its_outputs_and_of_its_family(name)
 def test_what_could_not_differ_is_not_listed(name, mutant):
     assert mutant not in names_of(known(name))
     assert any(mutant in names_of(known(other)) for other in CHECKLIST)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_h128", "gdn_mtp_qk4_v8_d128_k_last"])
+def test_a_mutant_has_the_signature_of_what_it_wraps(name):
+    definition, run = definition_and_run(name, {})
+    for mutant in domain_mutants(definition):
+        assert inspect.signature(mutant.wrap(run)) == inspect.signature(run)
+
+
+def test_outputs_of_any_kind_can_be_spoilt():
+    outputs = {
+        "wide": "float64[rows]",
+        "short": "float8_e4m3fn[rows]",
+        "flags": "bool[rows]",
+        "count": "int32",
+    }
+    interface = Interface({"x": "float32[rows]"}, outputs)
+
+    def run(x):
+        return x.double(), x.to(torch.float8_e4m3fn), x > 2.0, 7
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    right = run(x)
+    found = {}
+    for mutant in domain_mutants(Definition("any", "any", interface, {})):
+        wrong = mutant.wrap(run)
+        wrong(x + 1.0)
+        found[mutant.name] = wrong(x)
+    for name, values in found.items():
+        assert len(values) == 4
+        assert any(
+            a is not b and not torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+            for a, b in zip(values, right, strict=True)
+        ), name
+    assert found["short negated"][1].tolist() == [-1.0, -2.0, -3.0]
+    assert found["wide along rows: the last zero"][0].tolist() == [1.0, 2.0, 0.0]
+    assert found["outputs stale from the last call"][0].tolist() == [2.0, 3.0, 4.0]
+    assert "short 1 % too large" not in found
+    assert "flags negated" not in found
+    assert "count zero" not in found
 
 
 def test_another_interface_has_the_defects_of_any_outputs():

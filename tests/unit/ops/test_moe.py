@@ -8,9 +8,13 @@ import torch
 from generator.ops import moe
 from generator.support import moe_routing
 from generator.support.compare import compare
+from generator.support.moe_inputs import routing_inputs
+from generator.support.stream import Stream
 from tests.builders import (
+    ROOT,
     cases_of,
     class_of,
+    known,
     loaded,
     oracle_failures,
     replaced,
@@ -329,3 +333,22 @@ def test_a_case_counts_the_weights_once_and_its_experts_copies():
     assert all(weights < bytes_ < 100 * 2**30 for bytes_ in needed.values())
     one = needed["one-token"] - weights
     assert 8 * 3 * 5120 * 8192 < one < 5 * 2**30
+
+
+MOE = sorted(path.stem for path in (ROOT / "definitions" / "moe").glob("*.json"))
+
+
+@pytest.mark.parametrize("name", MOE)
+def test_the_first_and_the_last_expert_here_are_chosen_in_one_case(name):
+    # with the definition's own sizes: how many experts a case may have depends on them
+    definition = known(name)
+    (case,) = (c for c in moe.cases(definition) if c.name == "end-experts")
+    stream = Stream(name, case.name)
+    given = {
+        **routing_inputs(definition, case, stream),
+        "routed_scaling_factor": 2.5,
+    }
+    chosen = {e for c in moe_routing.choices(definition, given) for e in c}
+    local = moe_routing.experts_of(definition)[1]
+    offset = case.params["offset"]
+    assert {offset, offset + local - 1} <= chosen

@@ -77,9 +77,9 @@ FAULTS = {
         "before < top_p.where(top_p > 0, 1.0).",
     ),
 }
-# faults that only one case is about
+# faults that no other cases are about
 ALONE = {
-    "k = 0 as argmax": ["k-keeps-all"],
+    "k = 0 as argmax": ["k-keeps-all", "k-not-positive"],
     "p reached and not crossed": ["p-is-a-sum"],
     "p <= 0 ignored": ["argmax"],
     "both p <= 0 ignored": ["argmax"],
