@@ -7,6 +7,7 @@ import sys
 import click
 
 from generator import __version__
+from generator.cli.audit import audit
 from generator.cli.card import card
 from generator.cli.comment import comment
 from generator.cli.drift import drift
@@ -67,6 +68,7 @@ def doctor(as_json: bool) -> int:
 _COMMANDS = (
     validate,
     review,
+    audit,
     comment,
     rules,
     verify,

@@ -1,7 +1,7 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (e1cb90e22fc7bdce).
+definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -100,6 +100,7 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "last-experts", "small", 5, offset=far),
             _case(definition, "batch", "medium", 24, offset=far // 2 // local * local),
             _case(definition, "large-batch", "large", 128, offset=far),
+            _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
         if far:
             found.append(_case(definition, "experts-elsewhere", "small", 2, away=True))
@@ -109,6 +110,7 @@ def cases(definition: Definition) -> list[Case]:
         _case(definition, "one-token", "small", 1, bias=bias),
         _case(definition, "batch", "medium", 12, bias=bias),
         _case(definition, "large-batch", "large", 128, bias=bias),
+        _case(definition, "end-experts", "small", 2, ends=True),
     ]
     if bias:
         # as the model is: it has no bias
@@ -124,10 +126,12 @@ def _case(
     offset: int = 0,
     bias: bool = False,
     away: bool = False,
+    ends: bool = False,
 ) -> Case:
     """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
 
-    `away` leaves all of them to other devices.
+    `away` leaves all of them to other devices. With `ends` the first and the last of
+    the local experts are chosen for sure.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -137,6 +141,8 @@ def _case(
     fewest = 0 if remote else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
+    if ends:
+        params |= {"local": min(local, max(here, 2)), "ends": True}
     return Case(name, size, {"seq_len": tokens}, params)
 
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (e1cb90e22fc7bdce).
+definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -87,6 +87,8 @@ _HEADS = {
     # nothing is left: the other tokens have probability 0
     "zeros": (512, 256, 128, 64, 32, 16, 8, 8),
     "certain": (1024,),
+    # of the vocabulary's last token, then its first one
+    "ends": (512, 256, 128, 64),
 }
 _ALL = 2**30
 # case: size, calls, and rows: (distribution, k, p, how many)
@@ -121,6 +123,12 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
                 ("steps", 1, 1.0, 1),
             ),
         ),
+        "k-not-positive": (
+            "small",
+            12,
+            (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
+        ),
+        "vocabulary-ends": ("small", 16, (("ends", 2, 1.0, 6),)),
         "batch": (
             "medium",
             112,
@@ -158,6 +166,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
         ),
         "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
+        "vocabulary-ends": ("small", 16, (("ends", 0, 0.6, 6),)),
         "batch": (
             "medium",
             112,
@@ -203,6 +212,13 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             5,
             (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
         ),
+        # about thirty tokens are kept, alike: any k in the place of none shows
+        "k-not-positive": (
+            "small",
+            12,
+            (("even", -1, 0.9, 2), ("even", 0, 0.9, 2), ("steps", 1, 0.9, 1)),
+        ),
+        "vocabulary-ends": ("small", 16, (("ends", 2, 0.9, 6),)),
         "batch": (
             "medium",
             112,
@@ -246,6 +262,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         name = rows[place][0]
         if name not in made:
             tokens = stream.child(name).permutation(vocab_size)
+            if name == "ends":
+                inner = tokens[(tokens != 0) & (tokens != vocab_size - 1)]
+                tokens = torch.cat([torch.tensor([vocab_size - 1, 0]), inner])
             falling = _falling_probabilities(name, vocab_size)
             made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
         probs[row] = made[name]

@@ -37,13 +37,24 @@ def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]
     """
     experts, local = routing.experts_of(definition)
     offset = case.params.get("offset", 0)
-    here = stream.child("local").permutation(local).tolist()[: case.params["local"]]
+    here = stream.child("local").permutation(local).tolist()
+    ends = end_experts(definition, case)
+    here = [e - offset for e in ends] + [e for e in here if offset + e not in ends]
+    here = here[: case.params["local"]]
     elsewhere = [
         e
         for e in stream.child("remote").permutation(experts).tolist()
         if not offset <= e < offset + local
     ]
     return [offset + e for e in here] + elsewhere[: case.params["remote"]]
+
+
+def end_experts(definition: Definition, case: Case) -> list[int]:
+    """Return the first and the last local expert where a case is about these."""
+    if "ends" not in case.params:
+        return []
+    offset, local = case.params["offset"], routing.experts_of(definition)[1]
+    return [offset] if local == 1 else [offset, offset + local - 1]
 
 
 def routing_inputs(
@@ -54,15 +65,16 @@ def routing_inputs(
     experts = routing.experts_of(definition)[0]
     hot = hot_experts(definition, case, stream)
     top_k = definition.constants["top_k"]
+    ends = end_experts(definition, case)
     own = stream.child("routing")
     if method == routing.ROUTED:
-        return {"topk_ids": routing.packed_choices(own, tokens, top_k, hot)}
+        return {"topk_ids": routing.packed_choices(own, tokens, top_k, hot, ends)}
     if method == routing.DEEPSEEK:
-        raised = hot[: case.params["local"]]
+        raised = ends or hot[: case.params["local"]]
         logits, bias = routing.draw_scores(own, tokens, experts, hot, raised)
         return {"routing_logits": logits, "routing_bias": bias}
     top = 1.0 if method == routing.LLAMA4 else 4.0
-    logits = routing.draw_logits(own, tokens, experts, hot, top)
+    logits = routing.draw_logits(own, tokens, experts, hot, top, ends)
     made = {"routing_logits": logits.to(torch.bfloat16)}
     if method == routing.LLAMA4:
         # logits that follow each other are up to 1/32 apart as sigmoids

@@ -7,7 +7,7 @@ differ clearly wherever the choice changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -123,11 +123,26 @@ def _deepseek(
     return {e: factor * score / total for e, score in unbiased.items()}
 
 
+def _led(order: list[int], first: Sequence[int], turn: int) -> list[int]:
+    """Return an order with those of `first` in front, another one leading each turn."""
+    if not first:
+        return order
+    turn %= len(first)
+    led = [*first[turn:], *first[:turn]]
+    return led + [expert for expert in order if expert not in led]
+
+
 def draw_logits(
-    stream: Stream, tokens: int, experts: int, hot: list[int], top: float
+    stream: Stream,
+    tokens: int,
+    experts: int,
+    hot: list[int],
+    top: float,
+    first: Sequence[int] = (),
 ) -> torch.Tensor:
     """Return distinct bfloat16 multiples of 1/8 a token, `hot` experts the largest.
 
+    Those of `first` come before other hot ones, each in turn before all.
     float32 [tokens, experts]. Each token has an order of its own. The largest logit is
     `top` - 1 … `top` + 1, so that a sigmoid of it is neither 0 nor 1.
     """
@@ -135,11 +150,11 @@ def draw_logits(
     others = [e for e in range(experts) if e not in hot]
     for token in range(tokens):
         own = stream.child(f"token {token}")
-        first = [hot[i] for i in own.permutation(len(hot)).tolist()]
+        best = _led([hot[i] for i in own.permutation(len(hot)).tolist()], first, token)
         rest = [others[i] for i in own.child("rest").permutation(len(others)).tolist()]
         level = 8.0 * top + own.child("top").integers(-8, 9, 1)[0]
         row = torch.empty(experts)
-        row[first + rest] = (level - torch.arange(experts)) / 8.0
+        row[best + rest] = (level - torch.arange(experts)) / 8.0
         rows.append(row)
     return torch.stack(rows)
 
@@ -161,18 +176,23 @@ def draw_scores(
 
 
 def packed_choices(
-    stream: Stream, tokens: int, top_k: int, hot: list[int]
+    stream: Stream,
+    tokens: int,
+    top_k: int,
+    hot: list[int],
+    first: Sequence[int] = (),
 ) -> torch.Tensor:
     """Return packed ids: `top_k` distinct experts of `hot` a token, int32.
 
+    Those of `first` are chosen before others, each in turn before all.
     The weights are sixteenths that add up to about 1, as a router's do, and differ.
     """
     rows = []
     for token in range(tokens):
         own = stream.child(f"token {token}")
-        order = own.permutation(len(hot)).tolist()[:top_k]
+        order = [hot[i] for i in own.permutation(len(hot)).tolist()]
+        experts = torch.tensor(_led(order, first, token)[:top_k])
         # 8 + 0 … 15 sixteenths of an even share
         shares = torch.tensor(own.child("weights").integers(8, 24, top_k))
-        experts = torch.tensor([hot[i] for i in order])
         rows.append(pack(experts, shares.float() / 16.0 / top_k))
     return torch.stack(rows)

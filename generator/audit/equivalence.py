@@ -1,0 +1,174 @@
+"""Whether a mutant that survives is one at all: the same outputs on random cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from generator.audit.bench import Run
+from generator.audit.coupling import coupled_draws
+from generator.audit.variation import varied
+from generator.support.recorded import MatchesRecorded
+from generator.support.tiled import fresh, lazy
+from generator.support.trial import Inputs, as_tuple, same_bits
+
+RUNS = 200
+_SEED = 1
+_CPU = torch.device("cpu")
+# no further from float64 than the reference, over all runs, and in a single one
+_RMS_RATIO, _WORST_RATIO = 1.05, 2.0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Tell whether a mutant is equivalent to the reference, and how that was seen."""
+
+    equivalent: bool
+    how: str
+
+
+@dataclass
+class Draw:
+    """Keep one random case: its inputs, the reference's outputs, the oracle's."""
+
+    inputs: Inputs
+    outputs: tuple[Any, ...]
+    expected: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Equivalence:
+    """Run mutants of one definition beside its reference on the same random cases.
+
+    Random cases that the reference itself refuses are not counted.
+    """
+
+    cls: type[MatchesRecorded]
+    run: Run
+    oracle: Callable[..., Any] | None
+    draws: list[Draw] = field(default_factory=list)
+    _next: int = 0
+
+    def shown(self, run: Run) -> Shown:
+        """Return whether a mutant is equivalent: all of its outputs are the same bits.
+
+        Or those that are not are no further from the float64 oracle than the
+        reference's: another order of the same arithmetic. Raises whatever run() raises.
+        """
+        squares = [0.0, 0.0]
+        same = True
+        for number in range(RUNS):
+            draw = self._draw(number)
+            if draw is None:
+                return Shown(False, "the reference takes no random cases")
+            outputs = _call(run, draw.inputs)
+            if _same(draw.outputs, outputs):
+                continue
+            same = False
+            errors = self._errors(draw, outputs)
+            if errors is None:
+                return Shown(False, f"differs in random case {number + 1} of {RUNS}")
+            squares = [total + e for total, e in zip(squares, errors, strict=True)]
+        if same:
+            return Shown(True, f"the same bits in {RUNS} random cases")
+        ratio = math.sqrt(squares[1] / squares[0]) if squares[0] else 1.0
+        return Shown(
+            ratio <= _RMS_RATIO,
+            f"rounds otherwise: {ratio:.3f} times as far from float64 as the reference "
+            f"in {RUNS} random cases",
+        )
+
+    def _draw(self, number: int) -> Draw | None:
+        """Return a random case, None where the reference takes none."""
+        if number < len(self.draws):
+            return self.draws[number]
+        definition = self.cls.definition()
+        cases = [c for c in self.cls.cases(definition) if c.size == "small"]
+        while len(self.draws) <= number:
+            if not cases or self._next > 2 * RUNS:
+                return None
+            case, stream = varied(definition, cases, self._next)
+            self._next += 1
+            inputs = self.cls.make_inputs(definition, case, stream)
+            with suppress(Exception):
+                self.draws.append(Draw(inputs, _call(self.run, inputs)))
+        return self.draws[number]
+
+    def _errors(
+        self, draw: Draw, outputs: tuple[Any, ...]
+    ) -> tuple[float, float] | None:
+        """Return the squared errors of reference and mutant, None where it is worse."""
+        if self.oracle is None or len(outputs) != len(draw.outputs):
+            return None
+        if draw.expected is None:
+            given = {n: lazy(value, _CPU) for n, value in draw.inputs.items()}
+            answer = self.oracle(self.cls.definition(), given)
+            draw.expected = as_tuple(answer)
+        total = [0.0, 0.0]
+        names = list(self.cls.interface.output_specs)
+        for place, name in enumerate(names):
+            first, second = draw.outputs[place], outputs[place]
+            if same_bits(first, second):
+                continue
+            if name in self.cls.policies:
+                if not _same_rows(first, second):
+                    return None
+                continue
+            pair = _compared(first, second, draw.expected[place])
+            if pair is None:
+                return None
+            total = [t + p for t, p in zip(total, pair, strict=True)]
+        # what was written into the inputs is compared bit by bit
+        return (total[0], total[1])
+
+
+def _compared(first: Any, second: Any, expected: Any) -> tuple[float, float] | None:
+    """Return the sums of squared errors relative to the expected output's size."""
+    if not _alike(first, second) or not isinstance(expected, torch.Tensor):
+        return None
+    wide = expected.double()
+    if not first.dtype.is_floating_point or first.shape != wide.shape:
+        return None
+    finite = wide.isfinite()
+    same_infinities = torch.equal(first[~finite], second[~finite])
+    if not same_infinities or not bool(second[finite].isfinite().all()):
+        return None
+    scale = float(wide[finite].square().sum()) or 1.0
+    errors = [(side.double() - wide)[finite].abs() for side in (first, second)]
+    reference, mutant = (float(error.max()) for error in errors)
+    if mutant > _WORST_RATIO * reference:
+        return None
+    squares = [float(error.square().sum()) / scale for error in errors]
+    return (squares[0], squares[1])
+
+
+def _alike(first: Any, second: Any) -> bool:
+    tensors = isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
+    return tensors and first.shape == second.shape and first.dtype == second.dtype
+
+
+def _same_rows(first: Any, second: Any) -> bool:
+    """Return whether indices are the same ones in every row, in whatever order."""
+    if not _alike(first, second) or first.ndim != 2:
+        return False
+    return torch.equal(first.sort(dim=1).values, second.sort(dim=1).values)
+
+
+def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return len(first) == len(second) and all(map(same_bits, first, second))
+
+
+def _call(run: Run, inputs: Inputs) -> tuple[Any, ...]:
+    """Return all that a run() gives: outputs, and the inputs as it left them."""
+    given = {name: fresh(value, _CPU) for name, value in inputs.items()}
+    # torch.manual_seed() asks every kind of device there is, for two milliseconds
+    torch.default_generator.manual_seed(_SEED)
+    with coupled_draws():
+        outputs = as_tuple(run(*given.values()))
+    # outputs may be views of inputs that the next call would see changed
+    return (*(o.clone() if isinstance(o, torch.Tensor) else o for o in outputs),)

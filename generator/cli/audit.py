@@ -1,0 +1,169 @@
+"""The command `trace-dataset audit`: prove that the tests can fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
+from generator.wording import one_line, plural
+
+if TYPE_CHECKING:
+    from generator.audit.result import DefinitionResult
+
+_FATAL = frozenset(("dataset-missing", "dataset-empty"))
+_NEEDED = ("torch", "numpy", "pytest")
+
+
+@click.command()
+@click.option(
+    "--op-type",
+    "op_types",
+    multiple=True,
+    metavar="OP_TYPE",
+    help="Audit the definitions of this op_type; may be repeated.",
+)
+@click.option(
+    "--definition-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Audit this definition; may be repeated.",
+)
+@click.option("--all", "everything", is_flag=True, help="Audit all definitions.")
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path),
+    default=Path("."),
+    metavar="DIR",
+    help="Root of the dataset; the current directory if not given.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes side by side; as many as there are cores if not given.",
+)
+@click.option(
+    "--resume",
+    "state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the results so far: what is there and still true is not audited "
+    "again. Below ~/.cache/gen-tests if not given.",
+)
+@click.option("--fresh", is_flag=True, help="Audit anew what there are results of.")
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="X",
+    help="Set atol and rtol of every comparison to X, to see what would survive.",
+)
+@click.option("--survivors", is_flag=True, help="List each survivor with its line.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def audit(
+    op_types: tuple[str, ...],
+    names: tuple[str, ...],
+    everything: bool,
+    dataset: Path,
+    jobs: int | None,
+    state: Path | None,
+    fresh: bool,
+    tolerance: float | None,
+    survivors: bool,
+    as_json: bool,
+) -> int:
+    """Plant defects in references, one at a time, and see which tests catch them.
+
+    Choose definitions by --op-type, --definition-name or --all. This executes the
+    dataset's code, as pytest does. Interrupted, it goes on where it was the next time.
+    Data goes to stdout, talk to stderr. Exit status: 0 every defect is caught, 1 some
+    survive or a definition can't be audited, 2 wrong usage or unreadable input.
+    """
+    from generator.audit import table
+    from generator.audit.kept import default_folder
+    from generator.audit.pool import Options
+    from generator.audit.pool import audit as audit_definitions
+    from generator.discover import discover_definitions
+    from generator.parallel import default_jobs
+    from generator.select import UnknownName, select
+
+    if not (op_types or names or everything):
+        raise click.UsageError(
+            "Say what to audit: --op-type, --definition-name, --all."
+        )
+    if everything and (op_types or names):
+        raise click.UsageError(
+            "--all leaves nothing to choose: drop the other options."
+        )
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
+        raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
+    found = discover_definitions(dataset)
+    for problem in found.problems:
+        if problem.rule in _FATAL:
+            raise Failure(f"{problem.message} {problem.fix}")
+    try:
+        files = select(found, op_types, names)
+    except UnknownName as error:
+        raise Failure(str(error)) from None
+    for module in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise Failure(f"An audit needs {module}: pip install {module}.")
+    options = Options(
+        dataset, state or default_folder(), jobs or default_jobs(), fresh, tolerance
+    )
+    told = _Progress(len(files))
+    results = audit_definitions(files, options, told.tell)
+    if as_json:
+        write(_json(results))
+    else:
+        write(table.table(results))
+        for remark in table.remarks(results):
+            write(f"{remark}\n")
+        if survivors:
+            for line in table.survivors(results):
+                write(f"{line}\n")
+    counts = table.total(results)
+    judged = sum(counts.values()) - counts["equivalent"]
+    say(
+        f"{plural(len(results), 'definition')}: {plural(judged, 'mutant')} that are not "
+        f"equivalent, {counts['survived']} survived"
+    )
+    return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
+
+
+class _Progress:
+    """Say of each definition what became of it, as it comes."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._done = 0
+
+    def tell(self, result: DefinitionResult, was_kept: bool) -> None:
+        self._done += 1
+        name = one_line(result.definition, 100)
+        told = f"{self._done}/{self._count} {name}: "
+        if result.error:
+            say(f"{told}not audited: {result.error}")
+            return
+        counts = result.counts
+        how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
+        say(
+            f"{told}{plural(len(result.mutants), 'mutant')}, "
+            f"{counts['survived']} survived, {how}"
+        )
+
+
+def _json(results: list[DefinitionResult]) -> str:
+    from generator.audit.table import total
+
+    value = {
+        "totals": {"definitions": len(results), **total(results)},
+        "definitions": [result.as_dict() for result in results],
+    }
+    return json.dumps(value, indent=2) + "\n"

@@ -1,0 +1,250 @@
+"""`trace-dataset audit` as a black box: what it plants, catches, keeps and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import ROOT, resized_json, write_dataset
+
+NORM = "rmsnorm_h128"
+_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset", "audit"]
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*_COMMAND, *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PLANTED_SECRET": "hidden"},
+    )
+
+
+def audit(*arguments: str | Path) -> tuple[int, str, str]:
+    """Return a run's exit status, stdout and stderr."""
+    process = start(*arguments)
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def dataset(root: Path, *values: dict[str, Any]) -> Path:
+    return write_dataset(root, values or (resized_json(NORM, NORM),))
+
+
+def with_text(*changes: tuple[str, str], name: str = NORM) -> dict[str, Any]:
+    """Return the norm with another reference."""
+    value = resized_json(NORM, name)
+    for old, new in changes:
+        assert old in value["reference"]
+        value["reference"] = value["reference"].replace(old, new)
+    return value
+
+
+def of_definition(out: str, name: str = NORM) -> dict[str, Any]:
+    (found,) = [d for d in json.loads(out)["definitions"] if d["definition"] == name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Say what to audit: --op-type, --definition-name, --all."),
+        (["--all", "--op-type", "rmsnorm"], "--all leaves nothing to choose"),
+        (["--definition-name", "rmsnorm_h12"], "Did you mean 'rmsnorm_h128'?"),
+        (["--op-type", "norm"], "No op_type is named 'norm'."),
+        (["--all", "--tolerance", "nan"], "--tolerance nan: choose a number"),
+        (["--all", "--tolerance", "-1"], "--tolerance -1.0: choose a number"),
+        (["--all", "--jobs", "0"], "0 is not in the range"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exits_2(tmp_path, arguments, said):
+    status, out, err = audit("--dataset", dataset(tmp_path), *arguments)
+    assert (status, out) == (2, "")
+    assert said in err.splitlines()[-1]
+
+
+def test_a_folder_without_definitions_exits_2(tmp_path):
+    status, out, err = audit("--all", "--dataset", tmp_path)
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+    root = dataset(tmp_path_factory.mktemp("right"))
+    return (root, *audit("--all", "--dataset", root, "--resume", root / "state"))
+
+
+def test_every_defect_of_a_norm_is_caught(audited):
+    _, status, out, err = audited
+    assert status == 0, err
+    row = next(line for line in out.splitlines() if line.startswith(f" {NORM} "))
+    name, mutants, caught, equivalent, survived, timed_out, *_ = row.split()
+    assert (name, survived, timed_out) == (NORM, "0", "0")
+    assert int(mutants) == int(caught) + int(equivalent)
+    assert int(caught) >= 35
+    assert "matches_oracle" in row
+    assert "0 survived" in err
+
+
+def test_what_is_known_is_not_audited_again_until_something_changes(audited):
+    root, *_ = audited
+    again = ("--all", "--dataset", root, "--resume", root / "state", "--json")
+    status, out, err = audit(*again)
+    assert status == 0
+    assert "from the last audit" in err
+    mutants = {m["name"]: m for m in of_definition(out)["mutants"]}
+    eps = mutants["constant 3:6 1e-06 → 1e-05"]
+    assert (eps["status"], eps["test"]) == ("caught", "test_matches_oracle")
+    assert (eps["case"], eps["before"]) == ("tiny-variance", "EPS = 1e-06")
+    assert sum(json.loads(out)["totals"].values()) == 1 + len(mutants)
+    same = mutants[
+        "precision 8:8 hidden_states.float() → hidden_states.bfloat16().float()"
+    ]
+    assert same["status"] == "equivalent"
+    assert same["why"] == "the same bits in 200 random cases"
+
+    _, _, err = audit(*again, "--tolerance", "0.1")
+    assert "from the last audit" not in err
+
+
+def test_a_wide_tolerance_makes_survivors(tmp_path):
+    root = dataset(tmp_path)
+    status, out, err = audit(
+        *("--all", "--dataset", root, "--resume", root / "state"),
+        *("--tolerance", "0.1", "--survivors"),
+    )
+    assert status == 1
+    assert " 0 survived" not in err
+    lines = out.splitlines()
+    heading = f"{NORM}: precision 9:30 x.square().mean(dim=-1, keepdim=True) → "
+    place = next(i for i, line in enumerate(lines) if line.startswith(heading))
+    mean = "x.square().mean(dim=-1, keepdim=True)"
+    assert lines[place + 1 : place + 3] == [
+        f"  - 9: inverse_rms = torch.rsqrt({mean} + EPS)",
+        f"  + 9: inverse_rms = torch.rsqrt({mean}.bfloat16().float() + EPS)",
+    ]
+    assert lines[place + 3].startswith("  differs in random case ")
+
+
+WRONG = [
+    ("EPS = 1e-06", "EPS = 1e-05", "does not pass test_matches_oracle in case tiny"),
+    ("EPS = 1e-06", "EPS = int('x')", "not audited: ValueError: invalid literal"),
+    ("EPS = 1e-06", "import os; os._exit(0)", "not audited: ended its process"),
+    ("EPS = 1e-06", "raise SystemExit(0)", "not audited: SystemExit: 0"),
+    (
+        "x = hidden_states.float()",
+        "raise OSError('\\x1b[2J')",
+        "does not pass test_output_shape in case one-row: raised OSError: \\x1b[2J",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, str]:
+    values = [
+        with_text((old, new), name=f"{NORM}_v{number}")
+        for number, (old, new, _) in enumerate(WRONG)
+    ]
+    root = dataset(tmp_path_factory.mktemp("wrong"), *values)
+    return audit("--all", "--dataset", root, "--resume", root / "state")
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_reference_that_is_wrong_itself_is_told(wrong, number):
+    status, out, err = wrong
+    assert status == 1
+    (told,) = [
+        line
+        for line in out.splitlines()
+        if line.startswith(f"{NORM}_v{number}: ") and WRONG[number][2] in line
+    ]
+    assert told.isprintable()
+    assert "\x1b" not in out + err
+
+
+def test_what_a_mutant_does_to_its_process_ends_nothing_else(tmp_path):
+    steps = "STEPS, ANSWER = 3, 42\n\ndef walk():\n    n = 0\n" + (
+        "    while n < STEPS:\n        n = n + 1\n"
+        "    if ANSWER != 42:\n        os._exit(7)\n"
+        "    print('walked', os.environ.get('PLANTED_SECRET'))\n\n"
+    )
+    value = with_text(
+        ("import torch\n", "import os\n\nimport torch\n"),
+        ("EPS = 1e-06\n", f"EPS = 1e-06\n{steps}"),
+        ("    x = hidden", "    walk()\n    x = hidden"),
+    )
+    root = dataset(tmp_path, value)
+    status, out, err = audit(
+        "--all", "--dataset", root, "--json", "--resume", root / "state"
+    )
+    found = of_definition(out)
+    by_name = {m["name"].split(" ", 2)[2]: m for m in found["mutants"] if m["line"]}
+    assert by_name["n + 1 → (n - 1)"]["status"] == "timed out"
+    assert by_name["42 → 43"]["why"] == "ended its process with status 7"
+    assert by_name["1e-06 → 1e-05"]["test"] == "test_matches_oracle"
+    assert status == int(found["counts"]["survived"] > 0)
+    # neither what it prints nor the caller's environment gets anywhere
+    assert "walked None" not in out + err
+
+
+def test_interrupted_it_goes_on_where_it_was(tmp_path):
+    names = ("rmsnorm_h128", "rmsnorm_h128_again")
+    root = dataset(tmp_path, *(with_text(name=name) for name in names))
+    options: Sequence[str | Path] = (
+        *("--all", "--dataset", root, "--resume", root / "state", "--jobs", "1"),
+    )
+    process = start(*options)
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert first.startswith("1/2 rmsnorm_h128: ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "Interrupted."
+    assert [p.suffix for p in (root / "state").iterdir()] == [".json"]
+
+    status, out, err = audit(*options)
+    assert status == 0
+    assert [line.endswith("from the last audit") for line in err.splitlines()[:2]] == [
+        True,
+        False,
+    ]
+
+
+def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):
+    root, *_ = audited
+    for kept in (root / "state").iterdir():
+        (tmp_path / kept.name).write_text("[{")
+    status, _, err = audit("--all", "--dataset", root, "--resume", tmp_path)
+    assert status == 0
+    assert "from the last audit" not in err
+
+
+def test_without_an_op_module_nothing_is_compared_and_that_shows(tmp_path):
+    value = {
+        "name": "twice_n4",
+        "op_type": "twice",
+        "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 4}},
+        "inputs": {"x": {"shape": ["M", "N"], "dtype": "float32"}},
+        "outputs": {"y": {"shape": ["M", "N"], "dtype": "float32"}},
+        "reference": "def run(x):\n    return x * 2\n",
+    }
+    root = dataset(tmp_path, value)
+    status, out, _ = audit(
+        *("--all", "--dataset", root, "--resume", root / "state", "--survivors")
+    )
+    assert status == 1
+    assert "twice_n4: operator 2:11 x * 2 → (x / 2)" in out
+    assert "there is nothing to compare with" in out

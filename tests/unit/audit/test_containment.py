@@ -1,0 +1,256 @@
+"""Mutants that hang, grow, die or lie: each is told for what it is, the next one runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from generator.audit.bench import loaded
+from generator.audit.job import Job, Planned, prepare
+from generator.audit.limits import TimeIsUp, limit_memory, time_limit
+from generator.audit.result import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
+from generator.audit.worker import _Child, _some
+from tests.builders import loaded as definition_of
+
+# seconds of a clock after which a mutant that says nothing is ended
+WAITING = 4.0
+RIGHT = definition_of("rmsnorm_h128").reference
+
+
+def mutant(first_line: str, imports: str = "") -> str:
+    """Return the reference with a line at the start of `run()`."""
+    lines = RIGHT.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("def run"))
+    lines.insert(place + 1, f"    {first_line}")
+    return "\n".join([f"import {imports}" if imports else "", *lines])
+
+
+@pytest.fixture(scope="module")
+def job() -> Iterator[Job]:
+    """Return the bench of a norm; a forked child can't use its parent's threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield prepare(definition_of("rmsnorm_h128"), None, None)
+    torch.set_num_threads(threads)
+
+
+def results(job: Job, *texts: str, waiting: float = WAITING) -> list[MutantResult]:
+    """Run mutants of these texts as the worker does; return what became of each."""
+    job.planned = [
+        Planned(MutantResult(f"mutant {number}", "planted", SURVIVED), loaded(text))
+        for number, text in enumerate(texts)
+    ]
+    read, write = os.pipe()
+    place = 0
+    with os.fdopen(read, encoding="utf-8") as told:
+        try:
+            while place < len(texts):
+                place = _some(job, place, write, waiting, 60.0)
+        finally:
+            os.close(write)
+        events = [json.loads(line) for line in told]
+    return [MutantResult(**event["result"]) for event in events]
+
+
+GOOD_NEIGHBOUR = RIGHT.replace("* weight.float()", "")
+
+
+def of_one(job: Job, text: str, **more: Any) -> MutantResult:
+    """Return what becomes of a mutant; the one behind it must be judged as ever."""
+    first, second = results(job, text, GOOD_NEIGHBOUR, **more)
+    assert (second.status, second.test) == (CAUGHT, "test_matches_oracle")
+    return first
+
+
+@pytest.mark.parametrize(
+    ("line", "imports"),
+    [
+        ("while True: pass", ""),
+        # nothing that Python runs can interrupt it: the process is ended
+        ("sum(iter(int, 1))", ""),
+        ("signal.pause()", "signal"),
+    ],
+)
+def test_one_that_does_not_end_is_timed_out(job, line, imports):
+    assert of_one(job, mutant(line, imports)).status == TIMED_OUT
+
+
+def test_one_that_catches_the_alarm_is_timed_out(job):
+    text = mutant("spin()") + (
+        "\ndef spin():\n    while True:\n        try:\n            while True: pass\n"
+        "        except BaseException: pass\n"
+    )
+    assert of_one(job, text).status == TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("line", "imports", "why"),
+    [
+        ("raise ValueError('planted')", "", "raised ValueError: planted"),
+        ("raise ValueError('two\\nlines')", "", "raised ValueError: two"),
+        ("raise SystemExit(0)", "", "raised SystemExit: 0"),
+        ("sys.exit('bye')", "sys", "raised SystemExit: bye"),
+        ("raise KeyboardInterrupt", "", "raised KeyboardInterrupt"),
+        ("raise BaseException('base')", "", "raised BaseException: base"),
+        ("raise GeneratorExit", "", "raised GeneratorExit"),
+        ("assert False, 'its own'", "", "raised AssertionError: its own"),
+        ("run(hidden_states, weight)", "", "raised RecursionError: maximum recursion"),
+        ("raise type('E', (Exception,), {'__str__': lambda s: 1})()", "", "raised E"),
+        (
+            "import pytest; pytest.skip('none of your business')",
+            "",
+            "raised Skipped: none of your business",
+        ),
+    ],
+)
+def test_one_that_raises_is_caught_as_raised(job, line, imports, why):
+    result = of_one(job, mutant(line, imports))
+    assert result.status == CAUGHT
+    assert result.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("line", "imports", "why"),
+    [
+        ("os._exit(3)", "os", "ended its process with status 3"),
+        ("os._exit(0)", "os", "ended its process with status 0"),
+        ("os.kill(os.getpid(), 9)", "os", "ended its process by SIGKILL"),
+        ("os.abort()", "os", "ended its process by SIGABRT"),
+        ("os.closerange(3, 256)", "os", "ended its process with status 1"),
+    ],
+)
+def test_one_that_ends_its_process_is_caught(job, line, imports, why):
+    result = of_one(job, mutant(line, imports))
+    assert (result.status, result.test, result.why) == (CAUGHT, "run", why)
+
+
+def test_one_that_writes_to_every_pipe_does_not_speak_for_the_audit(job):
+    line = "[os.write(n, b'{}\\n') for n in range(3, 256) if is_pipe(n)]"
+    text = mutant(line, "os, stat") + (
+        "\ndef is_pipe(n):\n    try: return stat.S_ISFIFO(os.fstat(n).st_mode)\n"
+        "    except OSError: return False\n"
+    )
+    assert of_one(job, text).status == CAUGHT
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.zeros(2 ** 50)",
+        "kept = [torch.empty(2 ** 26) for _ in range(2 ** 20)]",
+        "bytearray(2 ** 44)",
+    ],
+)
+def test_one_that_takes_all_memory_is_caught(job, line):
+    result = of_one(job, mutant(line))
+    assert result.status == CAUGHT
+    assert "raised" in result.why
+    assert "emory" in result.why or "allocate" in result.why
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("None", "output is (), declared (1, 128)"),
+        ("'text'", "output is (), declared (1, 128)"),
+        ("[]", "run() returned 0 values, the definition declares 1"),
+        ("(weight, weight)", "run() returned 2 values, the definition declares 1"),
+        ("(x for x in [weight])", "output is (), declared (1, 128)"),
+        ("hidden_states.float()", "output is torch.float32, declared torch.bfloat16"),
+        ("hidden_states[:0]", "output is (0, 128), declared (1, 128)"),
+        ("hidden_states * float('nan')", "actual has NaN in 128 of 128 elements"),
+    ],
+)
+def test_one_that_returns_something_else_is_caught(job, value, why):
+    bench = job.bench
+    first = min(bench.stands, key=lambda stand: stand.case.axes["batch_size"])
+    for stand in bench.stands:
+        stand.catches = 10**6 if stand is first else 0
+    result = of_one(job, mutant(f"return {value}"))
+    assert (result.status, result.why, result.case) == (CAUGHT, why, "one-row")
+
+
+def test_one_whose_text_does_not_load_is_caught(job):
+    result = of_one(job, "raise RuntimeError('at the top')")
+    assert (result.test, result.why) == ("load", "raised RuntimeError: at the top")
+    assert of_one(job, "import torch").why == "raised KeyError: 'run'"
+
+
+def test_one_that_prints_and_one_that_changes_settings_disturb_nobody(job, capfd):
+    noisy = of_one(job, mutant("print('planted' * 1000)"))
+    assert noisy.status == "equivalent"
+    assert "planted" not in capfd.readouterr().err
+    assert of_one(job, mutant("torch.set_default_dtype(torch.float64)")).status in (
+        "equivalent",
+        CAUGHT,
+    )
+
+
+def test_one_that_writes_to_inputs_is_caught_by_the_test_that_looks(job):
+    changed = RIGHT.replace("return (", "result = (") + (
+        "    hidden_states.fill_(1.5)\n    return result\n"
+    )
+    assert of_one(job, changed).test == "test_inputs_unmodified"
+
+
+def test_one_that_differs_between_calls_is_caught(job):
+    changed = "CALLS = []\n" + mutant("CALLS.append(0)").replace(
+        "* weight.float()", "* (weight.float() + (len(CALLS) > 5))"
+    )
+    assert of_one(job, changed).test == "test_determinism"
+
+
+def spins() -> None:
+    with time_limit(0.1):
+        while True:
+            pass
+
+
+def test_a_limit_of_time_is_lifted_behind_its_block():
+    with pytest.raises(TimeIsUp, match=r"more than 0\.1 s"):
+        spins()
+    with time_limit(60.0):
+        total = sum(range(10))
+    assert total == 45
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
+
+
+def of_child(work: Callable[[int], None], seconds: float) -> tuple[Any, str]:
+    child = _Child(work)
+    event = child.event(seconds)
+    how = child.how_it_ended()
+    child.close()
+    return event, how
+
+
+def test_a_child_is_told_by_its_events_and_its_end():
+    def speaks(write: int) -> None:
+        os.write(write, b'{"event": "done"}\n')
+
+    assert of_child(speaks, 30.0) == (
+        {"event": "done"},
+        "ended its process with status 0",
+    )
+    assert of_child(lambda write: None, 30.0)[0] is None
+    assert of_child(lambda write: os.read(os.pipe()[0], 1) and None, 0.2) == (
+        None,
+        "did not answer any more",
+    )
+
+
+def test_a_limit_of_memory_is_above_what_is_there_already():
+    def grows(write: int) -> None:
+        limit_memory(64 * 2**20)
+        small = bytearray(2**20)
+        try:
+            bytearray(2**28)
+        except MemoryError:
+            os.write(write, json.dumps({"event": str(len(small))}).encode() + b"\n")
+
+    assert of_child(grows, 30.0)[0] == {"event": str(2**20)}
