@@ -192,10 +192,12 @@ def recordings(request: pytest.FixtureRequest) -> Path:
 def trial(request: pytest.FixtureRequest) -> Any:
     """Make one case's inputs for one definition; skip what does not fit."""
     from .memory import shortage
+    from .relation import RelatedCase
     from .trial import Trial
 
     cls, case, device = request.cls, request.param, _device(request.config)
     definition = cls.definition()
+    own_inputs = case.make_inputs if isinstance(case, RelatedCase) else None
     reason = shortage(definition, case, device, cls.peak_bytes)
     if reason is not None:
         pytest.skip(reason)
@@ -203,7 +205,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
         definition,
         case,
         device,
-        cls.make_inputs,
+        own_inputs or cls.make_inputs,
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
     )
@@ -218,12 +220,19 @@ class Compared:
         self._seen: dict[str, set[str]] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a finished test's comparisons from its properties."""
+        """Take a finished test's comparisons from its properties.
+
+        Those of a reference with itself don't count: they show no agreement.
+        """
+        from .available import is_of_itself
+
         if report.when != "call":
             return
         for name, value in report.user_properties:
             if name == "comparison":
                 record = json.loads(str(value))
+                if is_of_itself(record["source"]):
+                    continue
                 self._seen[record["source"]].add(record["definition"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
