@@ -31,9 +31,9 @@ from generator.support.indexer import (
     visible_ids,
 )
 from generator.support.paging import STALE
-from generator.support.sglang import Unavailable
 from generator.support.related_sparse import indexer_relations, sparse_relations
 from generator.support.relation import Relation
+from generator.support.sglang import Unavailable
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 from generator.support.topk_policy import PADDING, TopKSet

@@ -70,7 +70,9 @@ def decode_cases(page_size: int) -> list[Case]:
 def prefill_cases(page_size: int) -> list[Case]:
     """Return the cases of several queries a sequence; params q_lens, kv_lens, q_std."""
     return [
-        paged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size)
+        paged_case(
+            name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size
+        )
         for name, (size, pairs) in _PREFILL.items()
     ]
 

@@ -30,9 +30,10 @@ class Metamorphic(ReferenceTests):
         """What further calls return follows from what the first one returned."""
         __tracebackhide__ = True  # the message says it all
         source = f"{METAMORPHIC}{relation.name}"
+        asked = self._subject(trial, relation)
         failures = []
         claimed = 0
-        for claim in relation.claims(self._subject(trial, relation)):
+        for claim in relation.claims(asked):
             claimed += 1
             verdict = claim.verdict(self.run_tolerance)
             record = {
@@ -40,7 +41,7 @@ class Metamorphic(ReferenceTests):
                 "case": trial.case.name,
                 "source": source,
                 "output": claim.output,
-                "reason": claim.reason,
+                "reason": claim.bound.reason,
                 "not_independent": list(self.dependent_constants),
                 **verdict.as_dict(),
             }
@@ -48,7 +49,9 @@ class Metamorphic(ReferenceTests):
             if not verdict.passed:
                 subject = f"{self.name} {claim.output!r}, {source}, {trial.case.name}"
                 failures.append(verdict.message(subject))
-                failures.append(f"  the bound: {claim.reason}")
+                failures.append(f"  the bound: {claim.bound.reason}")
+                if asked.peer is not None:
+                    failures.append(f"  this or {asked.peer.definition.name} is wrong")
         assert claimed, f"{source} claims nothing of {trial.case.name}"
         assert not failures, "\n" + "\n".join(failures)
 
@@ -79,10 +82,11 @@ def peer_of(
     if relation.peer is None:
         return None
     for other in vars(sys.modules[cls.__module__]).values():
-        if isinstance(other, type) and issubclass(other, ReferenceTests):
-            # a base class of the file has no definition
-            if hasattr(other, "name") and relation.peer(other.definition()):
-                return other
+        if not isinstance(other, type) or not issubclass(other, ReferenceTests):
+            continue
+        # a base class of the file has no definition
+        if hasattr(other, "name") and relation.peer(other.definition()):
+            return other
     return None
 
 

@@ -20,7 +20,16 @@ from .related_sequences import (
     laid_out,
     sequences_of,
 )
-from .relation import Asked, Claim, Outputs, RelatedCase, Relation, Subject, alike
+from .relation import (
+    Asked,
+    Bound,
+    Claim,
+    Outputs,
+    RelatedCase,
+    Relation,
+    Subject,
+    alike,
+)
 from .tolerance import Tolerance
 
 _SAME_LOGITS = (
@@ -28,15 +37,15 @@ _SAME_LOGITS = (
     "and so are the weights, of their value"
 )
 ALIKE = {
-    "output": (
+    "output": Bound(
         Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-6),
         f"{_SAME_LOGITS}, far below 5e-5 of values up to 2.5; both sides round nearly "
         "the same value once, to neighbours at most: 2^-7, and that is rare",
     ),
-    "lse": (Tolerance(rtol=2e-6, atol=1e-5, nmse=1e-10), _SAME_LOGITS),
+    "lse": Bound(Tolerance(rtol=2e-6, atol=1e-5, nmse=1e-10), _SAME_LOGITS),
 }
 MERGED = {
-    "output": (
+    "output": Bound(
         Tolerance(rtol=4e-3, atol=1e-2, nmse=1e-5),
         "both parts and the whole are rounded to bfloat16: half an ulp is 2^-8 at most, "
         "of values up to 2.5 that is 1e-2; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, "
@@ -234,7 +243,10 @@ def _kv_in_two(subject: Subject) -> Iterator[Claim]:
     halves = [
         _asked(subject.run, subject, part, "in two")
         for part in (
-            [o.part(slice(None), slice(c)) for o, c in zip(one_query, cuts, strict=True)],
+            [
+                o.part(slice(None), slice(c))
+                for o, c in zip(one_query, cuts, strict=True)
+            ],
             [
                 o.part(slice(None), slice(c, None))
                 for o, c in zip(one_query, cuts, strict=True)

@@ -14,7 +14,7 @@ import torch
 
 from .definition import Definition
 from .related_rows import in_two_parts, reordered, select, taken
-from .relation import Claim, RelatedCase, Relation, Subject, alike
+from .relation import Bound, Claim, RelatedCase, Relation, Subject, alike
 from .tolerance import EXACT, Tolerance
 from .trial import Inputs
 
@@ -25,16 +25,16 @@ _SAME_STEPS = (
     "gates below 1 never enlarge an error, and 70 tokens' errors, which differ in sign, "
     "add up to sqrt(70)·7e-7, 6e-6"
 )
-_STATE = (Tolerance(rtol=1e-6, atol=6e-6, nmse=1e-11), _SAME_STEPS)
+_STATE = Bound(Tolerance(rtol=1e-6, atol=6e-6, nmse=1e-11), _SAME_STEPS)
 ALIKE = {
-    "output": (
+    "output": Bound(
         Tolerance(rtol=8e-3, atol=2e-6, nmse=1e-6),
         f"{_SAME_STEPS}, of which a scale of 0.2 leaves 2e-6; both sides round nearly "
         "the same value once, to neighbours at most: 2^-7, and that is rare",
     ),
     "new_state": _STATE,
     BUFFER: _STATE,
-    "final_state": (EXACT, "the pool is handed through, not computed"),
+    "final_state": Bound(EXACT, "the pool is handed through, not computed"),
 }
 
 
@@ -103,7 +103,9 @@ def _of_mtp(definition: Definition) -> list[Relation]:
         reordered("batch-reversed", ["batch_size"], bounds, cases),
         Relation("slots-permuted", _slots_permuted, cases),
         Relation("drafts-in-two", _drafts_in_two, cases),
-        Relation("drafts-are-decode", _drafts_are_decode, cases, _decode_of(definition)),
+        Relation(
+            "drafts-are-decode", _drafts_are_decode, cases, _decode_of(definition)
+        ),
     ]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from .definition import Definition
 from .related_rows import reordered, taken
-from .relation import Claim, RelatedCase, Relation, Subject, alike
+from .relation import Bound, Claim, RelatedCase, Relation, Subject, alike
 from .tolerance import Tolerance
 
 _CANCELLING = (
@@ -17,8 +17,8 @@ _CANCELLING = (
     "neighbours at most: 2^-7, and that is rare"
 )
 ALIKE = {
-    "output": (Tolerance(rtol=8e-3, atol=1e-4, nmse=1e-6), _CANCELLING),
-    "new_state": (
+    "output": Bound(Tolerance(rtol=8e-3, atol=1e-4, nmse=1e-6), _CANCELLING),
+    "new_state": Bound(
         Tolerance(rtol=8e-3, atol=1e-5, nmse=1e-6),
         "the same float32 operations on each element: two products cancel from about 20, "
         "of which four roundings of 2^-24 are 5e-6; both sides round once: 2^-7 at most",

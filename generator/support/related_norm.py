@@ -8,25 +8,27 @@ import torch
 
 from .definition import Definition
 from .related_rows import in_two_parts, reordered
-from .relation import Claim, RelatedCase, Relation, Subject, alike
+from .relation import Bound, Claim, RelatedCase, Relation, Subject, alike
 from .stream import Stream
 from .tolerance import EXACT, Tolerance
 
 ALIKE = {
-    "output": (
+    "output": Bound(
         Tolerance(rtol=8e-3, atol=1e-6, nmse=1e-6),
         "float32 sums in another order: both sides round nearly the same value once, to "
         "neighbours at most: 2^-7, and that is rare",
     )
 }
 _SCALED = {
-    "output": (
-        ALIKE["output"][0],
+    "output": Bound(
+        ALIKE["output"].tolerance,
         "rows of variance 1 that become 16 times as large in square: an eps of 1e-5 "
         "moves a value by 5e-6 of it, and the two are rounded to neighbours at most",
     )
 }
-_SWAPPED = {"output": (EXACT, "a sum of two is the same in either order, bit by bit")}
+_SWAPPED = {
+    "output": Bound(EXACT, "a sum of two is the same in either order, bit by bit")
+}
 
 
 def norm_relations(definition: Definition) -> list[Relation]:

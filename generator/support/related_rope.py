@@ -13,28 +13,28 @@ import torch
 
 from .definition import Case, Definition
 from .related_rows import reordered
-from .relation import Claim, RelatedCase, Relation, Subject, alike
+from .relation import Bound, Claim, RelatedCase, Relation, Subject, alike
 from .stream import Stream
 from .tolerance import EXACT, Tolerance
 from .trial import Inputs
 
-_ROUNDED_ALIKE = (
+_ROUNDED_ALIKE = Bound(
     Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6),
     "the same float32 operations: both sides round once, to neighbours at most: 2^-7",
 )
-_TWICE = (
+_TWICE = Bound(
     Tolerance(rtol=8e-3, atol=1.6e-2, nmse=1e-5),
     "one turn or two, with a rounding to bfloat16 after each: half an ulp is 2^-8, of "
     "values up to 3.5 1.4e-2; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) "
     "are 7e-6 of the power",
 )
-_DOTS = (
+_DOTS = Bound(
     Tolerance(rtol=0.0, atol=0.25, nmse=2e-5),
     "queries and keys are rounded to bfloat16 by 1.6e-3 of a value (2^-8/sqrt(3)/1.44): "
     "dot products of 128 such values, 11 in size, are off by 0.025 on either side, "
     "which differ in sign; 0.25 are 7 deviations of both",
 )
-_HALF = (EXACT, "a cosine of -1 and a sine of 0 only change signs")
+_HALF = Bound(EXACT, "a cosine of -1 and a sine of 0 only change signs")
 # pairs of positions, and the same ones behind them, in no order
 _NEAR = (0, 1, 5, 17, 40)
 _SHIFT = 23
@@ -55,7 +55,7 @@ def rope_relations(definition: Definition) -> list[Relation]:
             _turning_inputs,
         )
     ]
-    both = {name: _ROUNDED_ALIKE for name in ("q_out", "k_out")}
+    both = dict.fromkeys(("q_out", "k_out"), _ROUNDED_ALIKE)
     return [
         reordered("tokens-reversed", ["num_tokens"], both, turning),
         Relation("relative-positions", _relative, turning),
@@ -95,10 +95,8 @@ def _relative(subject: Subject) -> Iterator[Claim]:
     place = torch.tensor(subject.trial.case.params["places"]).argsort()
     q, k = (subject.whole[name].float()[place] for name in ("q_out", "k_out"))
     near, far = slice(len(_NEAR)), slice(len(_NEAR), None)
-    dots = [
-        torch.einsum("ihd,jgd->ijhg", q[some], k[some]) for some in (near, far)
-    ]
-    yield Claim("q_out·k_out", dots[1], dots[0], *_DOTS)
+    dots = [torch.einsum("ihd,jgd->ijhg", q[some], k[some]) for some in (near, far)]
+    yield Claim("q_out·k_out", dots[1], dots[0], _DOTS)
 
 
 def _twice(subject: Subject) -> Iterator[Claim]:
@@ -120,4 +118,4 @@ def _half_turn(subject: Subject) -> Iterator[Claim]:
     for name in ("q", "k"):
         expected = inputs[name].clone()
         expected[..., : 2 * half] *= -1.0
-        yield Claim(f"{name}_out", actual[f"{name}_out"], expected, *_HALF)
+        yield Claim(f"{name}_out", actual[f"{name}_out"], expected, _HALF)

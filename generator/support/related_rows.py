@@ -12,11 +12,10 @@ from typing import Any
 import torch
 
 from .definition import Definition, Interface
-from .relation import Claim, Outputs, RelatedCase, Relation, Subject, alike
-from .tolerance import Tolerance
+from .relation import Bound, Claim, Outputs, RelatedCase, Relation, Subject, alike
 from .trial import Inputs
 
-Bounds = dict[str, tuple[Tolerance, str]]
+Bounds = dict[str, Bound]
 # from the length of an axis to an order of its places: int64 [length]
 Order = Callable[[int], torch.Tensor]
 

@@ -75,9 +75,7 @@ def sequences_of(definition: Definition, inputs: Inputs) -> Batch:
         slots = token_slots(input_table(inputs), definition.axes["page_size"])
     else:
         bounds = inputs["kv_indptr"].tolist()
-        slots = [
-            torch.arange(bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)
-        ]
+        slots = [torch.arange(bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)]
     queries = {name: inputs[name] for name in _over(definition, *_QUERIES)}
     tokens = {name: inputs[name] for name in _over(definition, _TOKENS)}
     for name in _over(definition, _PAGES):
@@ -100,9 +98,7 @@ def _over(definition: Definition, *axes: str) -> list[str]:
     ]
 
 
-def laid_out(
-    definition: Definition, batch: Batch, sm_scale: Any, *key: str
-) -> Inputs:
+def laid_out(definition: Definition, batch: Batch, sm_scale: Any, *key: str) -> Inputs:
     """Return a definition's inputs for sequences, on pages that a key shuffles.
 
     Slots without a token are STALE times larger than a token, as where they were made.

@@ -11,17 +11,17 @@ from .definition import Definition
 from .policy import Policy, Question
 from .related_attention import ALIKE, MERGED, merged
 from .related_rows import in_two_parts, reordered, taken
-from .relation import Claim, RelatedCase, Relation, Subject, alike
+from .relation import Bound, Claim, RelatedCase, Relation, Subject, alike
 from .stream import Stream
 from .tolerance import EXACT
 from .topk_policy import PADDING, REFERENCE
-from .trial import Inputs
 
 _COUNTS = (1, 31, 32, 33, 63, 64, 65)
 _CACHES = ("ckv_cache", "kpe_cache")
-_CHOSEN = (
+_CHOSEN = Bound(
+    EXACT,
     "the same scores in float32: where two at the edge differ by less than rounding "
-    "explains, either may be chosen"
+    "explains, either may be chosen",
 )
 
 
@@ -126,11 +126,14 @@ def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
 
         inputs = subject.inputs
         expected = subject.whole["topk_indices"]
-        return Claim("topk_indices", actual, expected, EXACT, _CHOSEN, judge)
+        return Claim("topk_indices", actual, expected, _CHOSEN, judge)
 
     def rows_reversed(subject: Subject) -> Iterator[Claim]:
         given = taken(
-            definition.interface, subject.inputs, "batch_size", lambda n: torch.arange(n).flip(0)
+            definition.interface,
+            subject.inputs,
+            "batch_size",
+            lambda n: torch.arange(n).flip(0),
         )
         yield same_choice(subject, subject.run(given)["topk_indices"].flip(0))
 

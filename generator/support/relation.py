@@ -8,7 +8,7 @@ comes from the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,17 +35,24 @@ class RelatedCase(Case):
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Claim that two answers are the same within a bound, and why within that one.
+class Bound:
+    """Hold how far two answers may be from each other, and the arithmetic behind it."""
 
-    `judge` replaces the bound where more than one answer is right.
+    tolerance: Tolerance
+    reason: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Claim that two answers are the same within a bound.
+
+    `judge` replaces the bound's tolerance where more than one answer is right.
     """
 
     output: str
     actual: Any
     expected: Any
-    bound: Tolerance
-    reason: str
+    bound: Bound
     judge: Callable[[Any, Any], Comparison] | None = None
 
     def verdict(self, run_tolerance: float | None = None) -> Comparison:
@@ -58,7 +65,7 @@ class Claim:
         expected = self.expected
         if isinstance(expected, torch.Tensor) and not bool(expected.double().any()):
             return Comparison(ERROR, ("vacuous: run() returned nothing but zeros",))
-        bound = self.bound
+        bound = self.bound.tolerance
         if run_tolerance is not None and bound != EXACT:
             bound = replace(bound, rtol=run_tolerance, atol=run_tolerance)
         return compare(self.actual, expected, bound, same_dtype=False)
@@ -153,9 +160,9 @@ class Relation:
 
 
 def alike(
-    expected: Outputs, actual: Outputs, bounds: dict[str, tuple[Tolerance, str]]
+    expected: Outputs, actual: Outputs, bounds: Mapping[str, Bound]
 ) -> Iterator[Claim]:
     """Claim of every output that has a bound that it is the same."""
-    for name, (bound, reason) in bounds.items():
+    for name, bound in bounds.items():
         if name in expected:
-            yield Claim(name, actual[name], expected[name], bound, reason)
+            yield Claim(name, actual[name], expected[name], bound)
