@@ -257,7 +257,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:
 
 def relations(definition: Definition) -> list[Relation]:
     """Return what holds between draws under other names."""
-    return sampling_relations(definition)
+    return sampling_relations(definition, make_inputs)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -12,24 +12,32 @@ import torch
 
 from .chi_squared import homogeneity
 from .compare import FAILED, PASSED, Comparison
-from .definition import Definition
+from .definition import Case, Definition
 from .distribution import SIGNIFICANCE
 from .relation import Bound, Claim, RelatedCase, Relation, Subject
 from .sampling_law import distinct_rows
 from .stream import Stream
 from .tolerance import EXACT
-from .trial import Inputs
+from .trial import Inputs, MakeInputs
 
-# distribution, k, p, rows: `steps` has 256, 192, 144, 96, 72 … of 1024, without ties.
-# The first kind keeps one token, the others two: 32 draws of either call then show
-# whether these are the same two
+# distribution, k, p, rows: the first kind keeps one token, the others two, of 256 and
+# 192 of 1024 or of 512 and 256, and no kind shares tokens with another distribution's.
+# 24 draws of either call then show whether these are the same ones
 _ROWS = {
-    "top_k": (("steps", 1, 1.0, 2), ("steps", 2, 1.0, 32)),
-    "top_p": (("steps", 0, 0.1, 2), ("steps", 0, 0.4, 32)),
+    "top_k": (
+        ("steps", 1, 1.0, 2),
+        ("steps", 2, 1.0, 24),
+        ("zeros", 2, 1.0, 24),
+    ),
+    "top_p": (
+        ("steps", 0, 0.1, 2),
+        ("steps", 0, 0.4, 24),
+        ("zeros", 0, 0.6, 24),
+    ),
     "top_k_top_p": (
         ("steps", 1, 0.9, 2),
-        ("steps", 5, 0.5, 32),
-        ("steps", 2, 0.9, 32),
+        ("steps", 5, 0.5, 24),
+        ("zeros", 3, 0.6, 24),
     ),
 }
 _SAME_LAW = Bound(
@@ -39,12 +47,21 @@ _SAME_LAW = Bound(
 )
 
 
-def sampling_relations(definition: Definition) -> list[Relation]:
-    """Return the relations of a sampler; its own inputs give each row its tokens."""
+def sampling_relations(
+    definition: Definition, make_inputs: MakeInputs
+) -> list[Relation]:
+    """Return the relations of a sampler, on rows of the op's inputs, kind by kind."""
+
+    def by_kind(definition: Definition, case: Case, stream: Stream) -> Inputs:
+        """Let rows of a kind follow each other: so a place's influence shows."""
+        inputs = make_inputs(definition, case, stream)
+        order = distinct_rows(inputs)[1].argsort(stable=True)
+        return {name: value[order] for name, value in inputs.items()}
+
     names = [n for n in ("top_k", "top_p") if n in definition.interface.inputs]
     rows = _ROWS["_".join(names)]
     axes = {"batch_size": sum(count for *_, count in rows)}
-    cases = [RelatedCase("few-kinds", "small", axes, {"calls": 1, "rows": rows})]
+    cases = [RelatedCase("few-kinds", "small", axes, {"rows": rows}, by_kind)]
     return [
         Relation("vocabulary-permuted", _vocabulary_permuted, cases),
         Relation("rows-reversed", _rows_reversed, cases),
