@@ -25,12 +25,12 @@ class Metamorphic(ReferenceTests):
     relations: ClassVar[Callable[[Definition], Sequence[Relation]]]
 
     def test_metamorphic(
-        self, trial: Trial, relation: Relation, record_property: RecordProperty
+        self, related: Trial, relation: Relation, record_property: RecordProperty
     ) -> None:
         """What further calls return follows from what the first one returned."""
         __tracebackhide__ = True  # the message says it all
         source = f"{METAMORPHIC}{relation.name}"
-        asked = self._subject(trial, relation)
+        asked = self._subject(related, relation)
         failures = []
         claimed = 0
         for claim in relation.claims(asked):
@@ -38,7 +38,7 @@ class Metamorphic(ReferenceTests):
             verdict = claim.verdict(self.run_tolerance)
             record = {
                 "definition": self.name,
-                "case": trial.case.name,
+                "case": related.case.name,
                 "source": source,
                 "output": claim.output,
                 "reason": claim.bound.reason,
@@ -47,12 +47,12 @@ class Metamorphic(ReferenceTests):
             }
             record_property("comparison", json.dumps(record))
             if not verdict.passed:
-                subject = f"{self.name} {claim.output!r}, {source}, {trial.case.name}"
+                subject = f"{self.name} {claim.output!r}, {source}, {related.case.name}"
                 failures.append(verdict.message(subject))
                 failures.append(f"  the bound: {claim.bound.reason}")
                 if asked.peer is not None:
                     failures.append(f"  this or {asked.peer.definition.name} is wrong")
-        assert claimed, f"{source} claims nothing of {trial.case.name}"
+        assert claimed, f"{source} claims nothing of {related.case.name}"
         assert not failures, "\n" + "\n".join(failures)
 
     def _subject(self, trial: Trial, relation: Relation) -> Subject:

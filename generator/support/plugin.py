@@ -165,7 +165,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     cls = metafunc.cls
     if cls is None or not issubclass(cls, ReferenceTests):
         return
-    if "trial" in metafunc.fixturenames:
+    if {"trial", "related"} & set(metafunc.fixturenames):
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
         recordings = _recordings(metafunc.config, cls)
@@ -191,6 +191,20 @@ def recordings(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="class")
 def trial(request: pytest.FixtureRequest) -> Any:
     """Make one case's inputs for one definition; skip what does not fit."""
+    return _trial(request)
+
+
+@pytest.fixture(scope="class")
+def related(request: pytest.FixtureRequest) -> Any:
+    """Make a trial of a case of relations, which all relations of the case share.
+
+    A fixture of its own: pytest would put a test beside those of another case else,
+    and make either trial anew for every one.
+    """
+    return _trial(request)
+
+
+def _trial(request: pytest.FixtureRequest) -> Any:
     from .memory import shortage
     from .relation import RelatedCase
     from .trial import Trial

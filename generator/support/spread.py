@@ -64,12 +64,12 @@ def spread(
 def _spread_relations(
     metafunc: pytest.Metafunc, cls: type[Metamorphic], sizes: Sequence[str]
 ) -> None:
-    """Parametrise `trial` and `relation` over the relations that a class lists."""
+    """Parametrise `related` and `relation` over the relations that a class lists."""
     params = [_case(cls, case, relation) for relation, case in relations_of(cls, sizes)]
     if not params:
         params = [_skipped("no relation is listed for it", "no-relation", True)]
-    names = ["trial", "relation"]
-    metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+    names = ["related", "relation"]
+    metafunc.parametrize(names, params, indirect=["related"], scope="class")
 
 
 def _over_recorded(

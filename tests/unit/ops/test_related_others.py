@@ -86,7 +86,8 @@ def moe_sized(name):
     [
         DEEPSEEK_NAME,
         "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768",
-        "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192",
+        "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192",
+        "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192",
         "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768",
         "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192",
     ],
