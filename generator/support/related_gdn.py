@@ -95,8 +95,8 @@ def _of_prefill(definition: Definition) -> list[Relation]:
 
 
 def _of_mtp(definition: Definition) -> list[Relation]:
-    axes = {"batch_size": 3, "seq_len": 4, "pool_size": 9}
-    cases = [RelatedCase("drafts", "small", axes)]
+    axes = {"batch_size": 3, "seq_len": 4, "pool_size": 6}
+    cases = [RelatedCase("four-drafts", "small", axes)]
     bounds = {name: ALIKE[name] for name in ("output", "final_state")}
     return [
         # the buffer has rows of the batch, along the axis of the pool
