@@ -91,6 +91,11 @@ def test_a_fault_in_reading_inputs_breaks_its_relation(fault, relation):
     assert relation in of_decode(mutant(run_named(DECODE_NAME)), single=single)
 
 
+def test_an_lse_without_the_maximum_shows_in_the_merge_alone():
+    without = of_outputs()["LSE without the maximum"]
+    assert of_decode(without(run_named(DECODE_NAME))) == {"kv-in-two-merged"}
+
+
 def test_outputs_of_zeros_prove_nothing():
     zeros = of_outputs()["output zero"](run_named(DECODE_NAME))
     assert of_decode(zeros) == {*IN_ROWS, "pages-permuted"}
@@ -176,6 +181,13 @@ def test_sparse_attention_holds_and_its_faults_show():
         return output, lse * math.log(2.0)
 
     assert "lists-in-two-merged" in of_sparse(natural)
+
+    def few_of_many(q_nope, q_pe, ckv, kpe, indices, scale):
+        firsts = indices.clone()
+        firsts[:, 20:] = -1
+        return run(q_nope, q_pe, ckv, kpe, firsts, scale)
+
+    assert of_sparse(few_of_many) >= {"lists-shuffled", "lists-in-two-merged"}
 
     def padding_read(q_nope, q_pe, ckv, kpe, indices, scale):
         return run(q_nope, q_pe, ckv, kpe, indices.clamp_min(0), scale)

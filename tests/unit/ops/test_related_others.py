@@ -117,6 +117,16 @@ def test_an_offset_that_is_ignored_shows():
     assert "offset-halves-add-up" in red(moe, moe_sized(DEEPSEEK_NAME), run_of(wrong))
 
 
+def test_an_activation_after_the_sum_shows():
+    name = "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768"
+    last = "return output.to(torch.bfloat16)"
+    wrong = replaced(loaded(name).reference, last, last.replace("t.to", "t.abs().to"))
+    assert red(moe, moe_sized(name), run_of(wrong)) == {"expert-halves-add-up"}
+    # of the experts of a token only the last one counts
+    wrong = replaced(loaded(name).reference, "output[tokens] +=", "output[tokens] =")
+    assert red(moe, moe_sized(name), run_of(wrong)) == {"experts-renamed"}
+
+
 def test_scales_of_one_token_for_all_show():
     name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
     text = loaded(name).reference
