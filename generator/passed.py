@@ -11,7 +11,7 @@ from pathlib import Path
 
 from generator.outcome import Summary
 
-_NOT_A_KERNEL = ("oracle", "pytorch")
+_NOT_A_KERNEL = ("oracle", "pytorch", "metamorphic")
 
 
 class Evidence:
@@ -35,7 +35,8 @@ class Evidence:
             for name, entry in run.definitions.items():
                 for source, of_source in entry.sources.items():
                     verdict = of_source.verdict
-                    if source.split("/")[0] in _NOT_A_KERNEL or verdict == SKIPPED:
+                    told = source.replace(":", "/").split("/")[0]
+                    if told in _NOT_A_KERNEL or verdict == SKIPPED:
                         continue
                     found.setdefault((name, entry.sha256), set()).add(verdict)
         return found

@@ -25,17 +25,24 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
 _RECORDED = "what these kernels returned when they were recorded, anywhere"
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"
 
+_RELATED = "what it returns for related inputs, `relations`, anywhere"
+
 
 def render_test_file(plan: TestPlan) -> str:
     """Return the text of test_<op_type>.py; the same plan gives the same bytes."""
     providers = plan.op.providers if plan.op is not None else ()
     bases = [_PROVIDERS[provider][0] for provider in providers]
-    bases = ["GroundTruthsAgree", *bases] if bases else ["ReferenceTests"]
+    related = plan.op is not None and "relations" in plan.op.functions
+    plain = [] if related else ["ReferenceTests"]
+    bases = ["GroundTruthsAgree", *bases] if bases else plain
     harness = ", ".join([*bases, "main"])
     own = ["import sys", "from reference_support.definition import Interface"]
     if providers:
         bases.append("MatchesRecorded")
         own.append("from reference_support.recorded import MatchesRecorded")
+    if related:
+        bases.append("Metamorphic")
+        own.append("from reference_support.metamorphic import Metamorphic")
     if plan.is_matched_by_name:
         bases, harness = ["MatchesByName"], "main"
         own.append("from reference_support.automatch import MatchesByName")
@@ -53,6 +60,7 @@ def render_test_file(plan: TestPlan) -> str:
                 *(_PROVIDERS[provider][1] for provider in providers),
                 *([_RECORDED] if providers else []),
                 _ORACLE,
+                *([_RELATED] if related else []),
             ],
             imports=import_block(plan.op.imports if plan.op is not None else (), own),
             bases=bases,

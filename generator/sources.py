@@ -20,6 +20,7 @@ OP_FUNCTIONS = (
     "defined_rows",
     "filled_inputs",
     "peak_bytes",
+    "relations",
     "flashinfer_backends",
     "flashinfer_ground_truth",
     "sglang_backends",

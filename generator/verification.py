@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.discover import Discovered
-from generator.evidence import SKIPPED, Entry, Run, Verdict
+from generator.evidence import METAMORPHIC, SKIPPED, Entry, Run, Verdict
 from generator.wording import plural
 
 _NEEDS_SM = re.compile(r"needs SM\d+|exists up to SM\d+")
@@ -135,6 +135,8 @@ def _lines(
 
 def is_ground_truth(source: str) -> bool:
     """Return whether a source is a production kernel, or a recording of one."""
+    if source.startswith(METAMORPHIC):
+        return False
     return source not in (ORACLE, OWN_TESTS) and " ~ " not in source
 
 

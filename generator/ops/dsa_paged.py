@@ -31,6 +31,8 @@ from generator.support.indexer import (
     visible_ids,
 )
 from generator.support.paging import STALE
+from generator.support.related_sparse import indexer_relations, sparse_relations
+from generator.support.relation import Relation
 from generator.support.sglang import Unavailable
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
@@ -184,6 +186,13 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
         return torch.ones(len(inputs["seq_lens"]), dtype=torch.bool)
     rows: torch.Tensor = (inputs["sparse_indices"] != PADDING).any(dim=1)
     return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related tokens."""
+    if _is_indexer(definition):
+        return indexer_relations(definition, POLICIES["topk_indices"])
+    return sparse_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -24,6 +24,8 @@ from generator.support.delta_rule import (
     unit_rows,
 )
 from generator.support.gdn_native import loop
+from generator.support.related_gdn import gdn_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import EXACT, Override, Tolerance
 
@@ -234,6 +236,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
 def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
     """Return the buffer's name where the drafts' states are asked for."""
     return () if inputs.get(BUFFER) is None else (BUFFER,)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related tokens."""
+    return gdn_relations(definition)
 
 
 def _stage(definition: Definition) -> str:

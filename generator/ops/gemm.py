@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from generator.support.definition import Backend, Case, Definition
+from generator.support.related_gemm import gemm_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override
 
@@ -43,6 +45,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the product in float64, a block of B's rows at a time."""
     a = inputs["A"].double()
     return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between products of related matrices."""
+    return gemm_relations(definition)
 
 
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:

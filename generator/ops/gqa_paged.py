@@ -29,6 +29,8 @@ from generator.support.paging import (
     input_table,
     page_table,
 )
+from generator.support.related_attention import attention_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 
 TOLERANCES = (LSE_FROM_BF16_SUM,)
@@ -81,6 +83,11 @@ def oracle(
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see a key: bool [total_q]."""
     return rows_with_a_key(inputs, definition.axes["page_size"])
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls however sequences are laid out."""
+    return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from generator.support.definition import Backend, Case, Definition
+from generator.support.related_mamba import mamba_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
@@ -148,6 +150,11 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     """
     rows: torch.Tensor = inputs["state_batch_indices"] != PAD_SLOT
     return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between steps of related batches."""
+    return mamba_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -32,6 +32,8 @@ from generator.support.paging import (
     page_table,
     query_starts,
 )
+from generator.support.related_attention import attention_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
@@ -93,6 +95,11 @@ def oracle(
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see a key: bool [total_q]."""
     return rows_with_a_key(inputs, definition.axes["page_size"])
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls however sequences are laid out."""
+    return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

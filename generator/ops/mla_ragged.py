@@ -23,6 +23,8 @@ from generator.support.attention import (
 )
 from generator.support.definition import Backend, Case, Definition
 from generator.support.paging import indptr
+from generator.support.related_attention import attention_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 
 TOLERANCES = (LSE_FROM_BF16_SUM,)
@@ -62,6 +64,11 @@ def oracle(
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see a key: bool [total_q]."""
     return ragged_rows_with_a_key(inputs)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls however sequences are laid out."""
+    return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

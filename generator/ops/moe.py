@@ -16,6 +16,8 @@ from generator.support.definition import Backend, Case, Definition
 from generator.support.memory import COPIES, tensor_bytes
 from generator.support.moe_inputs import routing_inputs, token_inputs, weight_inputs
 from generator.support.moe_weights import BLOCK
+from generator.support.related_moe import moe_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
@@ -144,6 +146,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "routed_scaling_factor": 2.5,
     }
     return {name: made[name] for name in definition.interface.inputs}
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls with related tokens or experts."""
+    return moe_relations(definition)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from generator.support.definition import Backend, Case, Definition
+from generator.support.related_norm import norm_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
@@ -69,6 +71,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     root_mean_square = torch.sqrt(length * length / columns + eps)
     weight: torch.Tensor = offset + inputs["weight"].double()
     return x / root_mean_square * weight
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related rows."""
+    return norm_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from generator.support.definition import Backend, Case, Definition
+from generator.support.related_rope import rope_relations
+from generator.support.relation import Relation
 from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
@@ -102,6 +104,11 @@ def oracle(
         return out
 
     return turned(inputs["q"]), turned(inputs["k"])
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between turns."""
+    return rope_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

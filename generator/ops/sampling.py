@@ -27,6 +27,8 @@ import torch
 
 from generator.support.definition import Backend, Case, Definition
 from generator.support.distribution import Distribution
+from generator.support.related_sampling import sampling_relations
+from generator.support.relation import Relation
 from generator.support.sampling_law import Laws, distinct_rows, laws_of
 from generator.support.stream import Stream
 
@@ -270,6 +272,11 @@ def _falling_probabilities(name: str, vocab_size: int) -> torch.Tensor:
 def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:
     """Return the exact law of every row, by levels of probability in float64."""
     return laws_of(inputs)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between draws under other names."""
+    return sampling_relations(definition, make_inputs)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -62,7 +62,7 @@ _PREFILL = {
 def decode_cases(page_size: int) -> list[Case]:
     """Return the cases of one query a sequence; params kv_lens and q_std."""
     return [
-        _case(name, size, [1] * len(kv_lens), kv_lens, page_size)
+        paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size)
         for name, (size, kv_lens) in _DECODE.items()
     ]
 
@@ -70,7 +70,9 @@ def decode_cases(page_size: int) -> list[Case]:
 def prefill_cases(page_size: int) -> list[Case]:
     """Return the cases of several queries a sequence; params q_lens, kv_lens, q_std."""
     return [
-        _case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size)
+        paged_case(
+            name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size
+        )
         for name, (size, pairs) in _PREFILL.items()
     ]
 
@@ -78,14 +80,15 @@ def prefill_cases(page_size: int) -> list[Case]:
 def ragged_cases() -> list[Case]:
     """Return the prefill cases for keys without pages, one sequence after the other."""
     return [
-        _ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
+        ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
         for name, (size, pairs) in _PREFILL.items()
     ]
 
 
-def _ragged_case(
+def ragged_case(
     name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int]
 ) -> Case:
+    """Return a case of sequences whose keys follow each other without pages."""
     axes = {
         "len_indptr": len(kv_lens) + 1,
         "total_q": sum(q_lens),
@@ -94,9 +97,10 @@ def _ragged_case(
     return Case(name, size, axes, _params(name, q_lens, kv_lens))
 
 
-def _case(
+def paged_case(
     name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int], page_size: int
 ) -> Case:
+    """Return a case of sequences whose keys lie in pages."""
     pages = sum(page_counts(kv_lens, page_size))
     axes = {
         "batch_size": len(kv_lens),

@@ -171,7 +171,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     cls = metafunc.cls
     if cls is None or not issubclass(cls, ReferenceTests):
         return
-    if "trial" in metafunc.fixturenames:
+    if {"trial", "related"} & set(metafunc.fixturenames):
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
         recordings = _recordings(metafunc.config, cls)
@@ -197,11 +197,27 @@ def recordings(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="class")
 def trial(request: pytest.FixtureRequest) -> Any:
     """Make one case's inputs for one definition; skip what does not fit."""
+    return _trial(request)
+
+
+@pytest.fixture(scope="class")
+def related(request: pytest.FixtureRequest) -> Any:
+    """Make a trial of a case of relations, which all relations of the case share.
+
+    A fixture of its own: pytest would put a test beside those of another case else,
+    and make either trial anew for every one.
+    """
+    return _trial(request)
+
+
+def _trial(request: pytest.FixtureRequest) -> Any:
     from .memory import shortage
+    from .relation import RelatedCase
     from .trial import Trial
 
     cls, case, device = request.cls, request.param, _device(request.config)
     definition = cls.definition()
+    own_inputs = case.make_inputs if isinstance(case, RelatedCase) else None
     reason = shortage(definition, case, device, cls.peak_bytes)
     if reason is not None:
         pytest.skip(reason)
@@ -209,7 +225,7 @@ def trial(request: pytest.FixtureRequest) -> Any:
         definition,
         case,
         device,
-        cls.make_inputs,
+        own_inputs or cls.make_inputs,
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
         error_maps=request.config.getoption("--error-maps"),
@@ -225,12 +241,19 @@ class Compared:
         self._seen: dict[str, set[str]] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a finished test's comparisons from its properties."""
+        """Take a finished test's comparisons from its properties.
+
+        Those of a reference with itself don't count: they show no agreement.
+        """
+        from .available import is_of_itself
+
         if report.when != "call":
             return
         for name, value in report.user_properties:
             if name == "comparison":
                 record = json.loads(str(value))
+                if is_of_itself(record["source"]):
+                    continue
                 self._seen[record["source"]].add(record["definition"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -71,8 +71,18 @@ def test_table_counts_the_definitions() -> None:
 
 
 def test_test_names_are_the_harness_s() -> None:
-    support = ROOT / "generator/support"
-    sources = [support / name for name in ("harness.py", "recorded.py")]
+    files = ("harness.py", "recorded.py", "metamorphic.py")
+    sources = [ROOT / "generator/support" / name for name in files]
     named = set(re.findall(r"`(test_\w+)`", README))
     defined = {n for s in sources for n in re.findall(r"def (test_\w+)", s.read_text())}
     assert named == defined
+
+
+def test_every_relation_has_its_line_in_the_document() -> None:
+    text = (ROOT / "docs/metamorphic.md").read_text("utf-8")
+    told = re.findall(r"^\| `([\w-]+)`", text, re.MULTILINE)
+    sources = (ROOT / "generator/support").glob("related_*.py")
+    calls = r'(?:Relation|reordered|in_two_parts)\(\s*"([\w-]+)"'
+    named = {n for source in sources for n in re.findall(calls, source.read_text())}
+    assert set(told) == named
+    assert len(told) == len(set(told))

@@ -45,11 +45,13 @@ EVERY_CALL = {
     "test_matches_oracle",
     "test_determinism",
     "test_inputs_unmodified",
+    "test_metamorphic",
 }
 _RETURN = "return (x * inverse_rms * weight.float()).to(hidden_states.dtype)"
 _KEPT = _RETURN.replace("return", "output =")
 _RUN = "x = hidden_states.float()\n"
 ORACLE = {"test_matches_oracle"}
+RELATED = {"test_metamorphic"}
 # what to replace in the norm, by what, and exactly which tests must be red
 NORM_FAULTS: dict[str, tuple[str, str, set[str]]] = {
     "eps_tenfold": ("EPS = 1e-06", "EPS = 1e-05", ORACLE),
@@ -57,7 +59,7 @@ NORM_FAULTS: dict[str, tuple[str, str, set[str]]] = {
     "short_output": (
         ".to(hidden_states.dtype)",
         ".to(hidden_states.dtype)[:, :-1]",
-        {"test_output_shape", "test_matches_oracle"},
+        {"test_output_shape", *ORACLE, *RELATED},
     ),
     "two_outputs": (
         _RETURN,
@@ -73,9 +75,9 @@ NORM_FAULTS: dict[str, tuple[str, str, set[str]]] = {
     "second_call_differs": (
         _RUN,
         f"{_RUN}    CALLS.append(0)\n    weight = weight * (1 + len(CALLS) % 2 / 64)\n",
-        {"test_determinism"},
+        {"test_determinism", *RELATED},
     ),
-    "nan_output": (_RETURN, f"{_RETURN} * float('nan')", ORACLE),
+    "nan_output": (_RETURN, f"{_RETURN} * float('nan')", ORACLE | RELATED),
     # at the top of the text: the other definitions of the file are tested all the same
     "fails_to_load": (
         "EPS = 1e-06",

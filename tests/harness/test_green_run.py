@@ -25,12 +25,29 @@ def test_it_exits_0_under_strict_in_two_processes(green):
 def test_every_comparison_is_recorded_with_its_figures(green):
     records = [r for outcome in green.outcomes for r in outcome.comparisons]
     rows = {(r.definition, r.source): r for r in summarise(records)}
-    assert set(rows) == {(name, "oracle") for name in (NORM, DECODE, PREFILL)}
+    with_others = {key for key in rows if not key[1].startswith("metamorphic:")}
+    assert with_others == {(name, "oracle") for name in (NORM, DECODE, PREFILL)}
+    for name, relation in (
+        (NORM, "rows-scaled"),
+        (DECODE, "kv-in-two-merged"),
+        (PREFILL, "prefill-is-decode"),
+    ):
+        assert (name, f"metamorphic:{relation}") in rows
     assert all(row.verdict == "PASSED" for row in rows.values())
     assert rows[NORM, "oracle"].cases == 5
     assert rows[PREFILL, "oracle"].max_abs["lse"] < 1e-4
     figures = {"nmse", "cosine", "norm_ratio", "hit_ratio", "max_rel", "worst"}
     assert all(figures <= record.keys() for record in records)
+    related = [r for r in records if r["source"].startswith("metamorphic:")]
+    assert all(record["reason"] for record in related)
+
+
+def test_a_relation_is_no_content_for_strict(right):
+    run = run_pytest(right, "--strict", "--device", "cpu", "-k", "test_metamorphic")
+    assert run.functions(class_name(PREFILL), "passed") == {"test_metamorphic"}
+    assert by_status(run).keys() == {"passed"}
+    assert "definitions compared: none with anything" in run.stdout
+    assert run.status == 1
 
 
 def test_nothing_unavailable_is_reported_as_passed(green):

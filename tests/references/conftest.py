@@ -10,6 +10,7 @@ from reference_support.plugin import (
     pytest_generate_tests,
     pytest_report_header,
     recordings,
+    related,
     trial,
 )
 
@@ -20,5 +21,6 @@ __all__ = [
     "pytest_generate_tests",
     "pytest_report_header",
     "recordings",
+    "related",
     "trial",
 ]

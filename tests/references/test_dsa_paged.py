@@ -1,13 +1,14 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
@@ -49,8 +50,11 @@ from reference_support.indexer import (
     unpacked,
     visible_ids,
 )
+from reference_support.metamorphic import Metamorphic
 from reference_support.paging import STALE
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_sparse import indexer_relations, sparse_relations
+from reference_support.relation import Relation
 from reference_support.sglang import Unavailable
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
@@ -206,6 +210,13 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
         return torch.ones(len(inputs["seq_lens"]), dtype=torch.bool)
     rows: torch.Tensor = (inputs["sparse_indices"] != PADDING).any(dim=1)
     return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related tokens."""
+    if _is_indexer(definition):
+        return indexer_relations(definition, POLICIES["topk_indices"])
+    return sparse_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -548,7 +559,7 @@ def reference_2():
 
 
 class DsaPagedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
 ):
     """What the tests of dsa_paged share."""
 
@@ -560,6 +571,7 @@ class DsaPagedTests(
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

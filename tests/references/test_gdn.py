@@ -1,13 +1,14 @@
 """Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gdn` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -48,7 +49,10 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_gdn import gdn_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import EXACT, Override, Tolerance
 
@@ -261,6 +265,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
 def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
     """Return the buffer's name where the drafts' states are asked for."""
     return () if inputs.get(BUFFER) is None else (BUFFER,)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related tokens."""
+    return gdn_relations(definition)
 
 
 def _stage(definition: Definition) -> str:
@@ -663,7 +672,9 @@ def reference_3():
 # ---- the tests
 
 
-class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
+class GdnTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
     """What the tests of gdn share."""
 
     op_type = "gdn"
@@ -673,6 +684,7 @@ class GdnTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecor
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     filled_inputs = staticmethod(filled_inputs)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

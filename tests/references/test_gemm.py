@@ -1,12 +1,13 @@
 """Reference tests of op_type gemm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gemm` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -55,7 +56,10 @@ import torch
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
 from reference_support.harness import GroundTruthsAgree, MatchesPyTorch, main
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_gemm import gemm_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import Override
 
@@ -89,6 +93,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the product in float64, a block of B's rows at a time."""
     a = inputs["A"].double()
     return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between products of related matrices."""
+    return gemm_relations(definition)
 
 
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -145,7 +154,7 @@ def reference_1():
 # ---- the tests
 
 
-class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded):
+class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
     """What the tests of gemm share."""
 
     op_type = "gemm"
@@ -154,6 +163,7 @@ class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded):
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
     pytorch_backends = staticmethod(pytorch_backends)
     pytorch_ground_truth = staticmethod(pytorch_ground_truth)
 

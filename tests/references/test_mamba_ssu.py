@@ -1,12 +1,13 @@
 """Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -24,7 +25,10 @@ import torch
 # isort: split
 from reference_support.definition import Backend, Case, Definition, Interface
 from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_mamba import mamba_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -165,6 +169,11 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows
 
 
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between steps of related batches."""
+    return mamba_relations(definition)
+
+
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return both kernels, whatever the batch would choose."""
     return (_SIMPLE, _VERTICAL)
@@ -282,7 +291,7 @@ def reference_1():
 # ---- the tests
 
 
-class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
+class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
     """What the tests of mamba_ssu share."""
 
     op_type = "mamba_ssu"
@@ -292,6 +301,7 @@ class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
 

@@ -1,12 +1,13 @@
 """Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -34,8 +35,11 @@ from reference_support.attention import (
 )
 from reference_support.definition import Backend, Case, Definition, Interface
 from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from reference_support.metamorphic import Metamorphic
 from reference_support.paging import indptr
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_attention import attention_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -77,6 +81,11 @@ def oracle(
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see a key: bool [total_q]."""
     return ragged_rows_with_a_key(inputs)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls however sequences are laid out."""
+    return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -193,7 +202,9 @@ def reference_1():
 # ---- the tests
 
 
-class MlaRaggedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
+class MlaRaggedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
     """What the tests of mla_ragged share."""
 
     op_type = "mla_ragged"
@@ -203,6 +214,7 @@ class MlaRaggedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded):
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
 

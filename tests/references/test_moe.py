@@ -1,13 +1,14 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -49,9 +50,12 @@ from reference_support.harness import (
     main,
 )
 from reference_support.memory import COPIES, tensor_bytes
+from reference_support.metamorphic import Metamorphic
 from reference_support.moe_inputs import routing_inputs, token_inputs, weight_inputs
 from reference_support.moe_weights import BLOCK
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_moe import moe_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -182,6 +186,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "routed_scaling_factor": 2.5,
     }
     return {name: made[name] for name in definition.interface.inputs}
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls with related tokens or experts."""
+    return moe_relations(definition)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -867,7 +876,9 @@ def reference_10():
 # ---- the tests
 
 
-class MoeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
+class MoeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
     """What the tests of moe share."""
 
     op_type = "moe"
@@ -877,6 +888,7 @@ class MoeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecor
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     peak_bytes = staticmethod(peak_bytes)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

@@ -1,13 +1,14 @@
 """Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -43,7 +44,10 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_norm import norm_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -104,6 +108,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     root_mean_square = torch.sqrt(length * length / columns + eps)
     weight: torch.Tensor = offset + inputs["weight"].double()
     return x / root_mean_square * weight
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on related rows."""
+    return norm_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -292,7 +301,7 @@ def reference_6():
 
 
 class RmsnormTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
 ):
     """What the tests of rmsnorm share."""
 
@@ -302,6 +311,7 @@ class RmsnormTests(
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

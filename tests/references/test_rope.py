@@ -1,13 +1,14 @@
 """Reference tests of op_type rope, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type rope` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 
 SHA-256 of the definitions:
@@ -29,7 +30,10 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_rope import rope_relations
+from reference_support.relation import Relation
 from reference_support.stream import Stream
 from reference_support.tolerance import Override, Tolerance
 
@@ -122,6 +126,11 @@ def oracle(
         return out
 
     return turned(inputs["q"]), turned(inputs["k"])
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between turns."""
+    return rope_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -228,7 +237,9 @@ def reference_1():
 # ---- the tests
 
 
-class RopeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded):
+class RopeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
     """What the tests of rope share."""
 
     op_type = "rope"
@@ -237,6 +248,7 @@ class RopeTests(GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesReco
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

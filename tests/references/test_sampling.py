@@ -1,13 +1,14 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (dc5f2457b5eed9d7).
+definitions and from gen-tests' own sources (4d584ab177671f2a).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
@@ -52,7 +53,10 @@ from reference_support.harness import (
     MatchesSGLang,
     main,
 )
+from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
+from reference_support.related_sampling import sampling_relations
+from reference_support.relation import Relation
 from reference_support.sampling_law import Laws, distinct_rows, laws_of
 from reference_support.stream import Stream
 
@@ -300,6 +304,11 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:
     return laws_of(inputs)
 
 
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between draws under other names."""
+    return sampling_relations(definition, make_inputs)
+
+
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the one CUDA kernel there is."""
     return (Backend(""),)
@@ -506,7 +515,7 @@ def reference_3():
 
 
 class SamplingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
 ):
     """What the tests of sampling share."""
 
@@ -517,6 +526,7 @@ class SamplingTests(
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)

@@ -10,6 +10,9 @@ import torch
 from .definition import Backend, Definition
 from .providers import PROVIDERS, backend_reason
 
+# before a relation's name: such a comparison is of a reference with itself
+METAMORPHIC = "metamorphic:"
+
 
 class Subject(Protocol):
     """Be the test class of a definition, with `<provider>_backends` where it has any."""
@@ -21,6 +24,11 @@ class Subject(Protocol):
 def source_name(provider: str, backend: Backend) -> str:
     """Return `flashinfer/fa2`, or the provider alone where it has but one way."""
     return f"{provider}/{backend.name}" if backend.name else provider
+
+
+def is_of_itself(source: str) -> bool:
+    """Return whether a comparison is of a reference with itself or a sibling."""
+    return source.startswith(METAMORPHIC)
 
 
 def usable_sources(cls: Subject, device: torch.device) -> list[tuple[str, Backend]]:

@@ -48,7 +48,9 @@ def release(error: BaseException) -> None:
 
 def shortfall(item: Any, device: torch.device) -> str:
     """Return `needs 8.0 GiB by estimate, cuda:0 has 3.1 GiB free of 79.2`."""
-    case = getattr(item, "callspec", None) and item.callspec.params.get("trial")
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec is not None else {}
+    case = params.get("trial") or params.get("related")
     parts = []
     if isinstance(case, Case):
         cls = item.cls

@@ -12,9 +12,11 @@ import torch
 from .available import backends_of, too_few, usable_sources
 from .definition import Case
 from .harness import ReferenceTests
+from .metamorphic import Metamorphic, relations_of
 from .providers import backend_reason
 from .recorded import missing, recorded_cases
 from .recording import recording_path
+from .relation import Relation
 
 # of an op that counts its bytes: making so many takes a CPU about 20 seconds, and two
 # workers at a time stay below 10 GiB with the others
@@ -40,6 +42,10 @@ def spread(
     elif with_backend:
         provider = metafunc.function.__name__.removeprefix("test_matches_")
         params = _over_backends(cls, provider, cases, device)
+    elif "relation" in metafunc.fixturenames:
+        assert issubclass(cls, Metamorphic)
+        _spread_relations(metafunc, cls, sizes)
+        return
     elif metafunc.function.__name__ == "test_ground_truths_agree":
         usable = usable_sources(cls, device)
         params = (
@@ -53,6 +59,17 @@ def spread(
         params = [_case(cls, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _spread_relations(
+    metafunc: pytest.Metafunc, cls: type[Metamorphic], sizes: Sequence[str]
+) -> None:
+    """Parametrise `related` and `relation` over the relations that a class lists."""
+    params = [_case(cls, case, relation) for relation, case in relations_of(cls, sizes)]
+    if not params:
+        params = [_skipped("no relation is listed for it", "no-relation", True)]
+    names = ["related", "relation"]
+    metafunc.parametrize(names, params, indirect=["related"], scope="class")
 
 
 def _over_recorded(
@@ -86,10 +103,16 @@ def _over_backends(
     return params
 
 
-def _case(cls: type[ReferenceTests], case: Case, backend: Any = None) -> Any:
-    """Return a parameter set; a large case, or one of large tensors, is marked slow."""
-    values = [case] if backend is None else [case, backend]
-    name = "-".join(filter(None, (case.name, backend.name if backend else "")))
+def _case(cls: type[ReferenceTests], case: Case, other: Any = None) -> Any:
+    """Return a parameter set; a large case, or one of large tensors, is marked slow.
+
+    `other` is a backend, whose name follows the case's, or a relation, the other way.
+    """
+    values = [case] if other is None else [case, other]
+    names = [case.name, other.name if other else ""]
+    if isinstance(other, Relation):
+        names.reverse()
+    name = "-".join(filter(None, names))
     slow = case.size == "large" or (
         cls.peak_bytes is not None
         and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from generator import evidence
-from generator.evidence import as_text, file_name, merge, read_evidence, runs_of
+from generator.evidence import (
+    METAMORPHIC,
+    as_text,
+    file_name,
+    merge,
+    read_evidence,
+    runs_of,
+)
 from generator.junit import read_junit
+from generator.passed import Evidence
+from generator.support import available
+from generator.verification import is_ground_truth
 from tests.junit import CPU, H200, comparison, result, write_junit
 
 NAME = "gemm_n8_k4"
@@ -37,6 +48,31 @@ def test_a_source_is_summed_up_over_its_cases(tmp_path):
     )["oracle"]
     assert (found.verdict, found.cases, found.skipped) == ("PASSED", 2, 1)
     assert (found.nmse, found.lse, found.seconds) == (1.23e-7, 1e-4, 4.5)
+
+
+def test_a_reference_held_against_itself_is_no_source(tmp_path):
+    related = comparison("metamorphic:rows-reversed")
+    wrong = {**related, "verdict": "FAILED"}
+    name = "test_metamorphic"
+    (run,) = runs(tmp_path, result(None, related, function=name))
+    assert (run.definitions[NAME].sources, run.definitions[NAME].failed) == ({}, ())
+    (run,) = runs(tmp_path, result(None, wrong, function=name, ending=FAILED))
+    assert run.definitions[NAME].sources == {}
+    assert run.definitions[NAME].failed == (name,)
+    assert not is_ground_truth("metamorphic:rows-reversed")
+    assert METAMORPHIC == available.METAMORPHIC
+
+
+def test_a_record_that_says_otherwise_is_no_agreement(tmp_path):
+    entry = {"sha256": "0" * 64, "sources": {"metamorphic:x": {"verdict": "PASSED"}}}
+    record = {"format": 1, "runs": [{"definitions": {NAME: entry}}]}
+    (tmp_path / "verification").mkdir()
+    (tmp_path / "verification/x.json").write_text(json.dumps(record))
+    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
+    assert not Evidence(tmp_path)(summary)
+    entry["sources"]["flashinfer"] = {"verdict": "PASSED"}
+    (tmp_path / "verification/x.json").write_text(json.dumps(record))
+    assert Evidence(tmp_path)(summary)
 
 
 def test_a_comparison_that_failed_is_failed_and_one_not_made_is_an_error(tmp_path):
