@@ -24,8 +24,8 @@ _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
 READ = _EXECUTE | _READ_FILE | _READ_DIR
 """Read and run what lies beneath a path."""
 
-DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEVICE
-"""Use a device file."""
+DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE
+"""Use a device file, or one of /proc: CUDA opens its own there as if to empty it."""
 
 
 def version() -> int:
