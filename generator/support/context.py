@@ -115,11 +115,27 @@ class ContextGuard:
             setattr(report, name, getattr(broken, name, None))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Name the tests that broke a context."""
-        for nodeid in self._broken:
+        """Name the tests that broke a context, and say what became of the others.
+
+        xdist stops after a number of workers, and with -q it does not say so.
+        """
+        most = self._most_replacements()
+        for number, nodeid in enumerate(self._broken):
             went_on = (
-                "a fresh worker went on"
-                if nodeid in self._replaced
-                else "the tests after it were not run: -n 1 runs them in a fresh process"
+                "the tests after it were not run: -n 1 runs them in a fresh process"
             )
+            if nodeid in self._replaced:
+                went_on = "a fresh worker went on"
+            if nodeid in self._replaced and number >= most:
+                went_on = (
+                    f"it was the last of {most + 1} workers, and the tests after it were "
+                    f"not run: --max-worker-restart {max(100, 10 * most)} runs them"
+                )
             terminalreporter.line(f"CUDA context lost after {nodeid}; {went_on}")
+
+    def _most_replacements(self) -> int:
+        """Return how often xdist puts a fresh worker in a lost one's place."""
+        options = self._config.option
+        given = getattr(options, "maxworkerrestart", None)
+        # xdist's own default
+        return 4 * (options.numprocesses or 1) if given is None else int(given)

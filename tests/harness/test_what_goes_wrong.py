@@ -86,6 +86,18 @@ def test_under_xdist_a_fresh_worker_goes_on_with_the_rest(breaking, dist):
     assert ids(run.outcomes) == ids(run_pytest(breaking, *CPU, *CHOSEN).outcomes)
 
 
+def test_after_xdists_last_worker_it_is_said_that_tests_were_not_run(breaking):
+    options = pretend(breaking.parent, CONTEXT)
+    spread = ("-n", "1", "--dist", "load", "--max-worker-restart", "1")
+    # two tests break a context: the second finds no worker to take its place
+    chosen = ("-k", "test_determinism or test_output_shape")
+    run = run_pytest(breaking, *options, *CPU, *chosen, *spread)
+    assert run.status == 1
+    assert run.stdout.count("; a fresh worker went on") == 1
+    assert "; it was the last of 2 workers, and the tests after it were" in run.stdout
+    assert "--max-worker-restart 100 runs them" in run.stdout
+
+
 def test_what_runs_out_of_memory_is_a_skip_with_numbers(tmp_path):
     folder = render(tmp_path, [norm()])
     options = pretend(tmp_path, MEMORY)
