@@ -116,8 +116,8 @@ def _copy_recordings(
 ) -> None:
     """Put recordings where rendered tests look for them; links are left out.
 
-    So are files without content, as a commit's recordings have none in a review: a test
-    that has no recording skips, one that finds an empty file fails.
+    So are files without content, as a review has of definitions that did not change: a
+    test that has no recording skips, one that finds an empty file fails.
     """
     for definition in definitions:
         path = f"blob/ground_truth/{definition.op_type}/{definition.name}.safetensors"

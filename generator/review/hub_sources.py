@@ -174,10 +174,11 @@ def _touched(objects: HubObjects, sides: Sides, folder: Path) -> Iterator[Key]:
 
 
 def _write(
-    objects: HubObjects, tree: Tree, keys: Iterable[Key], folder: Path, *, is_base: bool
+    objects: HubObjects, tree: Tree, keys: set[Key], folder: Path, *, is_base: bool
 ) -> None:
     needed, hollow = _needed(tree, keys, is_base=is_base)
-    write_tree(objects, needed, folder, is_empty=hollow.__contains__)
+    recorded = () if is_base else keys
+    write_tree(objects, needed, folder, is_empty=hollow.__contains__, recorded=recorded)
 
 
 def _needed(

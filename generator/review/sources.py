@@ -80,7 +80,7 @@ def open_sources(
         write_tree(repository, needed, before, is_empty=hollow.__contains__)
         if revisions.head:
             after.mkdir()
-            write_tree(repository, new, after)
+            write_tree(repository, new, after, recorded=keys)
         else:
             after = dataset
         yield Sources(before, after, revisions, sides, found)

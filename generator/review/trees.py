@@ -6,12 +6,13 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from generator.attached import Key
 from generator.lfs import LFS_MAGIC
 from generator.review.git import Entry, GitError, Repository, Tree
 from generator.wording import quote
@@ -20,6 +21,7 @@ FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verificat
 """The folders of a dataset; what else lies in a repository is not its content."""
 
 RECORDINGS = "blob/ground_truth/"
+_RECORDED = ".safetensors"
 MAX_TOTAL = 4 * 1024 * 1024 * 1024
 """Bytes that are copied out of git's objects at most."""
 
@@ -195,12 +197,13 @@ def write_tree(
     folder: Path,
     *,
     is_empty: Callable[[str], bool] = lambda path: False,
+    recorded: Collection[Key] = (),
 ) -> None:
     """Write the dataset's files of a tree below `folder`, which is new and empty.
 
-    Recordings, and those that `is_empty` says, are written without content. Links are made last and
-    lead where they led, so that validation can say so. Raises GitError where there is
-    too much.
+    Those that `is_empty` says are written without content, and so are recordings, but
+    for those of the definitions `recorded`. Links are made last and lead where they
+    led, so that validation can say so. Raises GitError where there is too much.
     """
     bad = set(refused(tree))
     wanted = {
@@ -209,7 +212,8 @@ def write_tree(
         if (is_dataset(path) or is_rendered(path)) and path not in bad
     }
     files = {p: e for p, e in wanted.items() if e.is_file}
-    hollow = {p for p in files if is_empty(p) or _is_recording(p)}
+    kept = {f"{RECORDINGS}{op_type}/{name}{_RECORDED}" for op_type, name in recorded}
+    hollow = {p for p in files if is_empty(p) or (_is_recording(p) and p not in kept)}
     full = [p for p in files if p not in hollow]
     total = sum(files[p].size for p in full)
     if total > MAX_TOTAL or len(files) > _MAX_FILES:
@@ -231,7 +235,7 @@ def write_tree(
 
 
 def _is_recording(path: str) -> bool:
-    return path.startswith(RECORDINGS) and path.endswith(".safetensors")
+    return path.startswith(RECORDINGS) and path.endswith(_RECORDED)
 
 
 def _write(folder: Path, path: str, content: bytes, made: set[str]) -> None:

@@ -15,11 +15,14 @@ from generator.load import load_definitions
 from generator.review.execute import _copy_recordings
 from generator.review.review import Executed, Review, Verdict, with_results
 from generator.review.sources import Revisions
+from tests.builders import ROOT, replaced
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,
     axes,
     changed,
+    commit,
+    git,
     make,
     review,
     reviewed,
@@ -250,3 +253,29 @@ def test_what_ends_a_run_is_named(
     assert executed is not None
     assert said in "; ".join(executed.problems)
     assert with_results(made, executed).verdict is Verdict.CHANGES
+
+
+@needs_sandbox
+def test_a_commits_recording_is_replayed_where_its_definition_changed(
+    tmp_path: Path,
+) -> None:
+    name = "rmsnorm/rmsnorm_h512"
+    for path in (
+        f"definitions/{name}.json",
+        f"workloads/{name}.jsonl",
+        f"blob/ground_truth/{name}.safetensors",
+        "blob/ground_truth/rmsnorm/rmsnorm_h128.safetensors",
+    ):
+        write(tmp_path, path, (ROOT / path).read_bytes())
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path)
+    definition = json.loads((tmp_path / f"definitions/{name}.json").read_text())
+    text = replaced(definition["reference"], "EPS = 1e-06", "EPS = 1e-05")
+    write(tmp_path, f"definitions/{name}.json", {**definition, "reference": text})
+    commit(tmp_path)
+    found = reviewed(tmp_path, "--head", "HEAD", "--execute", status=CHANGES)
+    failed = {name.partition("[")[0] for name in found["executed"]["failed"]}
+    assert failed == {
+        "TestRmsnormH512::test_matches_oracle",
+        "TestRmsnormH512::test_matches_recorded",
+    }
