@@ -39,7 +39,7 @@ STEPS = (
     ("types", "mypy"),
     (
         "project tests",
-        "python -m pytest -q -n 2 --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
+        "python -m pytest -q -m 'not slow' -n 2 --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
     ),
     (
         "reference tests",

@@ -17,6 +17,7 @@ import torch
 
 from .compare import ERROR, Comparison, compare
 from .definition import Case, Definition
+from .error_map import error_map
 from .tiled import fresh
 from .tolerance import EXACT, Tolerance
 from .trial import RUN_SEED, Inputs, MakeInputs, Trial, as_tuple, seed
@@ -55,10 +56,13 @@ class Claim:
     bound: Bound
     judge: Callable[[Any, Any], Comparison] | None = None
 
-    def verdict(self, run_tolerance: float | None = None) -> Comparison:
+    def verdict(
+        self, run_tolerance: float | None = None, *, error_maps: bool = False
+    ) -> Comparison:
         """Return the verdict; `run_tolerance` is the user's, for atol and rtol.
 
-        An answer of zeros alone would satisfy any relation: that proves nothing.
+        `error_maps` asks for where the error sits also where it passes. An answer of
+        zeros alone would satisfy any relation: that proves nothing.
         """
         if self.judge is not None:
             return self.judge(self.actual, self.expected)
@@ -68,7 +72,10 @@ class Claim:
         bound = self.bound.tolerance
         if run_tolerance is not None and bound != EXACT:
             bound = replace(bound, rtol=run_tolerance, atol=run_tolerance)
-        return compare(self.actual, expected, bound, same_dtype=False)
+        result = compare(self.actual, expected, bound, same_dtype=False)
+        if result.passed and not error_maps:
+            return result
+        return replace(result, where=error_map(self.actual, expected, bound))
 
 
 class Asked:

@@ -340,5 +340,5 @@ def test_trust_goes_with_execute(root: Path) -> None:
 
 
 def test_a_wish_that_is_none(root: Path) -> None:
-    assert review(root, "--format", "html").returncode == USAGE
+    assert review(root, "--format", "pdf").returncode == USAGE
     assert re.search("Invalid value", review(root, "--device", "tpu").stderr)

@@ -239,13 +239,13 @@ def test_hostile_references_get_nothing_and_improve_nothing(
 def test_what_ends_a_run_is_named(
     root: Path, line: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from generator import sandbox
     from generator.review.execute import execute_changes
     from generator.review.review import make_review
     from generator.review.sources import open_sources
-    from generator.sandbox import Limits, supervise
 
-    few = partial(Limits, wall_seconds=15.0, memory_bytes=2 << 30)
-    monkeypatch.setattr(supervise, "Limits", few)
+    few = partial(sandbox.Limits, wall_seconds=15.0, memory_bytes=2 << 30)
+    monkeypatch.setattr(sandbox, "Limits", few)
     _hostile(root, {"one": line})
     with open_sources(root, None, None) as sources:
         made = make_review(sources, None, 1)

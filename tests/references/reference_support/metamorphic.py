@@ -35,7 +35,7 @@ class Metamorphic(ReferenceTests):
         claimed = 0
         for claim in relation.claims(asked):
             claimed += 1
-            verdict = claim.verdict(self.run_tolerance)
+            verdict = claim.verdict(self.run_tolerance, error_maps=related.error_maps)
             record = {
                 "definition": self.name,
                 "case": related.case.name,

@@ -64,13 +64,15 @@ def test_a_reference_held_against_itself_is_no_source(tmp_path):
 
 
 def test_a_record_that_says_otherwise_is_no_agreement(tmp_path):
-    entry = {"sha256": "0" * 64, "sources": {"metamorphic:x": {"verdict": "PASSED"}}}
-    record = {"format": 1, "runs": [{"definitions": {NAME: entry}}]}
+    passed = {"verdict": "PASSED", "cases": 1}
+    entry = {"sha256": "0" * 64, "sources": {"metamorphic:x": passed}}
+    run = {"date": "2026-11-21", "machine": {}, "definitions": {NAME: entry}}
+    record = {"format": 1, "runs": [run]}
     (tmp_path / "verification").mkdir()
     (tmp_path / "verification/x.json").write_text(json.dumps(record))
     summary = SimpleNamespace(name=NAME, sha256="0" * 64)
     assert not Evidence(tmp_path)(summary)
-    entry["sources"]["flashinfer"] = {"verdict": "PASSED"}
+    entry["sources"]["flashinfer"] = passed
     (tmp_path / "verification/x.json").write_text(json.dumps(record))
     assert Evidence(tmp_path)(summary)
 
