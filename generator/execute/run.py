@@ -141,7 +141,11 @@ def _confined(definitions: Sequence[Definition]) -> Outcome:
             "definitions": [job_of(d) for d in definitions],
         }
         (told / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
-        code = f"import sys; sys.path.insert(0, {str(_PROJECT)!r})"
+        # the folder of the package itself may not be listed in the sandbox, and what
+        # can't be listed has no packages for an import
+        path = os.path.realpath(told)
+        os.symlink(_PROJECT / "generator", told / "generator")
+        code = f"import sys; sys.path.insert(0, {path!r})"
         code += "; from generator.execute.batch import main; main()"
         limits = Limits(
             wall_seconds=_START_SECONDS + (SECONDS + 5) * len(definitions),

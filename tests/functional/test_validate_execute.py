@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from generator.execute import run as execution
 from generator.load import load_definitions
 from generator.problems import Problem
 from generator.rules.of_execution import EXECUTION
+from tests.builders import ROOT
 from tests.functional.hostile import write
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 from tests.functional.test_validate import run as command
@@ -297,6 +300,19 @@ def test_the_command_calls_and_says(tmp_path: Path) -> None:
     done = command("validate", "--dataset", str(tmp_path), "--execute")
     assert done.returncode == 1
     assert "`C` is torch.float32, declared float16. [execute-dtype]" in done.stdout
+
+
+def test_it_calls_wherever_the_package_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sandbox has no folder of this name beside the package: it can't list it."""
+    write(tmp_path, FILE, DEFINITION)
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        copytree(ROOT / "generator", Path(name, "generator"))
+        monkeypatch.setattr(execution, "_PROJECT", Path(name))
+        definitions = load_definitions(tmp_path).definitions
+        assert execution.check(definitions) == []
 
 
 def test_trust_without_execute_is_wrong_usage(tmp_path: Path) -> None:
