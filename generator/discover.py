@@ -29,6 +29,10 @@ class DatasetFile:
     path: str
 
 
+# the rules that leave nothing to work on
+NOTHING_THERE = frozenset(("dataset-missing", "dataset-empty"))
+
+
 @dataclass(frozen=True)
 class Discovered:
     """Hold the files of one kind, sorted, the folders, and what does not belong."""

@@ -10,39 +10,28 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import (
+    check_choice,
+    choice_options,
+    chosen_files,
+    dataset_option,
+)
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
     from generator.audit.result import DefinitionResult
 
-_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 _NEEDED = ("torch", "numpy", "pytest")
 
 
 @click.command()
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Audit the definitions of this op_type; may be repeated.",
+@choice_options(
+    "Audit the definitions of this op_type",
+    "Audit this definition",
+    "Audit all definitions",
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Audit this definition; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Audit all definitions.")
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -89,28 +78,12 @@ def audit(
     from generator.audit.kept import default_folder
     from generator.audit.pool import Options
     from generator.audit.pool import audit as audit_definitions
-    from generator.discover import discover_definitions
     from generator.parallel import default_jobs
-    from generator.select import UnknownName, select
 
-    if not (op_types or names or everything):
-        raise click.UsageError(
-            "Say what to audit: --op-type, --definition-name, --all."
-        )
-    if everything and (op_types or names):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
+    check_choice("audit", op_types, names, everything)
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
         raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
-    found = discover_definitions(dataset)
-    for problem in found.problems:
-        if problem.rule in _FATAL:
-            raise Failure(f"{problem.message} {problem.fix}")
-    try:
-        files = select(found, op_types, names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
+    _, files = chosen_files(dataset, op_types, names)
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise Failure(f"An audit needs {module}: pip install {module}.")

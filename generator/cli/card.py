@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator.cli.choose import dataset_option
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say
 from generator.wording import one_line, quote
 
@@ -14,13 +15,7 @@ _PATHS = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option(
-    "--dataset",
-    type=_PATHS,
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--output",
     type=_PATHS,

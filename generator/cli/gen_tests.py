@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
+from generator.cli.choose import (
+    check_choice,
+    choice_options,
+    dataset_option,
+    require_definitions,
+)
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -27,8 +33,6 @@ if TYPE_CHECKING:
     from generator.generate import Generated
     from generator.ground_truth.resolver import Resolution
     from generator.problems import Problem
-
-_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 
 
 def _sizes(
@@ -53,29 +57,12 @@ def _tolerance(
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Render the tests of this op_type; may be repeated.",
+@choice_options(
+    "Render the tests of this op_type",
+    "Render the tests of this definition, beside those that its file already holds",
+    "Render all definitions",
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Render the tests of this definition, beside those that its file already "
-    "holds; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Render all definitions.")
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -132,14 +119,8 @@ def cli(
     from generator.load import load_definitions
     from generator.select import UnknownName
 
-    if not (op_types or names or everything or listing):
-        raise click.UsageError(
-            "Say what to render: --op-type, --definition-name, --all."
-        )
-    if everything and (op_types or names):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
+    if not listing or everything:
+        check_choice("render", op_types, names, everything)
     if check and force:
         raise click.UsageError(
             "--check writes nothing, so there is nothing to --force."
@@ -150,9 +131,9 @@ def cli(
         loaded = load_definitions(dataset, op_types=op_types, names=names)
     except UnknownName as error:
         raise Failure(str(error)) from None
-    for problem in loaded.problems:
-        if problem.rule in _FATAL or not loaded.op_types:
-            raise Failure(f"{problem.message} {problem.fix}")
+    require_definitions(loaded.problems)
+    if not loaded.op_types:
+        raise Failure(f"{loaded.problems[0].message} {loaded.problems[0].fix}")
     if listing:
         return _list(loaded.definitions, loaded.problems, as_json)
 

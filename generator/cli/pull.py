@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import check_choice, choice_options
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -37,21 +38,11 @@ _ATTEMPTS = 5
 @click.option(
     "--pr", type=click.IntRange(1), metavar="N", help="The pull request with number N."
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Pull what belongs to this definition; may be repeated.",
+@choice_options(
+    "Pull what belongs to the definitions of this op_type",
+    "Pull what belongs to this definition",
+    "Pull the whole dataset",
 )
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Pull what belongs to the definitions of this op_type; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Pull the whole dataset.")
 @click.option(
     "--blobs",
     type=click.Choice(["none", "needed", "all"]),
@@ -92,9 +83,7 @@ def pull(
         raise click.UsageError(f"--repo {quote(repo)}: {reason}")
     if revision is not None and pr is not None:
         raise click.UsageError("--revision and --pr are two ways to say the same.")
-    if everything == bool(names or op_types):
-        message = "Choose by --definition-name and --op-type, or take --all."
-        raise click.UsageError(message)
+    check_choice("pull", op_types, names, everything)
     from generator.hub.choose import Blobs
     from generator.hub.client import Client
     from generator.hub.failures import HubFailure

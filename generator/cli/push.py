@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import (
+    check_choice,
+    choice_options,
+    chosen_files,
+    dataset_option,
+)
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -19,7 +25,6 @@ from generator.cli.output import (
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
-    from generator.discover import DatasetFile, Discovered
     from generator.hub.bundle import Bundle
     from generator.hub.client import Client
     from generator.hub.gate import Judged
@@ -38,21 +43,11 @@ _ROUNDS = 3
     metavar="OWNER/NAME",
     help="The dataset's repository on the Hub.",
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Push this definition and what belongs to it; may be repeated.",
+@choice_options(
+    "Push the definitions of this op_type",
+    "Push this definition and what belongs to it",
+    "Push all definitions",
 )
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Push the definitions of this op_type; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Push all definitions.")
 @click.option(
     "--create-pr",
     is_flag=True,
@@ -92,13 +87,7 @@ _ROUNDS = 3
     help="Delete this file of the repository as well; nothing else is ever deleted. "
     "May be repeated.",
 )
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 def push(
     repo: str,
     names: tuple[str, ...],
@@ -136,7 +125,7 @@ def push(
         reasons = read_allowances(allowances)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    found, files = _select(dataset, op_types, names)
+    found, files = chosen_files(dataset, op_types, names)
     bundles = make_bundles(files, op_types=op_types, names=names, together=together)
     if len(bundles) > 1 and (number or branch or delete):
         raise click.UsageError(
@@ -180,33 +169,13 @@ def _check_usage(
 
     if why := bad_repo(repo):
         raise click.BadParameter(f"{one_line(repo, 80)!r}: {why}", param_hint="--repo")
-    if not (names or op_types or everything):
-        raise click.UsageError("Say what to push: --definition-name, --op-type, --all.")
-    if everything and (names or op_types):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
+    check_choice("push", op_types, names, everything)
     if create_pr + (number is not None) + (branch is not None) > 1:
         raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
     if dry_run and yes:
         raise click.UsageError("--dry-run does nothing, so there is no --yes to it.")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
-
-
-def _select(
-    dataset: Path, op_types: Sequence[str], names: Sequence[str]
-) -> tuple[Discovered, tuple[DatasetFile, ...]]:
-    from generator.discover import discover_definitions
-    from generator.select import UnknownName, select
-
-    found = discover_definitions(dataset)
-    if not found.files:
-        raise Failure(" ".join(f"{p.message} {p.fix}" for p in found.problems))
-    try:
-        return found, select(found, op_types, names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
 
 
 def _tell_objections(

@@ -8,34 +8,29 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import (
+    check_choice,
+    choice_options,
+    chosen_files,
+    dataset_option,
+)
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
     from generator.recording import Result
 
-_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 _PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _SIZES = ("small", "medium", "large")
 _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
 @click.command()
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Record the definitions of this op_type; may be repeated.",
+@choice_options(
+    "Record the definitions of this op_type",
+    "Record this definition",
+    "Record all definitions",
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Record this definition; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Record all definitions.")
 @click.option(
     "--provider",
     "providers",
@@ -44,13 +39,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     help="Record this provider's kernels; may be repeated. The first usable one of "
     "flashinfer, sglang and pytorch if not given.",
 )
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--tests",
     type=click.Path(path_type=Path),
@@ -113,27 +102,11 @@ def record(
     to stderr. Exit status: 0 fine, 1 some definition has no recording or disagrees
     with the oracle, 2 wrong usage or no device.
     """
-    from generator.discover import discover_definitions
     from generator.recording import Options
     from generator.recording import record as record_definitions
-    from generator.select import UnknownName, select
 
-    if not (op_types or names or everything):
-        raise click.UsageError(
-            "Say what to record: --op-type, --definition-name, --all."
-        )
-    if everything and (op_types or names):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
-    found = discover_definitions(dataset)
-    for problem in found.problems:
-        if problem.rule in _FATAL:
-            raise Failure(f"{problem.message} {problem.fix}")
-    try:
-        files = select(found, op_types, names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
+    check_choice("record", op_types, names, everything)
+    _, files = chosen_files(dataset, op_types, names)
     _check_device(device)
     results = record_definitions(
         files,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from generator.cli.choose import choice_options, dataset_option, require_definitions
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -22,33 +23,13 @@ if TYPE_CHECKING:
     from generator.problems import Problem
     from generator.validate import Plan
 
-_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 _FORMATS = ["text", "json", "sarif", "junit", "markdown", "github"]
 _MAX_CONFIG = 4 * 1024 * 1024
 
 
 @click.command()
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Check the definitions of this op_type; may be repeated.",
-)
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Check this definition; may be repeated.",
-)
+@dataset_option
+@choice_options("Check the definitions of this op_type", "Check this definition")
 @click.option(
     "--checks",
     multiple=True,
@@ -129,7 +110,7 @@ def validate(
         plan = make_plan(dataset, op_types=op_types, names=names)
     except UnknownName as error:
         raise Failure(str(error)) from error
-    _stop_where_there_is_none(plan)
+    require_definitions(plan.problems)
     jobs = jobs or default_jobs()
     if execute:
         plan = replace(plan, problems=plan.problems + _executed(plan, trust, jobs))
@@ -148,12 +129,6 @@ def validate(
         write(text)
     failed = counts.found[Severity.ERROR] or (strict and counts.found[Severity.WARNING])
     return EXIT_PROBLEMS if failed else EXIT_FINE
-
-
-def _stop_where_there_is_none(plan: Plan) -> None:
-    for problem in plan.problems:
-        if problem.rule in _FATAL:
-            raise Failure(f"{problem.message} {problem.fix}")
 
 
 def _executed(plan: Plan, trust: bool, jobs: int) -> tuple[Problem, ...]:

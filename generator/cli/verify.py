@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import dataset_option
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
 from generator.wording import plural
 
@@ -20,13 +21,7 @@ _PATHS = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option(
-    "--dataset",
-    type=_PATHS,
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--record",
     "recorded",

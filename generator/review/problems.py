@@ -9,6 +9,7 @@ from pathlib import Path
 
 from generator.attached import Key
 from generator.cache import Cache
+from generator.discover import NOTHING_THERE
 from generator.outcome import Outcome, Unit
 from generator.parallel import outcomes
 from generator.problems import Problem
@@ -105,10 +106,9 @@ def compare_problems(
 
 def _of_base(base: Path, memory: Memory, cache: Cache | None) -> Iterator[Problem]:
     plan = make_plan(base)
-    fatal = ("dataset-missing", "dataset-empty")
     # a dataset that begins with this change mends nothing
     plan = replace(
-        plan, problems=tuple(p for p in plan.problems if p.rule not in fatal)
+        plan, problems=tuple(p for p in plan.problems if p.rule not in NOTHING_THERE)
     )
     yield from run_plan(plan, Counts(), checked=memory.recall(plan, cache))
 

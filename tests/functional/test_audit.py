@@ -56,6 +56,17 @@ def of_definition(out: str, name: str = NORM) -> dict[str, Any]:
     return found
 
 
+def test_a_dataset_in_which_nothing_may_be_read_is_not_fine(tmp_path):
+    folder = tmp_path / "definitions" / "gemm"
+    folder.mkdir(parents=True)
+    (folder / "b.txt").write_text("{}")
+    (folder / "a.json").symlink_to(tmp_path.parent)
+    status, out, err = audit("--dataset", tmp_path, "--all")
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "definitions/gemm/a.json: The symbolic link leads out of the dataset" in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
