@@ -25,9 +25,8 @@ from tests.hub.server import Hub
 
 REPO = "lab/kernels"
 PUSH_SECONDS, AGAIN_SECONDS, LIMIT_MIB = 10.0, 3.0, 200
-REASON = "evidence-failed=the other kernel is at fault: docs/verification.md"
 PUSH = python("generator.cli.trace_dataset", "push", "--repo", REPO)
-PUSH += ["--all", "--together", "--yes", "--allow", REASON]
+PUSH += ["--all", "--together", "--yes"]
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from generator.sandbox import linux
-from generator.sandbox.tree import descendants
+from generator.sandbox.tree import bury, descendants
 
 MAX_REPORT = 16 * 1024
 """Bytes of a fork's answer; what is longer is none."""
@@ -71,7 +71,7 @@ def _watched(
             if not in_time:
                 os.kill(fork, signal.SIGKILL)
     _, status = os.waitpid(fork, 0)
-    _bury()
+    bury(lambda: descendants(os.getpid()), 5)
     if not in_time:
         return "time", b""
     code = os.waitstatus_to_exitcode(status)
@@ -90,21 +90,6 @@ def _read(pipe: int, until: float) -> tuple[bytes, bool]:
             return data, True
         data += more
     return b"", True
-
-
-def _bury() -> None:
-    """Kill and bury what a fork left behind."""
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
-        for process in descendants(os.getpid()):
-            with suppress(OSError):
-                os.kill(process, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        time.sleep(0.002)
 
 
 def _answer(

@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -32,7 +31,7 @@ from generator.sandbox.plan import (
     USER,
     Plan,
 )
-from generator.sandbox.tree import descendants
+from generator.sandbox.tree import bury, descendants
 
 _INNER_ID = 1000
 _STRANGERS = 1_879_048_192
@@ -206,21 +205,7 @@ def _kill_all(own: int, proc: int | None) -> None:
 
     Without one this is the first process of a namespace: it kills all it can see.
     """
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        if proc is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
-        else:
-            for process in descendants(own, proc):
-                with contextlib.suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        time.sleep(0.005)
+    bury((lambda: [-1]) if proc is None else (lambda: descendants(own, proc)), 10)
 
 
 def _hand_over(work: str, uid: int, gid: int) -> None:

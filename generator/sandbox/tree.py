@@ -1,9 +1,13 @@
-"""The tree of processes below one, and what it uses, as /proc shows it."""
+"""The tree of processes below one, what it uses, and its end, as /proc shows it."""
 
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -40,6 +44,25 @@ def descendants(process: int, proc: int | None = None) -> list[int]:
         found += below
         waiting += below
     return found
+
+
+def bury(found: Callable[[], Iterable[int]], seconds: float) -> None:
+    """Kill what `found` returns and wait for children, until there are none left.
+
+    Asks again while there are some, since what dies may leave its own children to this
+    process. Gives up after so many seconds.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for process in found():
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.002)
 
 
 def use_of(processes: list[int]) -> Use:
