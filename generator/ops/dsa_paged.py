@@ -18,6 +18,7 @@ from generator.support.attention import (
     FA2,
     FA3,
     LSE_FROM_BF16_SUM,
+    TO_ORACLE,
     oracle_attention,
     workspace,
 )
@@ -39,6 +40,7 @@ from generator.support.tolerance import Override, Tolerance
 from generator.support.topk_policy import PADDING, TopKSet
 
 TOLERANCES = (
+    *TO_ORACLE,
     LSE_FROM_BF16_SUM,
     Override(
         "lse",

@@ -16,6 +16,7 @@ from generator.support.attention import (
     FA2,
     FA3,
     LSE_FROM_BF16_SUM,
+    TO_ORACLE,
     decode_cases,
     oracle_paged,
     prefill_cases,
@@ -33,7 +34,7 @@ from generator.support.related_attention import attention_relations
 from generator.support.relation import Relation
 from generator.support.stream import Stream
 
-TOLERANCES = (LSE_FROM_BF16_SUM,)
+TOLERANCES = (*TO_ORACLE, LSE_FROM_BF16_SUM)
 _CUDA_CORES = Backend("cuda-cores")
 # head ratios that the kernel without tensor cores is compiled for
 _CUDA_CORE_RATIOS = (1, 2, 4, 8)

@@ -17,6 +17,7 @@ from generator.support.attention import (
     FA2,
     FA3,
     LSE_FROM_BF16_SUM,
+    TO_ORACLE,
     decode_cases,
     oracle_paged,
     prefill_cases,
@@ -38,6 +39,7 @@ from generator.support.stream import Stream
 from generator.support.tolerance import Override, Tolerance
 
 TOLERANCES = (
+    *TO_ORACLE,
     LSE_FROM_BF16_SUM,
     Override(
         "lse",
