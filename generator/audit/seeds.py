@@ -164,8 +164,9 @@ def seeded(
     """Return what to ask a definition by, and the axes that are shorter than its own.
 
     `siblings` are the definitions of the same rendered file, this one among them: some
-    relations hold a reference against another. `whole` shortens nothing. Raises what
-    the reference raises where it is loaded.
+    relations hold a reference against another. `whole` shortens nothing. Ask one
+    definition before this is called for the next: relations look into the file that
+    was made last. Raises what the reference raises where it is loaded.
     """
     file = ModuleType(_FILE)
     sys.modules[_FILE] = file
