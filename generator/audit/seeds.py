@@ -170,17 +170,17 @@ def seeded(
     """
     file = ModuleType(_FILE)
     sys.modules[_FILE] = file
-    for other in siblings:
-        axes = {} if whole else reduced(other.op_type, other.const_axes)
-        cls = rendered_class(other, axes)
-        run = _loading(other)
-        attributes = {"reference": staticmethod(run), "__module__": _FILE}
-        setattr(file, cls.__name__, type(cls.__name__, (cls,), attributes))
-        if other.name == definition.name:
-            own, short = cls.__name__, axes
-    asked = Seeded(getattr(file, own))
+    axes = {
+        one.name: {} if whole else reduced(one.op_type, one.const_axes)
+        for one in siblings
+    }
+    for one in siblings:
+        cls = rendered_class(one, axes[one.name])
+        own = {"reference": staticmethod(_loading(one)), "__module__": _FILE}
+        setattr(file, one.name, type(cls.__name__, (cls,), own))
+    asked = Seeded(getattr(file, definition.name))
     asked.cls.load_run()
-    return asked, short
+    return asked, axes[definition.name]
 
 
 def _loading(definition: Definition) -> Load:

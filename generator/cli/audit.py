@@ -93,10 +93,11 @@ def audit(
 ) -> int:
     """Plant defects in references, one at a time, and see which tests catch them.
 
-    Choose definitions by --op-type, --definition-name or --all. This executes the
-    dataset's code, as pytest does. Interrupted, it goes on where it was the next time.
-    Data goes to stdout, talk to stderr. Exit status: 0 every defect is caught, 1 some
-    survive or a definition can't be audited, 2 wrong usage or unreadable input.
+    Choose definitions by --op-type, --definition-name or --all. With --seeds nothing is
+    planted, and no test may be red. This executes the dataset's code, as pytest does.
+    Interrupted, it goes on where it was the next time. Data goes to stdout, talk to
+    stderr. Exit status: 0 every defect is caught, or no test is red; 1 some survive, or
+    a definition can't be audited; 2 wrong usage or unreadable input.
     """
     from generator.audit import table
     from generator.audit.kept import default_folder
