@@ -46,7 +46,7 @@ class FalseAlarms:
         }
 
     def read(self, file: DatasetFile, key: str, events: Iterator[Event]) -> SeedsResult:
-        """Return what the tests said."""
+        """Return what the tests said. Raises ValueError where it is not all there."""
         alarms: list[Alarm] = []
         asked: Event = {}
         where = ""
@@ -62,6 +62,8 @@ class FalseAlarms:
             elif event["event"] == "broken":
                 broken = self.broken(file, key, event["why"] + where)
                 return replace(broken, alarms=tuple(alarms))
+        if not asked:
+            raise ValueError(f"something else said that it was done{where}")
         return SeedsResult(
             file.name,
             file.op_type,

@@ -113,7 +113,9 @@ class _Slot(threading.Thread, Generic[R]):
                 return
             try:
                 result = self._inquiry.read(file, key, self._events(file))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                # what this worker says next may be of this definition still
+                self._end_worker()
                 result = self._inquiry.broken(file, key, str(error))
             if not self._stopped:
                 self._done.put((file.path, result))
@@ -121,6 +123,9 @@ class _Slot(threading.Thread, Generic[R]):
     def stop(self) -> None:
         """End the worker, whatever it does; its children end with it."""
         self._stopped = True
+        self._end_worker()
+
+    def _end_worker(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()

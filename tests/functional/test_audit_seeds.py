@@ -207,3 +207,23 @@ def test_samplers_are_told_with_their_significance_and_shorter_axes(tmp_path):
         "18 comparisons are statistical, at a significance of 1e-06 each: chance alone "
         "turns one red in 0.0018 % of such audits, so none may be; "
     )
+
+
+def test_one_that_speaks_for_the_worker_ends_nothing_else(tmp_path):
+    # it writes to every pipe that it finds
+    liar = norm_with(
+        "a_liar",
+        '[os.write(n, b\'{"event": "done"}\\n\') for n in range(3, 256) if is_pipe(n)]',
+        imports=(
+            "import os, stat\n"
+            "def is_pipe(n):\n"
+            "    try: return stat.S_ISFIFO(os.fstat(n).st_mode)\n"
+            "    except OSError: return False\n"
+        ),
+    )
+    root = dataset(tmp_path, liar, with_text(name=f"{NORM}_b"))
+    status, out, _ = seeds(root, "--seeds", "1", "--jobs", "1", "--json")
+    assert status == 1
+    error = of_definition(out, f"{NORM}_a_liar")["error"]
+    assert error == "something else said that it was done in case one-row with seed 1"
+    assert of_definition(out, f"{NORM}_b")["is_fine"]
