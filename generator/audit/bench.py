@@ -102,7 +102,7 @@ class Bench:
         start = time.process_time()
         for stand in self.stands:
             begun = time.process_time()
-            trial = self._trial(stand, _guarded(run))
+            trial = self._trial(stand, guarded(run))
             for name in (*FIRST, *LATER):
                 found = self._ask(name, stand, trial, run)
                 if found is not None:
@@ -133,7 +133,7 @@ class Bench:
             torch.set_default_dtype(torch.float32)
         self.stands.sort(key=lambda stand: -stand.catches / (stand.seconds + 1e-3))
         # kept: the later tests look at the calls of the first ones
-        trials = [(stand, self._trial(stand, _guarded(run))) for stand in self.stands]
+        trials = [(stand, self._trial(stand, guarded(run))) for stand in self.stands]
         for names in (FIRST, LATER):
             for stand, trial in trials:
                 for name in names:
@@ -166,7 +166,7 @@ class Bench:
         except Raised as error:
             return Verdict(name, stand.case.name, str(error))
         except AssertionError as error:
-            return Verdict(name, stand.case.name, _reason(error))
+            return Verdict(name, stand.case.name, reason(error))
         except Exception as error:  # noqa: BLE001
             # what a test can't handle turns it red as well
             kind = type(error).__name__
@@ -211,10 +211,10 @@ def loaded(source: str) -> Load:
     return load
 
 
-def _guarded(run: Run) -> Run:
+def guarded(run: Run) -> Run:
     """Return a run() whose exceptions can't be taken for those of a test."""
 
-    def guarded(*given: Any) -> Any:
+    def call(*given: Any) -> Any:
         try:
             return run(*given)
         except TimeIsUp:
@@ -222,7 +222,7 @@ def _guarded(run: Run) -> Run:
         except BaseException as error:  # noqa: BLE001
             raise Raised(error) from None
 
-    return guarded
+    return call
 
 
 def _nothing(*given: Any) -> None:
@@ -241,7 +241,7 @@ def _text(error: BaseException) -> str:
     return one_line(lines[0].strip(), _SHORT) if lines else ""
 
 
-def _reason(error: AssertionError) -> str:
+def reason(error: AssertionError) -> str:
     """Return what a failed comparison found first, without its heading."""
     lines: Sequence[str] = [line.strip() for line in str(error).strip().splitlines()]
     if len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR")):

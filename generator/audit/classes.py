@@ -11,15 +11,19 @@ from generator.ops import OPS
 from generator.plan import Options, TestClass, plan_tests
 from generator.sources import OP_FUNCTIONS
 from generator.support.definition import Interface
-from generator.support.harness import ReferenceTests
+from generator.support.metamorphic import Metamorphic
 from generator.support.recorded import MatchesRecorded
+
+
+class AllTests(MatchesRecorded, Metamorphic):
+    """Have the tests of a rendered class that need no live kernel."""
 
 
 def rendered_class(
     definition: Loaded,
     axes: Mapping[str, int] | None = None,
     tolerance: float | None = None,
-) -> type[MatchesRecorded]:
+) -> type[AllTests]:
     """Return the class with the tests of one definition, without its reference.
 
     The tests against live kernels are not among them: those need a GPU. `axes` replace
@@ -40,7 +44,7 @@ def rendered_class(
         **_axes(planned, axes or {}),
         **_of_the_op(definition.op_type),
     }
-    return type(planned.class_name, (MatchesRecorded, ReferenceTests), attributes)
+    return type(planned.class_name, (AllTests,), attributes)
 
 
 def _axes(planned: TestClass, changed: Mapping[str, int]) -> dict[str, int]:

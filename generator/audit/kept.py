@@ -7,20 +7,44 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from generator import __version__
-from generator.audit.result import DefinitionResult
 from generator.cache import default_path
 from generator.files import write_atomically
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # what decides the verdict on a mutant, beside the definition and its recording
 _SOURCES = ("audit", "ops", "support", "constants.py", "plan.py", "models.py", "data")
 _FORMAT = 1
+
+
+class Result(Protocol):
+    """Be what was found out about a definition; `error` says why nothing was."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of all that it depends on."""
+
+    @property
+    def error(self) -> str:
+        """Return an empty string where there is no error."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `as_dict` gave. Raises KeyError, TypeError where it is not that."""
+
+
+R = TypeVar("R", bound=Result)
 
 
 def default_folder() -> Path:
@@ -33,27 +57,33 @@ def key_of(definition: Path, recording: Path, tolerance: float | None) -> str:
 
     Raises OSError where the definition can't be read.
     """
+    recorded = [recording] if recording.exists() else []
+    return key_of_files([definition, *recorded], repr(tolerance))
+
+
+def key_of_files(files: Sequence[Path], what: str) -> str:
+    """Return the digest of files, of what is asked of them, and of the code that asks.
+
+    Raises OSError where a file can't be read.
+    """
     digest = hashlib.sha256(_sources().encode())
-    digest.update(repr(tolerance).encode())
-    digest.update(hashlib.sha256(definition.read_bytes()).digest())
-    if recording.exists():
-        digest.update(hashlib.sha256(recording.read_bytes()).digest())
+    digest.update(what.encode())
+    for file in files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:32]
 
 
-def find(folder: Path, key: str) -> DefinitionResult | None:
+def find(folder: Path, key: str, kind: type[R]) -> R | None:
     """Return the result that was kept under a key; None where there is none."""
     try:
-        value: Mapping[str, Any] = json.loads(
-            (folder / f"{key}.json").read_text("utf-8")
-        )
-        found = DefinitionResult.from_dict(value)
+        value = json.loads((folder / f"{key}.json").read_text("utf-8"))
+        found = kind.from_dict(value)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if found.key == key else None
 
 
-def keep(folder: Path, result: DefinitionResult) -> None:
+def keep(folder: Path, result: Result) -> None:
     """Write a result, whole or not at all. Raises OSError, with the file's name."""
     text = json.dumps(result.as_dict(), ensure_ascii=False)
     write_atomically(folder / f"{result.key}.json", text.encode())

@@ -15,6 +15,8 @@ from generator.sandbox.linux import PR_SET_PDEATHSIG, prctl
 
 # after the first alarm: a mutant that catches everything gets it again and again
 _AGAIN_SECONDS = 0.25
+# beside what a definition's cases need
+MORE_BYTES = 2 * 2**30
 _STATUS = Path("/proc/self/statm")
 
 

@@ -1,4 +1,4 @@
-"""The audit of many definitions: workers side by side, results as they come."""
+"""Workers side by side that are asked about many definitions, results as they come."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
-from generator.audit.kept import find, keep, key_of
-from generator.audit.result import DefinitionResult, MutantResult
+from generator.audit.inquiry import Event, Inquiry
+from generator.audit.kept import R, find, keep
 from generator.discover import DatasetFile
 
-RECORDINGS = Path("blob") / "ground_truth"
 _WORKER = [sys.executable, "-m", "generator.audit.worker"]
 # of the caller's environment; the rest is none of a dataset's business
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-Tell = Callable[[DefinitionResult, bool], None]
+Tell = Callable[[R, bool], None]
 
 
 @dataclass(frozen=True)
@@ -36,37 +35,35 @@ class Options:
     state: Path | None
     jobs: int = 1
     fresh: bool = False
-    tolerance: float | None = None
 
 
-def audit(
-    files: Sequence[DatasetFile], options: Options, tell: Tell
-) -> list[DefinitionResult]:
-    """Audit definitions in worker processes; return the results in the files' order.
+def ask(
+    files: Sequence[DatasetFile], inquiry: Inquiry[R], options: Options, tell: Tell[R]
+) -> list[R]:
+    """Ask worker processes about definitions; return the results in the files' order.
 
     `tell` gets each result as it comes, and whether it was kept from an earlier audit.
     Interrupted, the workers are ended; what was told is kept.
     """
-    results: dict[str, DefinitionResult] = {}
+    results: dict[str, R] = {}
     waiting: queue.SimpleQueue[tuple[DatasetFile, str]] = queue.SimpleQueue()
     count = 0
     for file in files:
-        key = key_of(
-            options.dataset / file.path,
-            options.dataset / RECORDINGS / file.op_type / f"{file.name}.safetensors",
-            options.tolerance,
-        )
+        key = inquiry.key(file)
         known = None
         if options.state is not None and not options.fresh:
-            known = find(options.state, key)
+            known = find(options.state, key, inquiry.kind)
         if known is not None:
             results[file.path] = known
             tell(known, True)
         else:
             waiting.put((file, key))
             count += 1
-    done: queue.SimpleQueue[tuple[str, DefinitionResult]] = queue.SimpleQueue()
-    slots = [_Slot(options, waiting, done) for _ in range(min(options.jobs, count))]
+    done: queue.SimpleQueue[tuple[str, R]] = queue.SimpleQueue()
+    slots = [
+        _Slot(inquiry, options.dataset, waiting, done)
+        for _ in range(min(options.jobs, count))
+    ]
     try:
         for slot in slots:
             slot.start()
@@ -82,26 +79,26 @@ def audit(
     return [results[file.path] for file in files]
 
 
-def _next(
-    done: queue.SimpleQueue[tuple[str, DefinitionResult]],
-) -> tuple[str, DefinitionResult]:
+def _next(done: queue.SimpleQueue[tuple[str, R]]) -> tuple[str, R]:
     while True:
         # with a timeout, so that Ctrl-C is seen on every system
         with suppress(queue.Empty):
             return done.get(timeout=0.5)
 
 
-class _Slot(threading.Thread):
+class _Slot(threading.Thread, Generic[R]):
     """Give one worker a definition after another, and a new one where it is gone."""
 
     def __init__(
         self,
-        options: Options,
+        inquiry: Inquiry[R],
+        dataset: Path,
         waiting: queue.SimpleQueue[tuple[DatasetFile, str]],
-        done: queue.SimpleQueue[tuple[str, DefinitionResult]],
+        done: queue.SimpleQueue[tuple[str, R]],
     ) -> None:
         super().__init__(daemon=True)
-        self._options = options
+        self._inquiry = inquiry
+        self._dataset = dataset
         self._waiting = waiting
         self._done = done
         self._worker: subprocess.Popen[str] | None = None
@@ -115,65 +112,50 @@ class _Slot(threading.Thread):
             except queue.Empty:
                 return
             try:
-                result = self._audited(file, key)
-            except (OSError, ValueError) as error:
-                result = _broken(file, key, str(error))
+                result = self._inquiry.read(file, key, self._events(file))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                # what this worker says next may be of this definition still
+                self._end_worker()
+                result = self._inquiry.broken(file, key, str(error))
             if not self._stopped:
                 self._done.put((file.path, result))
 
     def stop(self) -> None:
         """End the worker, whatever it does; its children end with it."""
         self._stopped = True
+        self._end_worker()
+
+    def _end_worker(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
             worker.wait()
 
-    def _audited(self, file: DatasetFile, key: str) -> DefinitionResult:
+    def _events(self, file: DatasetFile) -> Iterator[Event]:
+        """Yield what the worker tells of a definition, last `done` or `broken`."""
         if self._worker is None:
             self._worker = _started()
         worker = self._worker
         assert worker.stdin is not None
         assert worker.stdout is not None
-        task = {
-            "root": str(self._options.dataset.resolve()),
+        task: Mapping[str, Any] = {
+            "root": str(self._dataset.resolve()),
             "file": asdict(file),
-            "recordings": str((self._options.dataset / RECORDINGS).resolve()),
-            "tolerance": self._options.tolerance,
+            **self._inquiry.task(file),
         }
-        mutants: list[MutantResult] = []
-        ready: dict[str, Any] = {}
         try:
             worker.stdin.write(json.dumps(task) + "\n")
             worker.stdin.flush()
             for line in worker.stdout:
                 event = json.loads(line)
-                if event["event"] == "ready":
-                    ready = event
-                elif event["event"] == "mutant":
-                    mutants.append(MutantResult(**event["result"]))
-                elif event["event"] == "broken":
-                    return _broken(file, key, event["why"])
-                elif event["event"] == "done":
-                    return DefinitionResult(
-                        file.name,
-                        file.op_type,
-                        key,
-                        tuple(mutants),
-                        ready["reduced"],
-                        tuple(ready["left_out"]),
-                        ready["recorded_cases"],
-                        event["seconds"],
-                    )
+                yield event
+                if event["event"] in ("broken", "done"):
+                    return
         except BrokenPipeError:
             pass
         self._worker = None
         status = worker.wait()
-        return _broken(file, key, f"the worker ended with status {status}")
-
-
-def _broken(file: DatasetFile, key: str, why: str) -> DefinitionResult:
-    return DefinitionResult(file.name, file.op_type, key, error=why)
+        yield {"event": "broken", "why": f"the worker ended with status {status}"}
 
 
 def _started() -> subprocess.Popen[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.audit.result import (
     CAUGHT,
@@ -22,11 +22,6 @@ _COLUMNS = (CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT)
 
 def table(results: Sequence[DefinitionResult]) -> str:
     """Return a row for each definition, and one of the totals."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=len(results) > 1)
     totals = total(results)
     columns = {
         "definition": plural(len(results), "definition"),
@@ -35,24 +30,41 @@ def table(results: Sequence[DefinitionResult]) -> str:
         "seconds": f"{sum(result.seconds for result in results):.1f}",
         "first caught by": _first_tests(results),
     }
-    for name, footer in columns.items():
-        words = name in ("definition", "first caught by")
-        made.add_column(
-            name,
-            footer=footer,
-            justify="left" if words else "right",
-            no_wrap=True,
-            min_width=len(name),
-        )
-    for result in results:
-        counts = result.counts
-        made.add_row(
+    rows = [
+        (
             one_line(result.definition),
             str(len(result.mutants)) if not result.error else "-",
-            *(str(counts[status]) for status in _COLUMNS),
+            *(str(result.counts[status]) for status in _COLUMNS),
             f"{result.seconds:.1f}",
             _first_tests([result]) if not result.error else "not audited",
         )
+        for result in results
+    ]
+    return text_table(columns, rows, words=("definition", "first caught by"))
+
+
+def text_table(
+    columns: Mapping[str, str], rows: Sequence[Sequence[str]], words: Sequence[str]
+) -> str:
+    """Return rows as text; columns are headings with totals, those of words to the left.
+
+    There are no totals of one row.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=len(rows) > 1)
+    for name, footer in columns.items():
+        made.add_column(
+            name,
+            footer=footer,
+            justify="left" if name in words else "right",
+            no_wrap=True,
+            min_width=len(name),
+        )
+    for row in rows:
+        made.add_row(*row)
     text = io.StringIO()
     # what a dataset says is no markup, and a file has no colours
     Console(file=text, width=_WIDTH, markup=False, highlight=False).print(made)
@@ -74,18 +86,24 @@ def remarks(results: Sequence[DefinitionResult]) -> Iterator[str]:
             yield f"{name}: not audited: {one_line(result.error)}"
         for test in result.left_out:
             yield f"{name}: the reference itself does not pass {one_line(test)}"
-    shortened: dict[str, list[str]] = {}
-    for result in results:
-        if result.reduced:
-            axes = ", ".join(f"{k}={v}" for k, v in result.reduced.items())
-            shortened.setdefault(f"{result.op_type}: {axes}", []).append(
-                result.definition
-            )
-    for axes, names in shortened.items():
+    for axes, count in shortened((r.op_type, r.reduced) for r in results):
         yield (
-            f"{one_line(axes)} in {plural(len(names), 'definition')}: audited on shorter "
-            "axes, without recordings"
+            f"{axes} in {plural(count, 'definition')}: audited on shorter axes, "
+            "without recordings"
         )
+
+
+def shortened(
+    reduced: Iterable[tuple[str, Mapping[str, int]]],
+) -> Iterator[tuple[str, int]]:
+    """Yield which axes of which op_type are shorter, and in how many definitions."""
+    counts: dict[str, int] = {}
+    for op_type, axes in reduced:
+        if axes:
+            told = ", ".join(f"{name}={length}" for name, length in axes.items())
+            what = one_line(f"{op_type}: {told}")
+            counts[what] = counts.get(what, 0) + 1
+    yield from counts.items()
 
 
 def survivors(results: Sequence[DefinitionResult]) -> Iterator[str]:

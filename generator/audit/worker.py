@@ -1,9 +1,10 @@
-"""The process that runs mutants: torch is loaded once, every risk is in its children.
+"""The process that runs references: torch is loaded once, every risk in its children.
 
 `python -m generator.audit.worker` reads a line of JSON for each definition and writes
 lines of JSON, events, to stdout. For a definition it forks a child that makes inputs
 and asks the oracle; that one forks another which runs the mutants, and replaces it
 where a mutant hangs or takes it down: what was made once is there at once again.
+Where the task names seeds, the child runs the reference itself with these instead.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ from generator.audit.job import (
     prepare,
     timed_out,
 )
-from generator.audit.limits import be_quiet, die_with_parent, limit_memory
+from generator.audit.limits import (
+    MORE_BYTES,
+    be_quiet,
+    die_with_parent,
+    limit_memory,
+)
 from generator.audit.result import MutantResult
+from generator.audit.seeds_job import tell_alarms
 from generator.discover import DatasetFile
 from generator.load import load_file
 from generator.support.memory import needed_bytes
@@ -39,8 +46,6 @@ Event = dict[str, Any]
 _PATIENCE = 5.0
 _GRACE_SECONDS = 10.0
 _PREPARING_SECONDS = 300.0
-# beside what a mutant's definition needs
-_MORE_BYTES = 2 * 2**30
 
 
 def main() -> int:
@@ -60,7 +65,8 @@ def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
     """Yield the events of one definition; the last one is `done` or `broken`."""
     begun = time.monotonic()
     longest = _PREPARING_SECONDS
-    with closing(_Child(lambda write: _audit(task, write))) as child:
+    work = _ask_seeds if "seeds" in task else _audit
+    with closing(_Child(lambda write: work(task, write))) as child:
         while True:
             event = child.event(longest)
             if event is None:
@@ -81,9 +87,7 @@ def _audit(task: Mapping[str, Any], write: int) -> None:
     try:
         job = _prepared(task)
     except BaseException as error:  # noqa: BLE001
-        lines = str(error).strip().splitlines() or [""]
-        why = one_line(f"{type(error).__name__}: {lines[0]}", 200)
-        _send(write, {"event": "broken", "why": why})
+        _send(write, _broken(error))
         return
     waiting = _PATIENCE * job.bench.longest + _GRACE_SECONDS
     checking = _PATIENCE * EQUIVALENCE_SECONDS + _GRACE_SECONDS
@@ -105,6 +109,23 @@ def _audit(task: Mapping[str, Any], write: int) -> None:
     while place < len(job.planned):
         place = _some(job, place, write, waiting, checking)
     _send(write, {"event": "done"})
+
+
+def _ask_seeds(task: Mapping[str, Any], write: int) -> None:
+    """Ask the tests about a definition's reference, in a process of its own."""
+    be_quiet()
+    try:
+        tell_alarms(task, lambda event: _send(write, event))
+    except BaseException as error:  # noqa: BLE001
+        _send(write, _broken(error))
+        return
+    _send(write, {"event": "done"})
+
+
+def _broken(error: BaseException) -> Event:
+    lines = str(error).strip().splitlines() or [""]
+    why = one_line(f"{type(error).__name__}: {lines[0]}", 200)
+    return {"event": "broken", "why": why}
 
 
 def _some(job: Job, first: int, write: int, waiting: float, checking: float) -> int:
@@ -136,7 +157,7 @@ def _run(job: Job, first: int, write: int) -> None:
         ),
         default=0,
     )
-    limit_memory(most + _MORE_BYTES)
+    limit_memory(most + MORE_BYTES)
     for place in range(first, len(job.planned)):
         result = job.audit(place, lambda: _send(write, {"event": "passed"}))
         _send(write, _told(result))

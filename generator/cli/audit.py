@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.audit_seeds import audit_seeds, read_seeds
 from generator.cli.choose import (
     check_choice,
     choice_options,
@@ -53,6 +54,16 @@ _NEEDED = ("torch", "numpy", "pytest")
     metavar="X",
     help="Set atol and rtol of every comparison to X, to see what would survive.",
 )
+@click.option(
+    "--seeds",
+    callback=read_seeds,
+    metavar="N",
+    help="Plant nothing: ask the tests about the references as they are, with inputs "
+    "and draws of seeds 1 to N, or of a range such as 17-20. None may be red.",
+)
+@click.option(
+    "--whole", is_flag=True, help="With --seeds: shorten no axis of large definitions."
+)
 @click.option("--survivors", is_flag=True, help="List each survivor with its line.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def audit(
@@ -64,34 +75,45 @@ def audit(
     state: Path | None,
     fresh: bool,
     tolerance: float | None,
+    seeds: tuple[int, int] | None,
+    whole: bool,
     survivors: bool,
     as_json: bool,
 ) -> int:
     """Plant defects in references, one at a time, and see which tests catch them.
 
-    Choose definitions by --op-type, --definition-name or --all. This executes the
-    dataset's code, as pytest does. Interrupted, it goes on where it was the next time.
-    Data goes to stdout, talk to stderr. Exit status: 0 every defect is caught, 1 some
-    survive or a definition can't be audited, 2 wrong usage or unreadable input.
+    Choose definitions by --op-type, --definition-name or --all. With --seeds nothing is
+    planted, and no test may be red. This executes the dataset's code, as pytest does.
+    Interrupted, it goes on where it was the next time. Data goes to stdout, talk to
+    stderr. Exit status: 0 every defect is caught, or no test is red; 1 some survive, or
+    a definition can't be audited; 2 wrong usage or unreadable input.
     """
     from generator.audit import table
     from generator.audit.kept import default_folder
-    from generator.audit.pool import Options
-    from generator.audit.pool import audit as audit_definitions
+    from generator.audit.mutants import Mutants
+    from generator.audit.pool import Options, ask
     from generator.parallel import default_jobs
 
     check_choice("audit", op_types, names, everything)
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
         raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
+    if seeds is not None and (tolerance is not None or survivors):
+        raise click.UsageError(
+            "--seeds plants nothing: drop --tolerance and --survivors."
+        )
+    if whole and seeds is None:
+        raise click.UsageError(
+            "--whole goes with --seeds: mutants are too many for it."
+        )
     _, files = chosen_files(dataset, op_types, names)
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise Failure(f"An audit needs {module}: pip install {module}.")
-    options = Options(
-        dataset, state or default_folder(), jobs or default_jobs(), fresh, tolerance
-    )
+    options = Options(dataset, state or default_folder(), jobs or default_jobs(), fresh)
+    if seeds is not None:
+        return audit_seeds(files, options, seeds, whole, as_json)
     told = _Progress(len(files))
-    results = audit_definitions(files, options, told.tell)
+    results = ask(files, Mutants(dataset, tolerance), options, told.tell)
     if as_json:
         write(_json(results))
     else:

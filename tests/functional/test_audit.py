@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.builders import ROOT, resized_json, write_dataset
-
-NORM = "rmsnorm_h128"
-_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset", "audit"]
-
-
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*_COMMAND, *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PLANTED_SECRET": "hidden"},
-    )
-
-
-def audit(*arguments: str | Path) -> tuple[int, str, str]:
-    """Return a run's exit status, stdout and stderr."""
-    process = start(*arguments)
-    out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err
-    return process.returncode, out, err
-
-
-def dataset(root: Path, *values: dict[str, Any]) -> Path:
-    return write_dataset(root, values or (resized_json(NORM, NORM),))
-
-
-def with_text(*changes: tuple[str, str], name: str = NORM) -> dict[str, Any]:
-    """Return the norm with another reference."""
-    value = resized_json(NORM, name)
-    for old, new in changes:
-        assert old in value["reference"]
-        value["reference"] = value["reference"].replace(old, new)
-    return value
-
-
-def of_definition(out: str, name: str = NORM) -> dict[str, Any]:
-    (found,) = [d for d in json.loads(out)["definitions"] if d["definition"] == name]
-    return found
+from tests.functional.audit_command import (
+    NORM,
+    audit,
+    dataset,
+    of_definition,
+    start,
+    with_text,
+)
 
 
 def test_a_dataset_in_which_nothing_may_be_read_is_not_fine(tmp_path):

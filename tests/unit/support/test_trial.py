@@ -179,3 +179,16 @@ def test_run_gets_a_tensor_and_the_oracle_a_stand_in():
 def test_a_write_to_a_stand_ins_tensor_is_seen():
     trial = tiled_trial(lambda w: w[1].mul_(2.0).sum())
     assert trial.modified_inputs == ("w",)
+
+
+def test_torch_is_seeded_with_the_run_seed_before_each_first_call():
+    def of(**seeds: int) -> Trial:
+        return Trial(
+            DEFINITION, CASE, CPU, make_inputs, lambda x, s: torch.rand(4), **seeds
+        )
+
+    usual, again, other = of(), of(), of(run_seed=3)
+    assert torch.equal(usual.outputs[0], again.outputs[0])
+    assert torch.equal(other.outputs[0], other.repeat()[0])
+    assert not torch.equal(usual.outputs[0], other.outputs[0])
+    assert not torch.equal(usual.joined_outputs(2)[0], other.joined_outputs(2)[0])
