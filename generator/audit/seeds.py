@@ -23,8 +23,7 @@ from generator.support.definition import Case
 from generator.support.memory import available_bytes, needed_bytes
 from generator.support.metamorphic import relations_of
 from generator.support.relation import RelatedCase, Relation
-from generator.support.stream import Stream
-from generator.support.trial import Inputs, Trial
+from generator.support.trial import Trial
 from generator.wording import one_line
 
 # all that needs no GPU and no recording: that is of the one seed it was made with
@@ -139,22 +138,14 @@ class Seeded:
     def _trial(self, case: Case, seed: int) -> Trial:
         """Return a trial whose inputs, and draws of torch, are those of a seed."""
         own = case.make_inputs if isinstance(case, RelatedCase) else None
-        make_inputs = own or self.cls.make_inputs
-        word = f"seed {seed}"
-
-        def shifted(definition: Any, case: Case, stream: Stream) -> Inputs:
-            return make_inputs(definition, case, stream.child(word))
-
-        definition = self.cls.definition()
-        draws = Stream(definition.name, case.name, word, "draws")
         return Trial(
-            definition,
+            self.cls.definition(),
             case,
             _CPU,
-            shifted,
+            own or self.cls.make_inputs,
             lambda *given: self.cls.load_run()(*given),
             guessed=self.cls.oracle is None,
-            run_seed=draws.integers(0, 2**31, 1)[0],
+            shift=seed,
         )
 
 

@@ -26,8 +26,8 @@ class Trial:
     `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
     a copy of its own on `device`, since some kernels write in place. `guessed` inputs
     were made without knowing the op: where `run()` rejects those, the tests skip.
-    `error_maps` asks for where the error sits also of comparisons that pass. Before
-    `run()` torch is seeded with `run_seed`.
+    `error_maps` asks for where the error sits also of comparisons that pass. `shift`
+    makes other inputs than those of every run, and other draws of `run()`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Trial:
         *,
         guessed: bool = False,
         error_maps: bool = False,
-        run_seed: int = RUN_SEED,
+        shift: int | None = None,
     ) -> None:
         self.definition = definition
         self.case = case
@@ -49,7 +49,7 @@ class Trial:
         self._run = run
         self.guessed = guessed
         self.error_maps = error_maps
-        self.run_seed = run_seed
+        self.shift = shift
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
@@ -57,7 +57,17 @@ class Trial:
     def inputs(self) -> Inputs:
         """Return the inputs as made, on the CPU; nobody writes to these."""
         stream = Stream(self.definition.name, self.case.name)
+        if self.shift is not None:
+            stream = stream.child(f"seed {self.shift}")
         return self._make_inputs(self.definition, self.case, stream)
+
+    @cached_property
+    def run_seed(self) -> int:
+        """Return what torch is seeded with before `run()`."""
+        if self.shift is None:
+            return RUN_SEED
+        key = (self.definition.name, self.case.name, f"seed {self.shift}", "draws")
+        return Stream(*key).integers(0, 2**31, 1)[0]
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""

@@ -57,6 +57,24 @@ def test_where_the_error_sits_is_recorded_of_passes_only_when_asked(right, green
         assert all(0 <= ratio <= 1 for row in where["grid"] for ratio in row)
 
 
+def test_a_seed_makes_other_inputs_and_the_same_ones_again(right):
+    def compared(*more: str) -> dict[str, float]:
+        chosen = ["--definition", NORM, "--sizes", "small", "--device", "cpu", *more]
+        run = run_pytest(right, *chosen, "-k", "matches_oracle or matches_recorded")
+        assert run.status == 0, run.stdout + run.stderr
+        found = {}
+        for outcome in run.outcomes:
+            for record in outcome.comparisons:
+                assert record["source"] == "oracle"
+                found[record["case"]] = record["max_abs"]
+        return found
+
+    usual, seven = compared(), compared("--seed", "7")
+    assert usual.keys() == seven.keys()
+    assert usual != seven
+    assert compared("--seed", "7") == seven
+
+
 def test_strict_is_content_with_comparisons_of_the_definitions_named(right):
     names = ["--definition", NORM, "--definition", DECODE]
     chosen = ["--sizes", "small", "-k", "test_matches_oracle"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +15,16 @@ from generator.support.definition import Backend
 from generator.support.record import CURRENT, RECORDED
 from generator.support.recording import read
 from generator.support.take import Job
+from generator.support.trial import Trial, same_bits
 from tests.builders import (
+    CPU,
     cases_of,
     class_of,
+    ignore_property,
     loaded,
     run_of,
     sized,
+    skip_reason,
     trial_of,
 )
 from tests.unit.support.pretended import (
@@ -66,6 +71,22 @@ def test_a_recording_is_replayed_on_the_cpu(name, job):
     assert all(r["verdict"] == "PASSED" for r in told)
     assert told[0]["recording"]["gpu"] == "NVIDIA H200"
     assert record.record(cls, job, HERE).status == CURRENT
+
+
+def test_inputs_of_another_seed_are_not_held_against_a_recording(job):
+    cls = rendered(NORM)
+    record.record(cls, job, HERE)
+    case = cases_of(cls)[0]
+    shifted = Trial(
+        cls.definition(), case, CPU, cls.make_inputs, cls.load_run(), shift=7
+    )
+    assert not same_bits(
+        shifted.inputs["hidden_states"], trial_of(cls, case).inputs["hidden_states"]
+    )
+    reason = skip_reason(
+        lambda: cls().test_matches_recorded(shifted, Path(job.out), ignore_property)
+    )
+    assert reason == "recorded: not of the inputs of --seed 7"
 
 
 def test_the_metadata_says_how_it_came_about(job):
