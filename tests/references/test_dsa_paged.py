@@ -1,7 +1,7 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (2d4ee79d74c8a8d6).
+definitions and from gen-tests' own sources (a24c760aff953d13).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -32,6 +32,7 @@ from reference_support.attention import (
     FA2,
     FA3,
     LSE_FROM_BF16_SUM,
+    TO_ORACLE,
     oracle_attention,
     workspace,
 )
@@ -63,6 +64,7 @@ from reference_support.topk_policy import PADDING, TopKSet
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 TOLERANCES = (
+    *TO_ORACLE,
     LSE_FROM_BF16_SUM,
     Override(
         "lse",

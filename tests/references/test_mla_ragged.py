@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (2d4ee79d74c8a8d6).
+definitions and from gen-tests' own sources (a24c760aff953d13).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -28,6 +28,7 @@ from reference_support.attention import (
     FA2,
     FA3,
     LSE_FROM_BF16_SUM,
+    TO_ORACLE,
     oracle_ragged,
     ragged_cases,
     ragged_rows_with_a_key,
@@ -44,7 +45,7 @@ from reference_support.stream import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (LSE_FROM_BF16_SUM,)
+TOLERANCES = (*TO_ORACLE, LSE_FROM_BF16_SUM)
 
 
 def cases(definition: Definition) -> list[Case]:

@@ -72,6 +72,7 @@ def _asked(cls: type[ReferenceTests], trial: Trial) -> Asked:
         lambda *inputs: cls.load_run()(*inputs),
         cls.filled_inputs,
         trial.device,
+        trial.run_seed,
     )
 
 

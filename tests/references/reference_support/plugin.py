@@ -24,7 +24,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --device, --sizes and --definition; --strict is pytest's own, see below."""
+    """Add the options of reference tests; --strict is pytest's own, see below."""
     group = parser.getgroup("reference tests")
     group.addoption(
         "--device",
@@ -46,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--recordings",
         metavar="DIR",
         help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
+    )
+    group.addoption(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="make other inputs than every run has: those of this seed (recordings, "
+        "which are of the usual inputs, are not replayed then)",
     )
     group.addoption(
         "--error-maps",
@@ -130,9 +137,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         name = torch.cuda.get_device_name(device)
         hardware = f" ({name}, SM{major}{minor}, CUDA {torch.version.cuda})"
     sizes = config.getoption("--sizes") or "as rendered"
+    shift = config.getoption("--seed")
+    inputs = "" if shift is None else f", inputs of seed {shift}"
     return [
         f"reference tests: device {device}{hardware}",
-        f"  torch {torch.__version__}, sizes {sizes}",
+        f"  torch {torch.__version__}, sizes {sizes}{inputs}",
         *(f"  {describe(provider, device)}" for provider in PROVIDERS),
     ]
 
@@ -229,6 +238,7 @@ def _trial(request: pytest.FixtureRequest) -> Any:
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
         error_maps=request.config.getoption("--error-maps"),
+        shift=request.config.getoption("--seed"),
     )
 
 

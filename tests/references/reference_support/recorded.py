@@ -35,6 +35,8 @@ class MatchesRecorded(ReferenceTests):
         self, trial: Trial, recordings: Path, record_property: RecordProperty
     ) -> None:
         """The outputs agree with the recorded ones, where the kernel defines them."""
+        if trial.shift is not None:
+            pytest.skip(f"recorded: not of the inputs of --seed {trial.shift}")
         path = recording_path(recordings, self.op_type, self.name)
         if not path.exists():
             pytest.skip(missing(type(self), recordings))

@@ -81,7 +81,7 @@ def _of_prefill(definition: Definition) -> list[Relation]:
         }
         return RelatedCase(name, "small", axes, {"lengths": lengths, **params})
 
-    cases = [case("prompts", 1, 31, 32, 33, 70, scale=0.2)]
+    cases = [case("prompts", 1, 31, 32, 33, 63, 64, 65, scale=0.2)]
     short = [case("short-prompts", 1, 2, 7)]
     stateless = [case("first-prompts", 3, 5, optional=False)]
     peer = _decode_of(definition)

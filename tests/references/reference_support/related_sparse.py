@@ -107,7 +107,7 @@ def _page_size_1(subject: Subject) -> Iterator[Claim]:
 def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
     """Return the relations of the choice of the top k; the policy judges sets."""
     k, page = definition.axes["topk"], definition.axes["page_size"]
-    lens = (1, 31, 33, page - 1, page, page + 1, k + page)
+    lens = (1, 31, 32, 33, page - 1, page, page + 1, k + page)
     counts = [-(-n // page) for n in lens]
     axes = {
         "batch_size": len(lens),

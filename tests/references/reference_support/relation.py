@@ -91,18 +91,20 @@ class Asked:
         run: Callable[..., Any],
         filled_inputs: Callable[[Inputs], tuple[str, ...]] | None,
         device: torch.device,
+        run_seed: int = RUN_SEED,
     ) -> None:
         self.definition = definition
         self._run = run
         self._filled = filled_inputs
         self._device = device
+        self._run_seed = run_seed
         self._calls = 0
 
     def __call__(self, inputs: Inputs) -> Outputs:
         """Return what `run()` gives for inputs, drawn from a seed of its own."""
         given = {name: fresh(value, self._device) for name, value in inputs.items()}
         self._calls += 1
-        seed(RUN_SEED + self._calls)
+        seed(self._run_seed + self._calls)
         outputs = as_tuple(self._run(*given.values()))
         filled = () if self._filled is None else self._filled(inputs)
         return self.named(outputs, {name: given[name] for name in filled})

@@ -26,7 +26,8 @@ class Trial:
     `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
     a copy of its own on `device`, since some kernels write in place. `guessed` inputs
     were made without knowing the op: where `run()` rejects those, the tests skip.
-    `error_maps` asks for where the error sits also of comparisons that pass.
+    `error_maps` asks for where the error sits also of comparisons that pass. `shift`
+    makes other inputs than those of every run, and other draws of `run()`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Trial:
         *,
         guessed: bool = False,
         error_maps: bool = False,
+        shift: int | None = None,
     ) -> None:
         self.definition = definition
         self.case = case
@@ -47,6 +49,7 @@ class Trial:
         self._run = run
         self.guessed = guessed
         self.error_maps = error_maps
+        self.shift = shift
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
@@ -54,7 +57,17 @@ class Trial:
     def inputs(self) -> Inputs:
         """Return the inputs as made, on the CPU; nobody writes to these."""
         stream = Stream(self.definition.name, self.case.name)
+        if self.shift is not None:
+            stream = stream.child(f"seed {self.shift}")
         return self._make_inputs(self.definition, self.case, stream)
+
+    @cached_property
+    def run_seed(self) -> int:
+        """Return what torch is seeded with before `run()`."""
+        if self.shift is None:
+            return RUN_SEED
+        key = (self.definition.name, self.case.name, f"seed {self.shift}", "draws")
+        return Stream(*key).integers(0, 2**31, 1)[0]
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""
@@ -110,7 +123,7 @@ class Trial:
             return self.outputs
         if calls not in self._joined:
             first, given = self.outputs, self.fresh_inputs()
-            seed(RUN_SEED + 1)
+            seed(self.run_seed + 1)
             self._joined[calls] = join(
                 first, lambda: as_tuple(self._run(*given.values())), calls
             )
@@ -122,14 +135,14 @@ class Trial:
 
     def repeat(self) -> tuple[Any, ...]:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
-        seed(RUN_SEED)
+        seed(self.run_seed)
         return as_tuple(self._run(*self._run_inputs().values()))
 
     @cached_property
     def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
         """Return the outputs, and the inputs that were written to, as they are now."""
         given = self._run_inputs()
-        seed(RUN_SEED)
+        seed(self.run_seed)
         try:
             outputs = as_tuple(self._run(*given.values()))
         except Exception as error:
