@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from generator.compared_with import ORACLE, OWN_TESTS, is_ground_truth
 from generator.discover import Discovered
-from generator.evidence import METAMORPHIC, SKIPPED, Entry, Run, Verdict
+from generator.evidence import SKIPPED, Entry, Run, Verdict
 from generator.wording import plural
 
 _NEEDS_SM = re.compile(r"needs SM\d+|exists up to SM\d+")
@@ -20,8 +21,6 @@ _PREFACE = (
     "Written by `trace-dataset verify --output` from `verification/`, which "
     "`trace-dataset verify --record` writes from JUnit files. Don't edit."
 )
-ORACLE = "oracle"
-OWN_TESTS = "its own tests"
 
 
 @dataclass(frozen=True)
@@ -131,13 +130,6 @@ def _lines(
         note = "no run has it" if not entries else "no test of it compares anything"
         lines.append(Line(op_type, name, "", "not compared", False, 0, None, note))
     return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
-
-
-def is_ground_truth(source: str) -> bool:
-    """Return whether a source is a production kernel, or a recording of one."""
-    if source.startswith(METAMORPHIC):
-        return False
-    return source not in (ORACLE, OWN_TESTS) and " ~ " not in source
 
 
 def _with_own_tests(entry: Entry) -> dict[str, Verdict]:

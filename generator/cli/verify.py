@@ -121,7 +121,8 @@ def _read_results(paths: Iterable[Path]) -> list[Run]:
 
 def _record(dataset: Path, runs: Sequence[Run]) -> None:
     """Add the runs to the dataset's evidence: each to the file of its machine."""
-    from generator.evidence import FOLDER, as_text, file_name, merge, read_evidence
+    from generator.evidence import as_text, file_name, merge, read_evidence
+    from generator.evidence_files import FOLDER
     from generator.files import write_atomically
 
     _table(dataset, ())  # a folder that is no dataset gets no evidence

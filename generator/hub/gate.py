@@ -8,15 +8,16 @@ from pathlib import Path
 
 from generator.attached import Key
 from generator.cache import Cache
+from generator.compared_with import is_ground_truth
 from generator.discover import DatasetFile, Discovered
-from generator.evidence import FOLDER, Run, read_evidence
+from generator.evidence import Run, kept_runs
 from generator.files import Status
 from generator.hub.local import TESTS
 from generator.problems import Problem, Severity
 from generator.review.changes import owner_of
 from generator.rules.table import RULES
 from generator.validate import Counts, make_plan, run_plan
-from generator.verification import Table, is_ground_truth, table_of
+from generator.verification import Table, table_of
 from generator.wording import did_you_mean, one_line, quote
 
 RENDERING = "rendering-stale"
@@ -70,12 +71,11 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     )
     objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
     objections += _of_rendering(root, {file.op_type for file in files})
-    runs: list[Run] = []
-    for path in sorted((root / FOLDER).glob("*.json")):
-        try:
-            runs += read_evidence(root, f"{FOLDER}/{path.name}")
-        except (ValueError, RecursionError) as error:
-            objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+
+    def unreadable(error: Exception) -> None:
+        objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+
+    runs = kept_runs(root, on_broken=unreadable)
     chosen = Discovered(tuple(files), found.op_types, ())
     table = table_of(root, chosen, runs)
     objections += _of_evidence(table, files)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from generator.compared_with import ORACLE, is_ground_truth
 from generator.evidence import Entry, Run
 from generator.jsonfile import read_json_lines
 from generator.problems import Problem, Severity
 from generator.review.change import Change
 from generator.review.known import Known
 from generator.rules.explain import group_of
-from generator.verification import ORACLE, is_ground_truth
 from generator.wording import one_line, plural, quote
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
