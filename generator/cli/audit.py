@@ -64,6 +64,13 @@ _NEEDED = ("torch", "numpy", "pytest")
     metavar="X",
     help="Set atol and rtol of every comparison to X, to see what would survive.",
 )
+@click.option(
+    "--record",
+    "recorded",
+    is_flag=True,
+    help="Keep the results in verification/audit.json of the dataset, beside those of "
+    "the other definitions.",
+)
 @click.option("--survivors", is_flag=True, help="List each survivor with its line.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def audit(
@@ -75,6 +82,7 @@ def audit(
     state: Path | None,
     fresh: bool,
     tolerance: float | None,
+    recorded: bool,
     survivors: bool,
     as_json: bool,
 ) -> int:
@@ -89,6 +97,7 @@ def audit(
     from generator.audit.kept import default_folder
     from generator.audit.pool import Options
     from generator.audit.pool import audit as audit_definitions
+    from generator.cli.audit_record import record, texts_of
     from generator.discover import discover_definitions
     from generator.parallel import default_jobs
     from generator.select import UnknownName, select
@@ -103,6 +112,10 @@ def audit(
         )
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
         raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
+    if recorded and tolerance is not None:
+        raise click.UsageError(
+            "--record keeps what the tests catch as they are: drop --tolerance."
+        )
     found = discover_definitions(dataset)
     for problem in found.problems:
         if problem.rule in _FATAL:
@@ -114,6 +127,8 @@ def audit(
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise Failure(f"An audit needs {module}: pip install {module}.")
+    # before the work: what can't be added to must not be found out at its end
+    texts = texts_of(dataset, files) if recorded else []
     options = Options(
         dataset, state or default_folder(), jobs or default_jobs(), fresh, tolerance
     )
@@ -128,6 +143,8 @@ def audit(
         if survivors:
             for line in table.survivors(results):
                 write(f"{line}\n")
+    if recorded:
+        record(dataset, files, results, texts)
     counts = table.total(results)
     judged = sum(counts.values()) - counts["equivalent"]
     say(
