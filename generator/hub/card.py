@@ -15,7 +15,7 @@ from pathlib import Path
 from generator.compared_with import ORACLE
 from generator.hub.tables import COLUMNS, Row, Tables, as_jsonl, tables_of
 from generator.reports.markdown import inert
-from generator.verification import summary
+from generator.verification_text import summary
 from generator.wording import one_line, plural
 
 CARD = "README.md"
