@@ -67,8 +67,8 @@ def summary(lines: Sequence[AuditLine]) -> str:
     return (
         f"Of {plural(sum(total.values()), 'defect')} that `trace-dataset audit` planted "
         f"in {len(known)} of them, the tests caught {total[CAUGHT]}, {total[TIMED_OUT]} "
-        f"timed out, {total[SURVIVED]} survived; {states.count(STALE)} audits are stale, "
-        f"{plural(states.count(ABSENT), 'definition')} never audited."
+        f"timed out, {total[SURVIVED]} survived; {plural(states.count(STALE), 'definition')} "
+        f"changed since, {states.count(ABSENT)} never audited."
     )
 
 

@@ -202,6 +202,7 @@ def _verification(tables: Tables) -> str:
     more = len(tables.definitions) - len(rows)
     left = f"\n\n{plural(more, 'definition')} more: see the table `verification`."
     head = "definition|agrees with|worst NMSE of these|failed against"
+    head += "|planted defects caught"
     return _table(head, rows) + (left if more else "")
 
 
@@ -222,7 +223,15 @@ def _verified(
             ", ".join(map(inert, sources)) or "nothing yet",
             f"{max(errors):.1e}" if errors else "",
             ", ".join(map(inert, failed)),
+            _caught(row),
         ]
+
+
+def _caught(row: Row) -> str:
+    """Return `157 / 158`, empty where no audit of this text is on record."""
+    if row["planted_defects"] is None:
+        return ""
+    return f"{row['caught_defects']} / {row['planted_defects']}"
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:

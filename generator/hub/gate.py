@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.attached import Key
+from generator.audit_file import BrokenAudit, read_audits
+from generator.audited import Audited
 from generator.cache import Cache
 from generator.compared_with import is_ground_truth
 from generator.discover import DatasetFile, Discovered
@@ -57,6 +59,12 @@ class Judged:
         """Return the objections to pushing some of the definitions."""
         return [o for o in self.objections if o.key is None or o.key in keys]
 
+    @property
+    def audits(self) -> Mapping[str, Audited]:
+        """Return what is on record of the audits of the definitions."""
+        lines = self.table.audits
+        return {x.definition: x.audited for x in lines if x.audited is not None}
+
 
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
     """Judge definitions of a dataset; `found` is all that it has."""
@@ -77,7 +85,12 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
 
     runs = kept_runs(root, on_broken=unreadable)
     chosen = Discovered(tuple(files), found.op_types, ())
-    table = table_of(root, chosen, runs)
+    audits = None
+    try:
+        audits = read_audits(root)
+    except BrokenAudit as error:
+        unreadable(error)
+    table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
     return Judged(tuple(objections), problems, counts.workloads, table, tuple(runs))
 
