@@ -16,7 +16,7 @@ from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD, run
 NASTY = '"]}\n---\n# <script>alert(1)</script> | [x](javascript:1) `\x1b[31m`'
 KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
-    "int64": (int,),
+    "int64": (int, type(None)),
     "float64": (float, int, type(None)),
     "bool": (bool,),
     "date32": (str, type(None)),

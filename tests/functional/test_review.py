@@ -321,7 +321,7 @@ def test_the_head_of_the_markdown(root: Path) -> None:
     folded = [line for line in lines if "<summary>" in line]
     assert folded[:2] == [
         "<details open><summary>What to run on a GPU (4)</summary>",
-        "<details open><summary>Checklist (10)</summary>",
+        "<details open><summary>Checklist (11)</summary>",
     ]
     row = (
         "- reference: <code>function &#39;run&#39; changed&#58; &#39;return A &#64; "
