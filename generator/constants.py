@@ -20,7 +20,7 @@ from generator.models import model_figures
 from generator.ops import OpSpec
 from generator.problems import Problem
 from generator.rules.names import name_tokens
-from generator.rules.python import all_nodes, parse_module
+from generator.rules.python import Unparsable, all_nodes, parse_module
 from generator.rules.table import finding
 
 # what a config.json calls a constant, and the value where it does not mention it
@@ -146,13 +146,23 @@ def _models_disagree(
 
 def read_constant(reference: str, name: str) -> Any:
     """Return the value a reference's source gives a constant, None where unreadable."""
-    found = _READERS[name](parse_module(reference)) if name in _READERS else None
+    found = _read(reference, name)
     return None if found is None else found[0]
 
 
 def _line_of(reference: str, name: str) -> int | None:
-    found = _READERS[name](parse_module(reference)) if name in _READERS else None
+    found = _read(reference, name)
     return None if found is None else found[1]
+
+
+def _read(reference: str, name: str) -> tuple[Any, int] | None:
+    if name not in _READERS:
+        return None
+    try:
+        return _READERS[name](parse_module(reference))
+    except Unparsable:
+        # that is a Problem of the reference, not of its constants
+        return None
 
 
 def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from generator.compared_with import METAMORPHIC
+from generator.evidence_files import FOLDER, evidence_files
 from generator.jsonfile import read_json
 from generator.junit import VERDICTS, Results, TestResult
 from generator.report import Row, summarise
 from generator.wording import one_line
 
-FOLDER = "verification"
-# before the name of a relation, as the support module `available` has it
-METAMORPHIC = "metamorphic:"
 FORMAT = 1
 SKIPPED = "SKIPPED"
 _VERDICTS = (*VERDICTS, SKIPPED)
@@ -246,24 +245,30 @@ def read_evidence(root: Path, file: str) -> list[Run]:
         raise ValueError(message) from None
 
 
-def kept_runs(root: Path) -> list[Run]:
-    """Return the runs of all evidence files of a dataset. Raises ValueError, one line."""
-    names = sorted(path.name for path in (root / FOLDER).glob("*.json"))
-    return [run for n in names for run in read_evidence(root, f"{FOLDER}/{n}")]
+def kept_runs(
+    root: Path, on_broken: Callable[[Exception], object] | None = None
+) -> list[Run]:
+    """Return the runs of all evidence files of a dataset.
+
+    `on_broken` gets what is wrong with a file, one line, and the others are read; without
+    it the first such file raises ValueError.
+    """
+    found: list[Run] = []
+    for file in evidence_files(root):
+        try:
+            found += read_evidence(root, file)
+        except (ValueError, RecursionError) as error:
+            if on_broken is None:
+                raise ValueError(str(error)) from None
+            on_broken(error)
+    return found
 
 
 def runs_in(root: Path) -> list[Run]:
     """Return the runs of a foreign dataset's verification/; what is no evidence is none."""
-    found: list[Run] = []
-    folder = root / FOLDER
-    if folder.is_symlink() or not folder.is_dir():
+    if (root / FOLDER).is_symlink():
         return []
-    for file in sorted(folder.glob("*.json")):
-        try:
-            found += read_evidence(root, f"{FOLDER}/{file.name}")
-        except (ValueError, RecursionError):
-            continue
-    return found
+    return kept_runs(root, on_broken=lambda error: None)
 
 
 def _run(value: Mapping[str, Any]) -> Run:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from generator.outcome import Summary
 
-_NOT_A_KERNEL = ("oracle", "pytorch", "metamorphic")
-
 
 class Evidence:
     """Answer for one dataset; its records are read when the first question comes."""
@@ -28,6 +26,7 @@ class Evidence:
     @cached_property
     def _verdicts(self) -> dict[tuple[str, str], set[str]]:
         # most datasets have no tag that asks
+        from generator.compared_with import backs_verified, is_pair
         from generator.evidence import SKIPPED, runs_in
 
         found: dict[tuple[str, str], set[str]] = {}
@@ -35,8 +34,9 @@ class Evidence:
             for name, entry in run.definitions.items():
                 for source, of_source in entry.sources.items():
                     verdict = of_source.verdict
-                    told = source.replace(":", "/").split("/")[0]
-                    if told in _NOT_A_KERNEL or verdict == SKIPPED:
-                        continue
-                    found.setdefault((name, entry.sha256), set()).add(verdict)
+                    # kernels that agree with each other say nothing of the reference;
+                    # where they don't, nobody knows which of them it should agree with
+                    against = is_pair(source) and verdict != "PASSED"
+                    if verdict != SKIPPED and (backs_verified(source) or against):
+                        found.setdefault((name, entry.sha256), set()).add(verdict)
         return found

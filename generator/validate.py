@@ -20,6 +20,7 @@ from generator.outcome import Outcome, Unit
 from generator.parallel import outcomes
 from generator.passed import Evidence
 from generator.problems import Problem, Severity
+from generator.rules.audits import Audits
 from generator.rules.cross import Beside
 from generator.rules.names import check_unique
 from generator.rules.table import RULES, finding
@@ -148,12 +149,15 @@ def _found(plan: Plan, counts: Counts, checked: Checked) -> Iterator[Problem]:
     unused: list[str] = []
     elsewhere: set[str] = set()
     beside = Beside(installed_flashinfer(), Evidence(plan.root))
+    audits = Audits(plan.root)
+    yield from audits.of_file()
     for unit, outcome in checked:
         counts.definitions += 1
         counts.workloads += outcome.workloads
         yield from outcome.problems
         if outcome.summary is not None:
             yield from beside.add(outcome.summary)
+            yield from audits.add(outcome.summary)
         if outcome.name is not None and outcome.name != unit.file.name:
             renamed[unit.file.path] = outcome.name
         unused += outcome.unused

@@ -9,19 +9,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from generator.audit_lines import AuditLine, audit_line
+from generator.audited import Audited
+from generator.compared_with import ORACLE, OWN_TESTS, is_ground_truth
 from generator.discover import Discovered
-from generator.evidence import METAMORPHIC, SKIPPED, Entry, Run, Verdict
-from generator.wording import plural
+from generator.evidence import SKIPPED, Entry, Run, Verdict
 
 _NEEDS_SM = re.compile(r"needs SM\d+|exists up to SM\d+")
 _BAD = ("FAILED", "ERROR")
-_RUN_FACTS = ("sm", "memory_gib", "driver", "torch", "cuda", "flashinfer", "sglang")
-_PREFACE = (
-    "Written by `trace-dataset verify --output` from `verification/`, which "
-    "`trace-dataset verify --record` writes from JUnit files. Don't edit."
-)
-ORACLE = "oracle"
-OWN_TESTS = "its own tests"
 
 
 @dataclass(frozen=True)
@@ -52,11 +47,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Hold the runs that the lines name, the lines, and names that no file has."""
+    """Hold the runs that the lines name, the lines, and names that no file has.
+
+    `audits` has a line for each definition too; none where no audit is on record.
+    """
 
     runs: tuple[Run, ...]
     lines: tuple[Line, ...]
     unknown: tuple[str, ...]
+    audits: tuple[AuditLine, ...] = ()
 
     @property
     def failed(self) -> tuple[Line, ...]:
@@ -79,10 +78,16 @@ class _Found:
     stale: bool
 
 
-def table_of(root: Path, found: Discovered, runs: Iterable[Run]) -> Table:
+def table_of(
+    root: Path,
+    found: Discovered,
+    runs: Iterable[Run],
+    audits: Mapping[str, Audited] | None = None,
+) -> Table:
     """Return the table of a dataset's definitions. Raises OSError as reading does."""
     ordered = tuple(sorted(runs, key=lambda r: (r.date, sorted(r.machine.items()))))
     lines: list[Line] = []
+    audited: list[AuditLine] = []
     for file in found.files:
         sha256 = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
         entries = [
@@ -91,15 +96,18 @@ def table_of(root: Path, found: Discovered, runs: Iterable[Run]) -> Table:
             if (entry := run.definitions.get(file.name)) is not None
         ]
         lines += _lines(file.op_type, file.name, sha256, entries, ordered)
+        if audits is not None:
+            audited.append(audit_line(file, sha256, audits.get(file.name)))
     known = {file.name for file in found.files}
-    unknown = {name for run in ordered for name in run.definitions} - known
+    named = {name for run in ordered for name in run.definitions} | {*(audits or ())}
     # runs that newer ones have replaced are not shown
     used = sorted({line.run for line in lines if line.run})
     numbers = {run: number for number, run in enumerate([0, *used])}
     return Table(
         tuple(ordered[run - 1] for run in used),
         tuple(replace(line, run=numbers[line.run]) for line in lines),
-        tuple(sorted(unknown)),
+        tuple(sorted(named - known)),
+        tuple(audited),
     )
 
 
@@ -131,13 +139,6 @@ def _lines(
         note = "no run has it" if not entries else "no test of it compares anything"
         lines.append(Line(op_type, name, "", "not compared", False, 0, None, note))
     return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
-
-
-def is_ground_truth(source: str) -> bool:
-    """Return whether a source is a production kernel, or a recording of one."""
-    if source.startswith(METAMORPHIC):
-        return False
-    return source not in (ORACLE, OWN_TESTS) and " ~ " not in source
 
 
 def _with_own_tests(entry: Entry) -> dict[str, Verdict]:
@@ -208,49 +209,6 @@ def _line(op_type: str, name: str, found: _Found, verdict: str = "") -> Line:
     )
 
 
-def markdown(table: Table) -> str:
-    """Return the table as a Markdown document; the same evidence gives the same text."""
-    parts = [
-        "# What the definitions were compared with",
-        _PREFACE,
-        summary(table),
-        "## Runs",
-        _rows(
-            "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python",
-            [_run_cells(n, run) for n, run in enumerate(table.runs, 1)],
-        ),
-    ]
-    by_op: dict[str, list[Line]] = {}
-    for line in table.lines:
-        by_op.setdefault(line.op_type, []).append(line)
-    for op_type, lines in by_op.items():
-        parts += [f"## {op_type}", line_table(lines)]
-    return "\n\n".join(parts) + "\n"
-
-
-def line_table(lines: Iterable[Line]) -> str:
-    """Return lines of the table as a Markdown table."""
-    head = (
-        "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
-    )
-    return _rows(head, [_line_cells(line) for line in lines])
-
-
-def summary(table: Table) -> str:
-    names = {line.definition for line in table.lines}
-    sources = agreed(table.lines)
-    kernels = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
-    failed = {line.definition for line in table.failed}
-    return (
-        f"{plural(len(names), 'definition')}: "
-        f"{kernels} agree with FlashInfer, SGLang or PyTorch, {len(sources) - kernels} "
-        f"with an independent "
-        f"float64 implementation alone (the oracle, which is no ground truth), "
-        f"{len(names) - len(sources)} with nothing; "
-        f"{len(failed)} failed somewhere, {len(table.stale)} stale."
-    )
-
-
 def agreed(lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:
     """Return definition → the ground truths and the oracle that its text agreed with."""
     found: dict[str, set[str]] = {}
@@ -259,54 +217,3 @@ def agreed(lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:
         if line.verdict == "PASSED" and not line.stale and is_source:
             found.setdefault(line.definition, set()).add(line.source)
     return {name: tuple(sorted(sources)) for name, sources in found.items()}
-
-
-def _run_cells(number: int, run: Run) -> list[str]:
-    gpu = run.machine.get("gpu") or run.machine.get("device", "")
-    of_machine = [run.machine.get(name) or "-" for name in (*_RUN_FACTS, "python")]
-    return [f"R{number}", run.date, gpu, *of_machine]
-
-
-def _line_cells(line: Line) -> list[str]:
-    v = line.figures
-    verdict = f"stale: {line.verdict}" if line.stale else line.verdict
-    cases = nmse = lse = seconds = ""
-    if v is not None:
-        cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
-        nmse, lse, seconds = _figure(v.nmse), _figure(v.lse), f"{v.seconds:.1f}"
-    run = f"R{line.run}" if line.run else ""
-    source = line.source or "-"
-    return [line.definition, source, verdict, cases, nmse, lse, line.note, run, seconds]
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "0" if value == 0.0 else f"{value:.1e}"
-
-
-def _rows(head: str, rows: Iterable[Sequence[str]]) -> str:
-    names = head.split("|")
-    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
-    lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    """Return a cell's text; what came from a file must not end it or be markup."""
-    for mark, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
-        text = text.replace(mark, shown)
-    return text
-
-
-def as_json(table: Table) -> Mapping[str, Any]:
-    """Return the table as plain values."""
-    return {
-        "runs": [
-            {"run": n, "date": run.date, "machine": dict(run.machine)}
-            for n, run in enumerate(table.runs, 1)
-        ],
-        "lines": [line.as_dict() for line in table.lines],
-        "stale": list(table.stale),
-        "unknown": list(table.unknown),
-    }

@@ -16,8 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from generator.audit_file import as_text as audit_text
+from generator.audit_file import read_audits
 from generator.discover import discover_definitions
-from generator.evidence import FOLDER, Run, as_text, read_evidence
+from generator.evidence import Run, as_text, read_evidence
+from generator.evidence_files import AUDIT, evidence_files
 from generator.files import write_atomically
 from generator.hub.bundle import make_bundles
 from generator.hub.client import RemoteFile
@@ -94,12 +97,16 @@ def add(folder: Path, name: str) -> None:
     take(folder, name)
     render(folder)
     held = {file.name for file in discover_definitions(folder).files}
-    for path in sorted((ROOT / FOLDER).glob("*.json")):
+    for path in evidence_files(ROOT):
         runs = []
-        for run in read_evidence(ROOT, f"{FOLDER}/{path.name}"):
+        for run in read_evidence(ROOT, path):
             mine = {n: entry for n, entry in run.definitions.items() if n in held}
             runs.append(Run(run.date, run.machine, mine))
-        write_atomically(folder / FOLDER / path.name, as_text(runs).encode("utf-8"))
+        write_atomically(folder / path, as_text(runs).encode("utf-8"))
+    audits = read_audits(ROOT) or {}
+    known = {name: found for name, found in audits.items() if name in held}
+    if known:
+        write_atomically(folder / AUDIT, audit_text(known).encode("utf-8"))
 
 
 def files(folder: Path, name: str) -> list[LocalFile]:

@@ -64,6 +64,13 @@ _NEEDED = ("torch", "numpy", "pytest")
 @click.option(
     "--whole", is_flag=True, help="With --seeds: shorten no axis of large definitions."
 )
+@click.option(
+    "--record",
+    "recorded",
+    is_flag=True,
+    help="Keep the results in verification/audit.json of the dataset, beside those of "
+    "the other definitions.",
+)
 @click.option("--survivors", is_flag=True, help="List each survivor with its line.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def audit(
@@ -77,6 +84,7 @@ def audit(
     tolerance: float | None,
     seeds: tuple[int, int] | None,
     whole: bool,
+    recorded: bool,
     survivors: bool,
     as_json: bool,
 ) -> int:
@@ -92,14 +100,19 @@ def audit(
     from generator.audit.kept import default_folder
     from generator.audit.mutants import Mutants
     from generator.audit.pool import Options, ask
+    from generator.cli.audit_record import record, texts_of
     from generator.parallel import default_jobs
 
     check_choice("audit", op_types, names, everything)
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
         raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
-    if seeds is not None and (tolerance is not None or survivors):
+    if recorded and tolerance is not None:
         raise click.UsageError(
-            "--seeds plants nothing: drop --tolerance and --survivors."
+            "--record keeps what the tests catch as they are: drop --tolerance."
+        )
+    if seeds is not None and (tolerance is not None or survivors or recorded):
+        raise click.UsageError(
+            "--seeds plants nothing: drop --tolerance, --survivors and --record."
         )
     if whole and seeds is None:
         raise click.UsageError(
@@ -112,6 +125,8 @@ def audit(
     options = Options(dataset, state or default_folder(), jobs or default_jobs(), fresh)
     if seeds is not None:
         return audit_seeds(files, options, seeds, whole, as_json)
+    # before the work: what can't be added to must not be found out at its end
+    texts = texts_of(dataset, files) if recorded else []
     told = _Progress(len(files))
     results = ask(files, Mutants(dataset, tolerance), options, told.tell)
     if as_json:
@@ -123,6 +138,8 @@ def audit(
         if survivors:
             for line in table.survivors(results):
                 write(f"{line}\n")
+    if recorded:
+        record(dataset, files, results, texts)
     counts = table.total(results)
     judged = sum(counts.values()) - counts["equivalent"]
     say(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
 from generator.wording import plural
 
 if TYPE_CHECKING:
+    from generator.audited import Audited
     from generator.evidence import Run
     from generator.verification import Table
 
@@ -76,6 +77,7 @@ def verify(
     trace-dataset verify --record results.xml
     trace-dataset verify --table --output docs/verification.md
 
+    How many planted defects the tests caught comes from trace-dataset audit --record.
     Evidence for another text of a definition is listed as stale. Exit status 1 where a
     comparison failed.
     """
@@ -83,6 +85,7 @@ def verify(
         raise click.UsageError("--check goes with neither --record nor --json.")
     if recorded and results:
         raise click.UsageError("--record keeps results, --results shows others.")
+    from generator.audit_file import read_audits
     from generator.evidence import kept_runs
 
     try:
@@ -91,7 +94,10 @@ def verify(
             _record(dataset, runs)
             if not wants_table and output is None and not as_json:
                 return _verdict(_table(dataset, runs))
-        table = _table(dataset, runs if results else kept_runs(dataset))
+        if results:
+            table = _table(dataset, runs)
+        else:
+            table = _table(dataset, kept_runs(dataset), read_audits(dataset))
     except ValueError as error:
         raise Failure(str(error)) from error
     _tell(table)
@@ -116,7 +122,8 @@ def _read_results(paths: Iterable[Path]) -> list[Run]:
 
 def _record(dataset: Path, runs: Sequence[Run]) -> None:
     """Add the runs to the dataset's evidence: each to the file of its machine."""
-    from generator.evidence import FOLDER, as_text, file_name, merge, read_evidence
+    from generator.evidence import as_text, file_name, merge, read_evidence
+    from generator.evidence_files import FOLDER
     from generator.files import write_atomically
 
     _table(dataset, ())  # a folder that is no dataset gets no evidence
@@ -131,23 +138,31 @@ def _record(dataset: Path, runs: Sequence[Run]) -> None:
         say(f"{file}: {plural(count, 'definition')} recorded")
 
 
-def _table(dataset: Path, runs: Iterable[Run]) -> Table:
+def _table(
+    dataset: Path, runs: Iterable[Run], audits: Mapping[str, Audited] | None = None
+) -> Table:
     from generator.discover import discover_definitions
     from generator.verification import table_of
 
     found = discover_definitions(dataset)
     if not found.files:
         raise ValueError(" ".join(problem.message for problem in found.problems))
-    return table_of(dataset, found, runs)
+    return table_of(dataset, found, runs, audits)
 
 
 def _tell(table: Table) -> None:
     """Say on stderr what a reader of the table should know."""
+    from generator.audit_lines import STALE
+
     if not table.runs:
         say("There is no evidence yet: trace-dataset verify --record results.xml")
     if table.stale:
         count = plural(len(table.stale), "definition")
         say(f"stale: {count} changed after the run, {table.stale[0]} for one")
+    stale = [line.definition for line in table.audits if line.state == STALE]
+    if stale:
+        count = plural(len(stale), "definition")
+        say(f"stale: {count} changed after the audit, {stale[0]} for one")
     if table.unknown:
         count = plural(len(table.unknown), "definition")
         say(f"{count} of the evidence are not in the dataset: {table.unknown[0]}")
@@ -156,7 +171,7 @@ def _tell(table: Table) -> None:
 def _print(
     table: Table, dataset: Path, output: Path | None, check: bool, as_json: bool
 ) -> int:
-    from generator.verification import markdown
+    from generator.verification_text import markdown
 
     text = markdown(table)
     if check:
@@ -180,7 +195,7 @@ def _print(
 def _json(table: Table) -> str:
     import json
 
-    from generator.verification import as_json
+    from generator.verification_text import as_json
 
     return json.dumps(as_json(table), indent=2) + "\n"
 

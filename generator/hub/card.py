@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from generator.compared_with import ORACLE
 from generator.hub.tables import COLUMNS, Row, Tables, as_jsonl, tables_of
 from generator.reports.markdown import inert
-from generator.verification import ORACLE, summary
+from generator.verification_text import summary
 from generator.wording import one_line, plural
 
 CARD = "README.md"
@@ -201,6 +202,7 @@ def _verification(tables: Tables) -> str:
     more = len(tables.definitions) - len(rows)
     left = f"\n\n{plural(more, 'definition')} more: see the table `verification`."
     head = "definition|agrees with|worst NMSE of these|failed against"
+    head += "|planted defects caught"
     return _table(head, rows) + (left if more else "")
 
 
@@ -221,7 +223,15 @@ def _verified(
             ", ".join(map(inert, sources)) or "nothing yet",
             f"{max(errors):.1e}" if errors else "",
             ", ".join(map(inert, failed)),
+            _caught(row),
         ]
+
+
+def _caught(row: Row) -> str:
+    """Return `157 / 158`, empty where no audit of this text is on record."""
+    if row["planted_defects"] is None:
+        return ""
+    return f"{row['caught_defects']} / {row['planted_defects']}"
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from generator.attached import Key
 from generator.discover import DatasetFile, Discovered
+from generator.evidence_files import FOLDER
 from generator.hub.client import RemoteFile
 from generator.hub.listing import Listing
 from generator.jsonfile import read_json_lines
@@ -95,9 +96,8 @@ def _belongs(path: str, keys: set[Key]) -> bool:
     owner = owner_of(path)
     if owner is not None:
         return owner[0] in keys
-    return (
-        path.startswith("verification/") or path == "blob/ground_truth/unrecorded.json"
-    )
+    shared = path.startswith(f"{FOLDER}/")
+    return shared or path == "blob/ground_truth/unrecorded.json"
 
 
 def _found(listing: Listing) -> Discovered:

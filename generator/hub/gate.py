@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.attached import Key
+from generator.audit_file import BrokenAudit, read_audits
+from generator.audited import Audited
 from generator.cache import Cache
+from generator.compared_with import is_ground_truth
 from generator.discover import DatasetFile, Discovered
-from generator.evidence import FOLDER, Run, read_evidence
+from generator.evidence import Run, kept_runs
 from generator.files import Status
 from generator.hub.local import TESTS
 from generator.problems import Problem, Severity
 from generator.review.changes import owner_of
 from generator.rules.table import RULES
 from generator.validate import Counts, make_plan, run_plan
-from generator.verification import Table, is_ground_truth, table_of
+from generator.verification import Table, table_of
 from generator.wording import did_you_mean, one_line, quote
 
 RENDERING = "rendering-stale"
@@ -56,6 +59,12 @@ class Judged:
         """Return the objections to pushing some of the definitions."""
         return [o for o in self.objections if o.key is None or o.key in keys]
 
+    @property
+    def audits(self) -> Mapping[str, Audited]:
+        """Return what is on record of the audits of the definitions."""
+        lines = self.table.audits
+        return {x.definition: x.audited for x in lines if x.audited is not None}
+
 
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
     """Judge definitions of a dataset; `found` is all that it has."""
@@ -70,14 +79,18 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     )
     objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
     objections += _of_rendering(root, {file.op_type for file in files})
-    runs: list[Run] = []
-    for path in sorted((root / FOLDER).glob("*.json")):
-        try:
-            runs += read_evidence(root, f"{FOLDER}/{path.name}")
-        except (ValueError, RecursionError) as error:
-            objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+
+    def unreadable(error: Exception) -> None:
+        objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+
+    runs = kept_runs(root, on_broken=unreadable)
     chosen = Discovered(tuple(files), found.op_types, ())
-    table = table_of(root, chosen, runs)
+    audits = None
+    try:
+        audits = read_audits(root)
+    except BrokenAudit as error:
+        unreadable(error)
+    table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
     return Judged(tuple(objections), problems, counts.workloads, table, tuple(runs))
 

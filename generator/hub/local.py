@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.attached import Key
+from generator.evidence_files import is_kept
 from generator.lfs import LFS_MAGIC
 from generator.review.changes import owner_of
 from generator.review.trees import FOLDERS
@@ -75,9 +76,7 @@ def take_inventory(root: Path) -> Inventory:
         owner = owner_of(path)
         if owner is not None:
             owned.setdefault(owner[0], []).append(path)
-        elif path == _UNRECORDED or (
-            path.startswith("verification/") and path.endswith(".json")
-        ):
+        elif path == _UNRECORDED or is_kept(path):
             evidence.append(path)
     tests = [p for p in _walk(root, [TESTS]) if _is_rendered(p)]
     return Inventory(

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.audit.result import CAUGHT
+from generator.audit_file import read_audits
+from generator.audited import Audited
 from generator.definition import Definition, Tensor
 from generator.discover import discover_definitions
 from generator.evidence import kept_runs
@@ -41,6 +44,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "reference": STRING,
         "workloads": INTEGER,
         "agrees_with": f"list {STRING}",
+        "planted_defects": INTEGER,
+        "caught_defects": INTEGER,
         "path": STRING,
         "sha256": STRING,
     },
@@ -95,18 +100,21 @@ def tables_of(dataset: Path) -> Tables:
     Raises ValueError, one line, where a file can't be read as what it should be.
     """
     definitions = _loaded(dataset)
-    found = discover_definitions(dataset)
+    discovered = discover_definitions(dataset)
     try:
-        evidence = table_of(dataset, found, kept_runs(dataset))
+        runs, audits = kept_runs(dataset), read_audits(dataset)
+        evidence = table_of(dataset, discovered, runs, audits)
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}") from error
     agreeing = agreed(evidence.lines)
+    audited = {line.definition: line.current for line in evidence.audits}
     rows, workloads = [], []
     for definition in definitions:
         of_one = list(_workloads(dataset, definition))
         workloads += of_one
         sources = agreeing.get(definition.name, ())
-        rows.append(_definition(definition, len(of_one), sources))
+        found = audited.get(definition.name)
+        rows.append(_definition(definition, len(of_one), sources, found))
     verification = [_verification(line, evidence) for line in evidence.lines]
     return Tables(rows, workloads, verification, evidence)
 
@@ -129,7 +137,9 @@ def _unfit(problem: Problem) -> str:
     return f"{problem} (trace-dataset validate says everything that is wrong.)"
 
 
-def _definition(d: Definition, workloads: int, sources: Sequence[str]) -> Row:
+def _definition(
+    d: Definition, workloads: int, sources: Sequence[str], audited: Audited | None
+) -> Row:
     const = (f"{name} = {value}" for name, value in d.const_axes.items())
     return {
         "name": d.name,
@@ -146,6 +156,8 @@ def _definition(d: Definition, workloads: int, sources: Sequence[str]) -> Row:
         "reference": _text(d.reference),
         "workloads": workloads,
         "agrees_with": list(sources),
+        "planted_defects": audited.defects if audited else None,
+        "caught_defects": audited.counts[CAUGHT] if audited else None,
         "path": d.path,
         "sha256": d.sha256,
     }

@@ -175,6 +175,7 @@ def _answers(facts: Facts, changes: Sequence[Change], sides: Sides) -> list[Answ
         (),
         facts.judged.runs,
         trust_evidence=True,
+        audits_after=facts.judged.audits,
     )
     points = answer_all(changes, known)
     return [a for a in points if a.definition or a.point.startswith("one definition")]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from generator.attached import Key
+from generator.evidence_files import is_kept
 from generator.review.trees import is_dataset, is_rendered
 
 KINDS = ("definition", "workloads", "blobs", "recording", "solutions", "traces")
@@ -45,9 +46,7 @@ def sort_changes(paths: Iterable[str]) -> Sorted:
         if owner is not None:
             key, kind = owner
             found.definitions.setdefault(key, Files()).add(kind, path)
-        elif (
-            path.startswith("verification/") and path.endswith(".json")
-        ) or path == "blob/ground_truth/unrecorded.json":
+        elif is_kept(path) or path == "blob/ground_truth/unrecorded.json":
             found.evidence.append(path)
         elif is_rendered(path):
             found.tests.append(path)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from generator.compared_with import ORACLE, is_ground_truth
 from generator.evidence import Entry, Run
 from generator.jsonfile import read_json_lines
 from generator.problems import Problem, Severity
+from generator.review.audit_point import audit_of
 from generator.review.change import Change
 from generator.review.known import Known
 from generator.rules.explain import group_of
-from generator.verification import ORACLE, is_ground_truth
 from generator.wording import one_line, plural, quote
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
@@ -298,6 +299,12 @@ def _recording(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, YES, one_line(path))
 
 
+def _audit(change: Change, known: Known) -> Answer:
+    point = "planted defects are caught by the tests"
+    good, seen = audit_of(change, known)
+    return Answer(change.name, point, YES if good else UNKNOWN, seen)
+
+
 def _provenance(change: Change, known: Known) -> Answer:
     point = "provenance: model, versions, GPU, number of workloads"
     assert change.new is not None
@@ -341,6 +348,7 @@ _POINTS: tuple[Callable[[Change, Known], Answer], ...] = (
     _baseline,
     _traces,
     _recording,
+    _audit,
     _provenance,
 )
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from generator.compared_with import OWN_TESTS
 from generator.error_maps import ErrorMap, read_error_map
 from generator.evidence import SKIPPED
 from generator.junit import Results, TestResult
-from generator.verification import OWN_TESTS
 from generator.wording import one_line
 
 MOST = 2000

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from generator.compared_with import is_ground_truth
 from generator.definition import Definition
 from generator.generate import generate
 from generator.junit import Results, read_junit, statuses_in
@@ -30,7 +31,6 @@ from generator.review.change import Change
 from generator.review.comparisons import Comparison, comparisons_of
 from generator.review.review import Executed
 from generator.sources import can_be_nested
-from generator.verification import is_ground_truth
 from generator.wording import one_line
 
 _RESULTS = 64 * 1024 * 1024

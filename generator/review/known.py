@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from generator.attached import Key
+from generator.audited import Audited
 from generator.evidence import Run
 from generator.problems import Problem
 from generator.review.changes import owner_of
@@ -19,7 +20,7 @@ class Known:
     """Hold what the points are answered from.
 
     `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
-    that base and head have in verification/.
+    that base and head have in verification/, the audits what they have in audit.json.
     """
 
     root: Path
@@ -28,6 +29,8 @@ class Known:
     before: Sequence[Run]
     after: Sequence[Run]
     trust_evidence: bool = False
+    audits_before: Mapping[str, Audited] | None = None
+    audits_after: Mapping[str, Audited] | None = None
 
     def owned(self, key: Key, kind: str) -> list[str]:
         """Return head's files of a kind that belong to a definition, by their paths."""

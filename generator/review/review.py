@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from generator.audit_file import audits_in
 from generator.cache import Cache
 from generator.evidence import runs_in
 from generator.problems import Problem, Severity
@@ -140,6 +141,8 @@ def make_review(
         runs_in(sources.base),
         runs_in(sources.head),
         trust_evidence,
+        audits_in(sources.base),
+        audits_in(sources.head),
     )
     nothing = not (changes or found.evidence)
     answers = () if nothing else tuple(answer_all(changes, known))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generator.problems import Problem
+from generator.rules.of_audits import AUDITS
 from generator.rules.of_constants import CONSTANTS, RENDERED
 from generator.rules.of_definitions import INTERFACE, NAMES, REFERENCE
 from generator.rules.of_execution import EXECUTION
@@ -31,6 +32,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "solutions": SOLUTIONS,
     "traces": TRACES,
     "cross": CROSS,
+    "audit": AUDITS,
     "rendered": RENDERED,
 }
 """Group of rules → its rules; `--checks` takes a group or an id."""

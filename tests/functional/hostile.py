@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.audits import AUDIT, audited
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 LINES = "workloads/gemm/gemm_n8_k4.jsonl"
@@ -170,6 +171,14 @@ def _as_bytes(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
+def _audit(content: Any) -> Break:
+    return _file(content, AUDIT)
+
+
+def _survivor(name: str) -> Break:
+    return lambda root: audited(root, FILE, name)
+
+
 DEEP = "(" * 5000 + "1" + ")" * 5000
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 TWICE = b'{"A": {"dtype": "F16"}, "A": {"dtype": "F16"}}'
@@ -320,6 +329,13 @@ CASES: dict[str, tuple[str, Break]] = {
         "reference-syntax",
         _run(f"    x = {'9' * 10_000}"),
     ),
+    "reference of a norm is no Python": (
+        "reference-syntax",
+        _file(
+            {**DEFINITION, "op_type": "rmsnorm", "reference": "def run(A, B"},
+            FILE.replace("/gemm/", "/rmsnorm/"),
+        ),
+    ),
     "reference is tabs and spaces": (
         "reference-syntax",
         _run("\tx = 1\n        y = 2"),
@@ -392,6 +408,28 @@ CASES: dict[str, tuple[str, Break]] = {
             _changed(tags=["status:verified"]),
             _file({"runs": [{"definitions": [1]}, 2]}, "verification/x.json"),
         ),
+    ),
+    "audit is no JSON": ("audit-file", _audit("[" * 10_000)),
+    "audit has a conflict": ("audit-file", _audit("<<<<<<< HEAD\n{}\n=======\n")),
+    "audit is a list": ("audit-file", _audit([])),
+    "audit is of the future": ("audit-file", _audit({"format": 2})),
+    "audit has NaN": ("audit-file", _audit('{"format": NaN, "definitions": {}}')),
+    "audit has a name twice": (
+        "audit-file",
+        _audit('{"format": 1, "definitions": {"\\u001b[2J": 1, "\\u001b[2J": 2}}'),
+    ),
+    "audit has a name with escapes": (
+        "audit-file",
+        _audit({"format": 1, "definitions": {"\x1b[2J\n::error::x": []}}),
+    ),
+    "audit is huge": ("audit-file", _sparse(AUDIT, b"{", 1 << 33)),
+    "audit is a pipe": ("audit-file", _pipe(AUDIT)),
+    "audit links out": ("audit-file", _link(AUDIT, "/etc/hosts")),
+    "audit links to itself": ("audit-file", _link(AUDIT, "audit.json")),
+    "audit has a megabyte of survivor": ("audit-survivors", _survivor("x" * 1_000_000)),
+    "audit has escapes in a survivor": (
+        "audit-survivors",
+        _survivor("\x1b[2J\r\n::error::x"),
     ),
     "tp has many digits": ("tag-value", _changed(tags=["tp:" + "9" * 9000])),
     "tp is no ASCII": ("tag-value", _changed(tags=["tp:\u0663"])),

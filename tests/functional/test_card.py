@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.audits import AUDIT, audited
 from tests.functional.hostile import LINES, SOLVED, TRACED, write
 from tests.functional.reviewed import evidence
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD, run
@@ -16,7 +17,7 @@ from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD, run
 NASTY = '"]}\n---\n# <script>alert(1)</script> | [x](javascript:1) `\x1b[31m`'
 KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
-    "int64": (int,),
+    "int64": (int, type(None)),
     "float64": (float, int, type(None)),
     "bool": (bool,),
     "date32": (str, type(None)),
@@ -96,6 +97,26 @@ def test_the_card_declares_the_tables_that_lie_beside_it(root: Path) -> None:
     text = (root / "README.md").read_text("utf-8")
     assert 'load_dataset("me/mine", "workloads", split="train")' in text
     assert "| <code>gemm&#95;n8&#95;k4</code> | <code>flashinfer/fa2</code> |" in text
+
+
+def test_what_the_audit_found_is_in_the_card_while_it_is_true(root: Path) -> None:
+    card(root)
+    assert "planted in" not in (root / "README.md").read_text("utf-8")
+    assert [row["planted_defects"] for row in rows(root, "definitions")] == [None]
+    audited(root, FILE, "x")
+    card(root)
+    [row] = rows(root, "definitions")
+    assert (row["caught_defects"], row["planted_defects"]) == (40, 42)
+    text = (root / "README.md").read_text("utf-8")
+    assert "planted in 1 of them, the tests caught 40" in text
+    assert " | 40 / 42 |\n" in text
+    assert_consistent(root)
+    write(root, FILE, {**DEFINITION, "description": "other"})
+    card(root)
+    assert [row["caught_defects"] for row in rows(root, "definitions")] == [None]
+    assert "40 / 42" not in (root / "README.md").read_text("utf-8")
+    write(root, AUDIT, "{")
+    assert f"{AUDIT}: " in card(root, status=2)
 
 
 def test_what_the_readers_load(root: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from generator.problems import Problem
 from generator.reports import FORMATS, Style, report
 from generator.validate import Counts, make_plan, run_plan
+from tests.audits import AUDIT, audited, entry
 from tests.functional.hostile import (
     CASES,
     DEFINITION,
@@ -30,6 +32,7 @@ from tests.functional.hostile import (
     make,
     write,
 )
+from tests.functional.test_validate import run
 
 PAYLOADS = [
     "\x1b[31mred\x1b]0;title\x07",
@@ -46,6 +49,14 @@ KINDS: dict[str, Any] = {
     LINES: WORKLOAD,
     SOLUTION: SOLVED,
     TRACES: TRACED,
+    AUDIT: {
+        "format": 1,
+        "definitions": {
+            "gemm_n8_k4": entry(
+                sha256(json.dumps(DEFINITION).encode()).hexdigest(), "x"
+            )
+        },
+    },
 }
 
 
@@ -135,6 +146,22 @@ def _every_field(root: Path, payload: str) -> None:
             "traces",
         ):
             write(root, f"{folder}/{name}", "{")
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_texts_of_an_audit_are_inert_too(payload: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    audited(tmp_path, FILE, payload, torch=payload, reduced={payload: 1})
+    (found,) = problems_of(tmp_path)
+    assert found.rule == "audit-survivors"
+    for form, text in reports_of(tmp_path):
+        JUDGES[form](text, [found])
+    done = run("verify", "--dataset", str(tmp_path))
+    assert all(line.isprintable() for line in done.stdout.splitlines())
+    assert "<script" not in done.stdout
+    (row,) = [x for x in done.stdout.splitlines() if x.startswith("| <code>gemm")]
+    own = re.sub(r"<code>[A-Za-z0-9 ,/=&#;-]*</code>", "", row)
+    assert own == "|  |  |  |  |"
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.audits import audited, entry, write_audit
 from tests.functional.test_validate import DEFINITION, FILE, ROOT, WORKLOAD, run
 
 BROKEN = {**DEFINITION, "tags": ["decode"], "descriptoin": "x"}
@@ -48,6 +49,34 @@ def test_checks_choose_rules_and_groups(root: Path) -> None:
     assert rules_in(root, "--checks", "tags,workload-missing") == rules_in(root)
     assert rules_in(root, "--checks", "layout", "--checks", "schema") == []
     assert validate(root, "--strict", "--checks", "layout").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("definitions", "rule", "strict"),
+    [
+        ({}, "audit-missing", 0),
+        ({"gemm_n8_k4": entry()}, "audit-stale", 1),
+        ({"gemm_n8_k4": {}}, "audit-file", 1),
+    ],
+)
+def test_an_audit_matters_under_strict_alone(
+    root: Path, definitions: Any, rule: str, strict: int
+) -> None:
+    write_audit(root, definitions)
+    assert rules_in(root, "--checks", "audit") == [rule]
+    assert validate(root, "--checks", "audit").returncode == 0
+    assert validate(root, "--checks", "audit", "--strict").returncode == strict
+
+
+def test_an_audit_is_looked_at_though_the_rest_is_remembered(
+    root: Path, tmp_path: Path
+) -> None:
+    audited(root, FILE)
+    home = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for survivors in ((), ("x",), ()):
+        audited(root, FILE, *survivors)
+        done = run("validate", "--dataset", str(root), "--checks", "audit", env=home)
+        assert ("[audit-survivors]" in done.stdout) is bool(survivors)
 
 
 def test_unknown_checks_are_wrong_usage(root: Path) -> None:

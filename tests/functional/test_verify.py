@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from generator.cli.trace_dataset import cli
+from tests.audits import AUDIT, entry, write_audit
 from tests.junit import CPU, H200, comparison, result, write_junit
 
 NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
@@ -211,3 +212,85 @@ def test_without_evidence_the_table_says_so(root):
     assert status(done) == 0
     assert "There is no evidence yet" in done.stderr
     assert [row[2] for row in rows(done)] == ["not compared"] * 2
+
+
+# what the audit found
+
+
+def audit_rows(done: Result) -> list[list[str]]:
+    """Return the cells of the audit's table."""
+    section = done.stdout.partition("## Audit")[2].partition("###")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| gemm")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_the_audit_is_in_the_table(root):
+    write_audit(root, {NAME: entry(digest(root), reduced={"K": 2}), "gone": entry()})
+    done = verify(root)
+    assert status(done) == 0
+    assert audit_rows(done) == [
+        [NAME, "40 / 41", "0", "1", "3", "K=2", "0.1.0", "2.13.0", "2026-11-20"],
+        [OTHER, "never audited", *[""] * 7],
+    ]
+    assert (
+        "Of 41 defects that `trace-dataset audit` planted in 1 of them, the tests "
+        "caught 40, 1 timed out, 0 survived; 0 definitions changed since, 1 never "
+        "audited."
+    ) in done.stdout
+    assert "### Survivors" not in done.stdout
+    assert "not in the dataset: gone" in done.stderr
+
+
+def test_an_audit_of_another_text_is_stale(root):
+    write_audit(root, {NAME: entry(digest(root), "x"), OTHER: entry()})
+    (root / f"definitions/gemm/{NAME}.json").write_text("{}")
+    done = verify(root)
+    assert [row[1] for row in audit_rows(done)] == ["stale: 40 / 42", "stale: 40 / 41"]
+    assert "2 definitions changed since" in done.stdout
+    assert f"stale: 2 definitions changed after the audit, {NAME} for" in done.stderr
+    # what survived then says nothing of the text as it is
+    assert "### Survivors" not in done.stdout
+
+
+def test_survivors_are_listed_with_their_lines_and_as_json(root):
+    write_audit(root, {NAME: entry(digest(root), *(f"m{n}" for n in range(12)))})
+    done = verify(root)
+    assert status(done) == 0
+    listed = done.stdout.partition("### Survivors")[2].splitlines()
+    assert sum("<code>gemm" in line for line in listed) == 11
+    row = "<code>m0</code> | <code>x = m0</code> | <code>x = 1</code> |"
+    assert row in listed[4]
+    assert "<code>and 2 more</code> |  |  |" in listed[-1]
+    first, second = json.loads(verify(root, "--json").stdout)["audits"]
+    assert (first["state"], second) == (
+        "known",
+        {"op_type": "gemm", "definition": OTHER, "state": "absent"},
+    )
+    assert (first["defects"], first["counts"]["survived"]) == (53, 12)
+    assert len(first["survivors"]) == 12
+
+
+def test_a_new_audit_makes_the_table_s_file_out_of_date(root):
+    table = root / "docs/verification.md"
+    assert status(verify(root, "--output", table)) == 0
+    assert "Audit" not in table.read_text()
+    write_audit(root, {NAME: entry(digest(root))})
+    assert status(verify(root, "--check")) == 1
+    verify(root, "--output", table)
+    assert status(verify(root, "--check")) == 0
+
+
+def test_other_results_are_shown_without_the_audit(root):
+    write_audit(root, {NAME: entry(digest(root))})
+    results = write_junit(root / "r.xml", result("oracle", comparison()))
+    assert audit_rows(verify(root, "--results", results)) == []
+
+
+def test_a_broken_audit_is_one_line(root):
+    write_audit(root, {NAME: entry("x")})
+    done = verify(root)
+    assert status(done) == 2
+    said = str(done.exception)
+    assert said.startswith(f"{AUDIT}#/definitions/{NAME}/sha256: This must be 64")
+    assert "\n" not in said
+    assert done.stdout == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.audits import AUDIT, audited
 from tests.functional.test_validate import DEFINITION
 from tests.hub.commands import call, point_to
 from tests.hub.fixtures import REPO
@@ -86,6 +87,7 @@ CASES = [
     (lambda root: prove(root, "pytorch", "SKIPPED"), "evidence-missing"),
     (lambda root: prove(root, "pytorch", "FAILED"), "evidence-failed"),
     (lambda root: put(root, "verification/x.json", "{"), "evidence-unreadable"),
+    (lambda root: put(root, AUDIT, "{"), "evidence-unreadable"),
 ]
 
 
@@ -221,3 +223,28 @@ def test_tests_of_a_part_do_not_replace_those_of_the_whole(
     gone = f"definitions/gemm/{OTHER}.json"
     assert push("--branch", "main", "--delete", gone, "--yes")[0] == 0
     assert gone not in repository.contents()
+
+
+def test_survivors_are_shown_and_stop_nothing(
+    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+) -> None:
+    audited(root, FILE, "constant 2:11 <b> → 3")
+    status, _, err = push("--yes")
+    assert status == 0, err
+    text = repository.description(1)
+    assert "| planted defects are caught by the tests | ❔ unknown |" in text
+    assert "1 survivor&#58; constant 2&#58;11 &#60;b&#62;" in text
+    sent = repository.contents("refs/pr/1")
+    assert sent[AUDIT] == (root / AUDIT).read_bytes()
+
+
+def test_what_the_audit_found_is_no_evidence_of_a_run(
+    push: Callable[..., tuple[int, str, str]], root: Path
+) -> None:
+    audited(root, FILE)
+    assert push()[0] == 0
+    (root / EVIDENCE).unlink()
+    status, _, err = push()
+    assert status == 1
+    assert "[evidence-missing]" in err
+    assert "[evidence-unreadable]" not in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.audits import AUDIT, audited, entry, write_audit
 from tests.unit.loading.conftest import DEFINITION
 from tests.unit.loading.made import (
     PAGED,
@@ -233,6 +234,20 @@ MORE: dict[str, Case] = {
     "tag-conflict": (_tags("status:reference", "status:unverified"), D, "/tags", None),
     "tag-model": (_tags("model:toy"), D, "/tags/0", None),
     "tag-evidence": (_tags("status:verified"), D, "/tags/0", None),
+    "audit-file": (
+        lambda d, w: write_audit(d.root, {"gemm_n8_k4": {}}),
+        AUDIT,
+        "/definitions/gemm_n8_k4",
+        None,
+    ),
+    "audit-missing": (lambda d, w: write_audit(d.root, {}), D, "", None),
+    "audit-stale": (
+        lambda d, w: write_audit(d.root, {"gemm_n8_k4": entry()}),
+        D,
+        "",
+        None,
+    ),
+    "audit-survivors": (lambda d, w: audited(d.root, D, "a"), D, "", None),
     "solution-orphan": (
         _solution(at="solutions/baseline/gemm/gone/fast.json"),
         "solutions/baseline/gemm/gone/fast.json",

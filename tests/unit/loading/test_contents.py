@@ -12,8 +12,10 @@ import pytest
 from safetensors.numpy import save
 
 from generator.tensorfile import open_tensor_file
+from tests.audits import audited, entry, write_audit
 from tests.unit.loading.made import PAGED, paged
 
+GEMM = "definitions/gemm/gemm_n8_k4.json"
 VERIFICATION = "verification/2026-01-01_gpu.json"
 PASSED = {"flashinfer/fa2": "PASSED", "oracle": "PASSED"}
 
@@ -122,3 +124,41 @@ def test_heads_are_the_model_s_by_tp(dataset: Any, tags: list[str], fits: bool) 
     found = [p for p in dataset.problems() if p.rule == "model-figures"]
     assert (found == []) is fits
     assert all(p.file == f"definitions/{PAGED}.json" for p in found)
+
+
+def test_an_audit_of_this_text_without_survivors_is_no_problem(dataset: Any) -> None:
+    audited(dataset.root, GEMM)
+    assert dataset.problems() == ()
+
+
+def test_without_an_audit_nobody_is_told_to_make_one(dataset: Any) -> None:
+    dataset.definition(name="other", axes={"M": {"type": "var"}})
+    assert "audit" not in str(dataset.problems())
+
+
+def test_the_first_three_survivors_are_named_and_all_are_counted(dataset: Any) -> None:
+    audited(dataset.root, GEMM, *(f"defect {n}" for n in range(5)))
+    assert dataset.only("audit-survivors").message == (
+        "5 planted defects of 46 survived: defect 0, defect 1, defect 2, and 2 more."
+    )
+
+
+def test_survivors_of_another_text_are_not_held_against_this_one(dataset: Any) -> None:
+    write_audit(dataset.root, {"gemm_n8_k4": entry("0" * 64, "defect")})
+    assert "of 2026-11-20 is of another text" in dataset.only("audit-stale").message
+
+
+def test_the_audit_s_file_is_no_evidence(dataset: Any) -> None:
+    dataset.definition(tags=["status:verified"])
+    audited(dataset.root, GEMM)
+    assert dataset.only("tag-evidence")
+
+
+@pytest.mark.parametrize("op_type", ["gemm", "rmsnorm"])
+def test_a_reference_that_is_no_python_is_one_error(dataset: Any, op_type: str) -> None:
+    # a constant is read from the source of a norm, if that can be read
+    path = dataset.definition(reference="def run(:", op_type=op_type)
+    rules = {
+        p.rule for p in dataset.problems() if p.file.endswith(f"{op_type}/{path.name}")
+    }
+    assert "reference-syntax" in rules

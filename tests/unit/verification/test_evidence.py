@@ -8,19 +8,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from generator import evidence
+from generator.compared_with import METAMORPHIC, backs_verified, is_ground_truth
 from generator.evidence import (
-    METAMORPHIC,
     as_text,
     file_name,
+    kept_runs,
     merge,
     read_evidence,
+    runs_in,
     runs_of,
 )
+from generator.evidence_files import evidence_files, is_kept
 from generator.junit import read_junit
 from generator.passed import Evidence
 from generator.support import available
-from generator.verification import is_ground_truth
 from tests.junit import CPU, H200, comparison, result, write_junit
 
 NAME = "gemm_n8_k4"
@@ -202,4 +203,91 @@ def test_what_is_no_json_is_one_line(tmp_path):
     (tmp_path / "e.json").write_text("{")
     with pytest.raises(ValueError, match=r"^e\.json: "):
         read_evidence(tmp_path, "e.json")
-    assert evidence.FOLDER == "verification"
+
+
+PASS = {"verdict": "PASSED", "cases": 1}
+
+
+def write_runs(root, name, *sources):
+    entries = {NAME: {"sha256": "0" * 64, "sources": dict(sources)}}
+    run = {**RUN, "definitions": entries}
+    path = root / "verification" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"format": 1, "runs": [run]}))
+
+
+def test_one_broken_file_stops_those_who_own_it_and_nobody_else(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    (tmp_path / "verification/b.json").write_text("{")
+    write_runs(tmp_path, "c.json", ("sglang", PASS))
+    with pytest.raises(ValueError, match=r"^verification/b\.json: "):
+        kept_runs(tmp_path)
+    told = []
+    assert len(kept_runs(tmp_path, on_broken=told.append)) == 2
+    assert [str(error).split(":")[0] for error in told] == ["verification/b.json"]
+    assert len(runs_in(tmp_path)) == 2
+
+
+def test_of_a_foreign_dataset_no_link_is_followed(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "verification").symlink_to(tmp_path / "verification")
+    assert runs_in(foreign) == []
+    assert len(runs_in(tmp_path)) == 1
+
+
+def test_what_the_audit_found_is_no_evidence_of_a_run(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    (tmp_path / "verification/audit.json").write_text('{"format": 1}')
+    assert evidence_files(tmp_path) == ["verification/a.json"]
+    assert len(kept_runs(tmp_path)) == len(runs_in(tmp_path)) == 1
+    assert is_kept("verification/audit.json")
+    assert not is_kept("verification/audit.txt")
+
+
+@pytest.mark.parametrize(
+    ("source", "ground_truth", "backs"),
+    [
+        ("flashinfer/fa2", True, True),
+        ("flashinfer", True, True),
+        ("sglang/native", True, True),
+        ("recorded:flashinfer/fa2", True, True),
+        # of a gemm's kernel: live it may be the CPU's, recorded it is a GPU's
+        ("pytorch/cublas", True, False),
+        ("pytorch", True, False),
+        ("recorded:pytorch/cublas", True, True),
+        ("oracle", False, False),
+        ("oracle/other", False, False),
+        ("metamorphic:rows-reversed", False, False),
+        ("its own tests", False, False),
+        ("flashinfer/fa2 ~ sglang/native", False, False),
+        ("pytorch/cublas ~ recorded:pytorch/cublas", False, False),
+    ],
+)
+def test_what_a_source_is(source, ground_truth, backs):
+    assert is_ground_truth(source) is ground_truth
+    assert backs_verified(source) is backs
+
+
+FAIL = {"verdict": "FAILED", "cases": 1}
+
+
+@pytest.mark.parametrize(
+    ("sources", "verified"),
+    [
+        ({"flashinfer": PASS}, True),
+        ({"recorded:pytorch/cublas": PASS, "pytorch/cublas": FAIL}, True),
+        ({"pytorch/cublas": PASS}, False),
+        ({"flashinfer": PASS, "sglang": FAIL}, False),
+        # two kernels that agree show nothing of the reference, two that don't do
+        ({"flashinfer ~ sglang": PASS}, False),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": PASS}, True),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": FAIL}, False),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": {"verdict": "SKIPPED"}}, True),
+    ],
+)
+def test_what_makes_a_definition_verified(tmp_path, sources, verified):
+    write_runs(tmp_path, "a.json", *sources.items())
+    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
+    assert Evidence(tmp_path)(summary) is verified

@@ -1,0 +1,35 @@
+"""The rules on what `trace-dataset audit --record` keeps of a definition."""
+
+from __future__ import annotations
+
+from generator.rules.rule import note, warning
+
+_AGAIN = "Run trace-dataset audit --record on the definition"
+
+AUDITS = (
+    warning(
+        "audit-file",
+        "The dataset's verification/audit.json is not what an audit records.",
+        "Take the file from git, or delete it and run trace-dataset audit --all --record.",
+        "a merge conflict in it, or a count that is no number",
+    ),
+    note(
+        "audit-missing",
+        "Others were audited, this definition was not: its tests may catch nothing.",
+        f"{_AGAIN}.",
+        "a new definition beside audited ones",
+    ),
+    warning(
+        "audit-stale",
+        "The recorded audit is of another text of the definition.",
+        f"{_AGAIN} again.",
+        "a reference that was edited after the audit",
+    ),
+    warning(
+        "audit-survivors",
+        "Planted defects of the reference were caught by no test.",
+        "Add a case to the op in which they show, or tighten the bound that lets them "
+        "pass; trace-dataset audit --survivors lists them.",
+        "`logits / 8` as `logits / 7` passes every test",
+    ),
+)
