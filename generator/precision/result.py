@@ -1,0 +1,89 @@
+"""What was measured of one definition, as values that travel between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from generator.precision.floor import Measured
+from generator.support.tolerance import Tolerance
+
+ORACLE = "oracle"
+# why an output has no floor
+LAW, EXACTLY = "judged by law", "exact"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Hold one output of a definition against one source, under one tolerance.
+
+    `chosen` is the reason that the tolerance was given, empty for a dtype's default.
+    Of an output that has no floor `why_none` says so; then there is no more.
+    """
+
+    definition: str
+    op_type: str
+    output: str
+    dtype: str
+    source: str
+    why_none: str = ""
+    tolerance: Tolerance | None = None
+    chosen: str = ""
+    cases: tuple[Measured, ...] = ()
+
+    @property
+    def worst(self) -> Measured:
+        """Return the case that takes most of the tolerance."""
+        return max(self.cases, key=lambda case: case.used)
+
+    @property
+    def multiple(self) -> float:
+        """Return how many times what is needed the tolerance is."""
+        return 1.0 / self.worst.used
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Row:
+        """Read what `as_dict` gave. Raises KeyError, TypeError where it is not that."""
+        bound = value["tolerance"]
+        fields = {name: value[name] for name in cls.__dataclass_fields__}
+        fields["tolerance"] = None if bound is None else Tolerance(**bound)
+        fields["cases"] = tuple(Measured(**case) for case in value["cases"])
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Floors:
+    """Hold all rows of one definition; `error` says why it could not be measured.
+
+    `off` is the largest relative distance of the float64 run from the oracle, of the
+    root mean squares; `reduced` are axes that were measured shorter than they are, and
+    `left_out` what was not measured, with the reason.
+    """
+
+    definition: str
+    op_type: str
+    path: str
+    rows: tuple[Row, ...] = ()
+    off: Mapping[str, float] = field(default_factory=dict)
+    reduced: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Floors:
+        """Read what `as_dict` gave. Raises KeyError, TypeError where it is not that."""
+        rows = tuple(Row.from_dict(row) for row in value["rows"])
+        fields = {name: value[name] for name in cls.__dataclass_fields__}
+        return replace(
+            cls(**fields), rows=rows, left_out=tuple(str(v) for v in value["left_out"])
+        )
