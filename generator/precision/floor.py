@@ -15,7 +15,8 @@ which other inputs, other hardware and other orders of summation may show more.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from generator.support.tolerance import Tolerance
 # so many times the arithmetic error that was seen a bound must leave room for, a
 # proposed one does, and no bound against an oracle may exceed in all
 LEAST, PROPOSED, MOST = 3.0, 10.0, 50.0
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Measured:
 
     `floor`, `reference` and `source` are root mean squares relative to that of the
     exact output: of one rounding of it to its dtype, of the reference's error and of
-    the source's. Those are None where the float64 run is of another geometry.
+    the source's. Where the float64 run is of another geometry, the source's is that
+    against the reference, whose own is not known, and one rounding is what it is on
+    average.
     `allowed` is that of the tolerance: of its elementwise bound or, where that is less,
     of its NMSE. `share` and `energy` are the shares of the elementwise and of the NMSE
     bound that the errors take. `least` and `proposed` are factors of the elementwise
@@ -50,9 +54,9 @@ class Measured:
     least_nmse: float
     proposed: float
     proposed_nmse: float
-    floor: float | None = None
+    floor: float
+    source: float
     reference: float | None = None
-    source: float | None = None
 
     @property
     def used(self) -> float:
@@ -79,43 +83,107 @@ def measured(
     kernel: neighbours then are as near as two right answers need be. `exact` is the
     float64 run's output at the same places. None where nothing is finite and not zero.
     """
-    a, e = actual.double(), expected.double()
-    finite = a.isfinite() & e.isfinite()
-    a, e = a[finite], e[finite]
-    power = float(e.square().sum())
-    if power == 0.0:
+    of_all = _Sums()
+    size = _CHUNK if tolerance.hit_ratio >= 1.0 else max(actual.numel(), 1)
+    flat = [actual.reshape(-1), expected.reshape(-1)]
+    flat += [] if exact is None else [exact.reshape(-1)]
+    for parts in zip(*(values.split(size) for values in flat), strict=True):
+        of_all.add(parts, tolerance, roundings)
+    if of_all.power == 0.0:
         return None
-    rounding = roundings * half_ulp(e, actual.dtype)
-    error = (a - e).abs()
-    beyond = (error - rounding).clamp_min(0.0)
-    bound = tolerance.atol + tolerance.rtol * e.abs()
-    nmse = float(error.square().sum()) / power
-    once = roundings * _power(e.to(actual.dtype).double() - e) / power
+    nmse = of_all.error / of_all.power
+    once = roundings * of_all.once / of_all.power
     if roundings > 1:
         # two answers that round the same value need not differ at all
-        once = min(roundings * _rms_ulp(e, actual.dtype) / power, nmse)
+        once = min(roundings * of_all.even / of_all.power, nmse)
     more = max(nmse - once, 0.0)
-
-    def share(times: float) -> float:
-        return _at(tolerance.hit_ratio, (rounding + times * beyond) / bound)
-
-    allowed = math.sqrt(_power(bound) / power)
+    allowed = math.sqrt(of_all.bound / of_all.power)
     energy = 0.0
     if tolerance.nmse:
         energy = math.sqrt(max(nmse, once) / tolerance.nmse)
         allowed = min(allowed, math.sqrt(tolerance.nmse))
     return Measured(
         case,
-        int(e.numel()),
+        of_all.elements,
         allowed,
-        share(1.0),
+        of_all.shares[1.0],
         energy,
-        share(LEAST),
+        of_all.shares[LEAST],
         once + LEAST**2 * more,
-        share(PROPOSED),
+        of_all.shares[PROPOSED],
         once + PROPOSED**2 * more,
-        **_of_exact(a, e, exact, finite, actual.dtype),
+        **of_all.errors(),
     )
+
+
+@dataclass
+class _Sums:
+    """Add up squares, and keep the largest shares, over parts that fit a cache.
+
+    Of the exact output: its own, one rounding of it, its distance to the two others.
+    """
+
+    elements: int = 0
+    power: float = 0.0
+    error: float = 0.0
+    once: float = 0.0
+    even: float = 0.0
+    bound: float = 0.0
+    exact: float = 0.0
+    rounded: float = 0.0
+    reference: float = 0.0
+    source: float = 0.0
+    shares: dict[float, float] = field(
+        default_factory=lambda: dict.fromkeys((1.0, LEAST, PROPOSED), 0.0)
+    )
+
+    def add(
+        self, parts: Sequence[torch.Tensor], tolerance: Tolerance, roundings: int
+    ) -> None:
+        """Add a part of both sides and, if there is one, of the exact output."""
+        dtype = parts[0].dtype
+        wide = [part.double() for part in parts]
+        finite = wide[0].isfinite() & wide[1].isfinite()
+        if not bool(finite.all()):
+            wide = [part[finite] for part in wide]
+        a, e = wide[:2]
+        if not e.numel():
+            return
+        half = half_ulp(e, dtype)
+        error = (a - e).abs()
+        beyond = (error - roundings * half).clamp_min(0.0)
+        bound = tolerance.atol + tolerance.rtol * e.abs()
+        self.elements += e.numel()
+        self.power += _power(e)
+        self.error += _power(error)
+        self.once += _power(e.to(dtype).double() - e)
+        # an error that is as likely anywhere within half a unit
+        self.even += _power(half) / 3.0
+        self.bound += _power(bound)
+        for times, share in self.shares.items():
+            found = _at(
+                tolerance.hit_ratio, (roundings * half + times * beyond) / bound
+            )
+            self.shares[times] = max(share, found)
+        for w in wide[2:]:
+            self.exact += _power(w)
+            self.rounded += _power(w.to(dtype).double() - w)
+            self.reference += _power(a - w)
+            self.source += _power(e - w)
+
+    def errors(self) -> dict[str, float]:
+        """Return floor and errors, relative to the exact output if there is one."""
+        if not 0.0 < self.exact < math.inf:
+            relative = {"floor": self.even, "source": self.error}
+            power = self.power
+        else:
+            relative = {
+                "floor": self.rounded,
+                "source": self.source,
+                "reference": self.reference,
+            }
+            power = self.exact
+        return {name: math.sqrt(value / power) for name, value in relative.items()}
 
 
 def half_ulp(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -135,31 +203,8 @@ def rounded_up(value: float) -> float:
     return float(f"{math.ceil(value / scale - 1e-9) * scale:.0e}")
 
 
-def _of_exact(
-    a: torch.Tensor,
-    e: torch.Tensor,
-    exact: torch.Tensor | None,
-    finite: torch.Tensor,
-    dtype: torch.dtype,
-) -> dict[str, float]:
-    """Return floor and errors relative to the float64 run's output."""
-    if exact is None:
-        return {}
-    w = exact.double()[finite]
-    power = _power(w)
-    if not (power > 0.0 and math.isfinite(power)):
-        return {}
-    parts = {"floor": w.to(dtype).double() - w, "reference": a - w, "source": e - w}
-    return {name: math.sqrt(_power(part) / power) for name, part in parts.items()}
-
-
 def _power(values: torch.Tensor) -> float:
     return float(values.square().sum())
-
-
-def _rms_ulp(values: torch.Tensor, dtype: torch.dtype) -> float:
-    """Return the energy of one rounding, whose error is even within half a unit."""
-    return _power(half_ulp(values, dtype)) / 3.0
 
 
 def _at(hit_ratio: float, shares: torch.Tensor) -> float:

@@ -51,7 +51,11 @@ class Row:
         """Read what `as_dict` gave. Raises KeyError, TypeError where it is not that."""
         bound = value["tolerance"]
         fields = {name: value[name] for name in cls.__dataclass_fields__}
-        fields["tolerance"] = None if bound is None else Tolerance(**bound)
+        if bound is not None:
+            ratio = bound["norm_ratio"]
+            # JSON has no tuples, and a list is no part of a key
+            bound = {**bound, "norm_ratio": None if ratio is None else tuple(ratio)}
+            fields["tolerance"] = Tolerance(**bound)
         fields["cases"] = tuple(Measured(**case) for case in value["cases"])
         return cls(**fields)
 
