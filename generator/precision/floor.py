@@ -87,7 +87,7 @@ def measured(
     size = _CHUNK if tolerance.hit_ratio >= 1.0 else max(actual.numel(), 1)
     flat = [actual.reshape(-1), expected.reshape(-1)]
     flat += [] if exact is None else [exact.reshape(-1)]
-    for parts in zip(*(values.split(size) for values in flat), strict=True):
+    for parts in zip(*(torch.split(values, size) for values in flat), strict=True):
         of_all.add(parts, tolerance, roundings)
     if of_all.power == 0.0:
         return None

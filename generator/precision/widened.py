@@ -102,12 +102,11 @@ class Widened(TorchFunctionMode):
             own = args[0]
             args = (own.to(self._told(own)), *args[1:])
             return _map(_widen, func(*args, **named))
-        wants_double = torch.float64 in (*args, *named.values()) or (
-            func is _Tensor.double
-        )
+        said = [v for v in (*args, *named.values()) if isinstance(v, torch.dtype)]
+        wants_double = torch.float64 in said or func is _Tensor.double
         if func is _Tensor.float:
             func = _Tensor.double
-        is_cast = func is _Tensor.double or _has_dtype(args, named)
+        is_cast = func is _Tensor.double or bool(said)
         args = tuple(_wider(value) for value in args)
         named = {name: _wider(value) for name, value in named.items()}
         result = _map(_widen, self._called(func, args, named))
