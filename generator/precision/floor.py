@@ -41,8 +41,8 @@ class Measured:
     `allowed` is that of the tolerance: of its elementwise bound or, where that is less,
     of its NMSE. `share` and `energy` are the shares of the elementwise and of the NMSE
     bound that the errors take. `least` and `proposed` are factors of the elementwise
-    bound, with `_nmse` values, which leave LEAST and PROPOSED times the arithmetic
-    error.
+    bound, `proposed_atol` is an atol beside the present rtol, and `_nmse` are values,
+    which leave LEAST and PROPOSED times the arithmetic error.
     """
 
     case: str
@@ -53,6 +53,7 @@ class Measured:
     least: float
     least_nmse: float
     proposed: float
+    proposed_atol: float
     proposed_nmse: float
     floor: float
     source: float
@@ -111,6 +112,7 @@ def measured(
         of_all.shares[LEAST],
         once + LEAST**2 * more,
         of_all.shares[PROPOSED],
+        of_all.atol,
         once + PROPOSED**2 * more,
         **of_all.errors(),
     )
@@ -133,6 +135,7 @@ class _Sums:
     rounded: float = 0.0
     reference: float = 0.0
     source: float = 0.0
+    atol: float = 0.0
     shares: dict[float, float] = field(
         default_factory=lambda: dict.fromkeys((1.0, LEAST, PROPOSED), 0.0)
     )
@@ -161,10 +164,12 @@ class _Sums:
         self.even += _power(half) / 3.0
         self.bound += _power(bound)
         for times, share in self.shares.items():
-            found = _at(
-                tolerance.hit_ratio, (roundings * half + times * beyond) / bound
-            )
+            needed = roundings * half + times * beyond
+            found = _at(tolerance.hit_ratio, needed / bound)
             self.shares[times] = max(share, found)
+            if times == PROPOSED:
+                rest = _at(tolerance.hit_ratio, needed - tolerance.rtol * e.abs())
+                self.atol = max(self.atol, rest)
         for w in wide[2:]:
             self.exact += _power(w)
             self.rounded += _power(w.to(dtype).double() - w)

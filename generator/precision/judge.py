@@ -98,15 +98,20 @@ def problems(results: Sequence[Floors]) -> list[Problem]:
     return found
 
 
-def proposed(bound: Bound, nmse: bool) -> Tolerance:
+def proposed(bound: Bound, rule: str, nmse: bool) -> Tolerance:
     """Return the tolerance with PROPOSED times the arithmetic error as its bound.
 
-    Rounded up to one digit, and no rtol is below what roundings to the dtype take.
+    Rounded up to one digit, and no rtol is below what roundings to the dtype take. What
+    is too tight gets another atol: errors that are large beside their own value are
+    what is left of larger ones that cancel.
     """
     old = bound.tolerance
     if nmse:
         needed = bound.worst(lambda case: case.proposed_nmse)[0]
         return replace(old, nmse=rounded_up(needed))
+    if rule == TIGHT:
+        needed = bound.worst(lambda case: case.proposed_atol)[0]
+        return replace(old, atol=max(rounded_up(needed), old.atol))
     factor = bound.worst(lambda case: case.proposed)[0]
     rtol = rounded_up(old.rtol * factor)
     if old.rtol > 0.0:
@@ -162,8 +167,8 @@ def _problem(bound: Bound, rule: str, nmse: bool, paths: dict[str, str]) -> Prob
             500,
         ),
         fix=one_line(
-            f"{written(proposed(bound, nmse))} leaves {PROPOSED:g} times the arithmetic "
-            "error seen."
+            f"{written(proposed(bound, rule, nmse))} leaves {PROPOSED:g} times the "
+            "arithmetic error seen."
         ),
     )
 

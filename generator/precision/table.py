@@ -24,7 +24,8 @@ COLUMNS = (
     "NMSE x",
     "neediest",
 )
-_WIDTH = 200
+# rows are not cut: what a terminal has no room for, it wraps
+_WIDTH = 400
 _WORDS = frozenset(("op_type", "output", "source", "tolerance", "neediest"))
 
 
@@ -39,7 +40,7 @@ def table(results: Sequence[Floors]) -> str:
         justify = "left" if name in _WORDS else "right"
         made.add_column(name, justify=justify, no_wrap=True, min_width=len(name))  # type: ignore[arg-type]
     for row in rows(results):
-        made.add_row(*(one_line(cell, 60) for cell in row))
+        made.add_row(*(one_line(cell, 120) for cell in row))
     text = io.StringIO()
     # what a dataset says is no markup, and a file has no colours
     Console(file=text, width=_WIDTH, markup=False, highlight=False).print(made)

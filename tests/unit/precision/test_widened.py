@@ -198,15 +198,22 @@ def test_inputs_that_are_filled_are_returned_and_the_caller_s_stay() -> None:
 
 
 def test_the_default_dtype_is_as_before_whatever_is_raised() -> None:
-    with pytest.raises(ValueError, match="planted"), Widened():
+    def fail() -> None:
         assert torch.zeros(1).element_size() == 8
         raise ValueError("planted")
+
+    with pytest.raises(ValueError, match="planted"), Widened():
+        fail()
     assert torch.get_default_dtype() == torch.float32
     assert torch.zeros(1).element_size() == 4
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(st.lists(st.sampled_from(["sum", "half", "mul", "row", "cat", "exp", "view"]), max_size=6))
+@given(
+    st.lists(
+        st.sampled_from(["sum", "half", "mul", "row", "cat", "exp", "view"]), max_size=6
+    )
+)
 def test_any_chain_is_what_float64_gives(steps: list[str]) -> None:
     def run(x: torch.Tensor, first: Any, half: Any) -> torch.Tensor:
         x = first(x)
