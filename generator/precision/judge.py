@@ -22,15 +22,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
-from generator.precision.floor import LEAST, MOST, PROPOSED, Measured, rounded_up
-from generator.precision.result import ORACLE, Floors, Row
+from generator.precision.result import (
+    LEAST,
+    MOST,
+    ORACLE,
+    PROPOSED,
+    Floors,
+    Measured,
+    Row,
+)
 from generator.problems import Problem, Severity
 from generator.support.tolerance import Tolerance
 from generator.wording import one_line
 
 LOOSE, TIGHT = "tolerance-loose", "tolerance-tight"
+OFF = "float64-disagrees"
+# of an output's root mean square: far above what float64 rounds, and above 2e-9, which
+# torch's softplus leaves out from its threshold on; far below any defect
+FURTHEST = 1e-8
+# steps of the numbers from 1 on
+_EPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52}
 _Figure = Callable[[Measured], float]
 
 
@@ -65,11 +76,15 @@ class Bound:
 
 
 def bounds(results: Sequence[Floors]) -> list[Bound]:
-    """Return the tolerances that were measured, each with its rows."""
+    """Return the tolerances that were measured, each with its rows.
+
+    What a wrong reference is off is not what right answers need.
+    """
     found: dict[tuple[str, str, str, Tolerance, str], list[Row]] = {}
     for result in results:
         for row in result.rows:
-            if row.tolerance is not None and row.cases:
+            is_off = result.off.get(row.output, 0.0) > FURTHEST
+            if row.tolerance is not None and row.cases and not is_off:
                 key = (row.op_type, row.output, row.source, row.tolerance, row.dtype)
                 found.setdefault(key, []).append(row)
     # the oracle's first
@@ -78,9 +93,14 @@ def bounds(results: Sequence[Floors]) -> list[Bound]:
 
 
 def problems(results: Sequence[Floors]) -> list[Problem]:
-    """Return what is wrong with the tolerances that were measured."""
+    """Return what is wrong with the tolerances, and with references in float64."""
     paths = {result.definition: result.path for result in results}
-    found = []
+    found = [
+        _disagreement(result, output, off)
+        for result in results
+        for output, off in result.off.items()
+        if off > FURTHEST
+    ]
     for bound in bounds(results):
         row = bound.first
         is_oracle = row.source == ORACLE
@@ -129,10 +149,18 @@ def written(tolerance: Tolerance) -> str:
     return text
 
 
+def rounded_up(value: float) -> float:
+    """Return the next number of one significant digit: 3.2e-06 gives 4e-06."""
+    if not (value > 0.0 and math.isfinite(value)):
+        return value
+    scale = 10.0 ** math.floor(math.log10(value))
+    # a digit that is there but for the last bits stays
+    return float(f"{math.ceil(value / scale - 1e-9) * scale:.0e}")
+
+
 def _rounding(row: Row) -> float:
     roundings = 1 if row.source == ORACLE else 2
-    eps = torch.finfo(getattr(torch, row.dtype)).eps
-    return rounded_up(roundings * eps / 2)
+    return rounded_up(roundings * _EPS.get(row.dtype, 0.0) / 2)
 
 
 def _problem(bound: Bound, rule: str, nmse: bool, paths: dict[str, str]) -> Problem:
@@ -170,6 +198,21 @@ def _problem(bound: Bound, rule: str, nmse: bool, paths: dict[str, str]) -> Prob
             f"{written(proposed(bound, rule, nmse))} leaves {PROPOSED:g} times the "
             "arithmetic error seen."
         ),
+    )
+
+
+def _disagreement(result: Floors, output: str, off: float) -> Problem:
+    return Problem(
+        rule=OFF,
+        severity=Severity.ERROR,
+        file=result.path,
+        pointer="/reference",
+        message=one_line(
+            f"in float64, {output!r} is {off:.1e} of itself off the oracle: that is no "
+            "rounding",
+            500,
+        ),
+        fix="Find out which side is wrong: the reference, or the op's oracle.",
     )
 
 

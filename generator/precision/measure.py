@@ -18,8 +18,8 @@ from generator.audit.bench import loaded
 from generator.audit.classes import rendered_class
 from generator.audit.geometry import reduced
 from generator.definition import Definition
-from generator.precision.floor import Measured, measured
-from generator.precision.result import EXACTLY, LAW, ORACLE, Floors, Row
+from generator.precision.floor import measured
+from generator.precision.result import EXACTLY, LAW, ORACLE, Floors, Measured, Row
 from generator.precision.widened import run_widened
 from generator.support.compare import PASSED, Comparison
 from generator.support.definition import Case
@@ -63,15 +63,18 @@ def measure(
     for name in tests.interface.output_specs:
         if name in tests.policies:
             found.none[name, ""] = LAW
-    if len(found.none) == len(tests.interface.output_specs):
+    unresolved = tests.unresolved is not None or tests.oracle is None
+    if unresolved:
+        found.left_out.append(f"UNRESOLVED: {tests.unresolved or 'there is no oracle'}")
+    if unresolved or len(found.none) == len(tests.interface.output_specs):
+        rows = tuple(_rows(definition, tests, found))
         return Floors(
             definition.name,
             definition.op_type,
             path,
-            tuple(_rows(definition, tests, found)),
+            rows,
+            left_out=tuple(found.left_out),
         )
-    if tests.unresolved is not None or tests.oracle is None:
-        found.left_out.append(f"UNRESOLVED: {tests.unresolved or 'there is no oracle'}")
     _go_through(definition, tests, found, None if short else recordings)
     if short:
         # what was recorded is of the whole geometry: without a float64 run
@@ -155,8 +158,7 @@ def _measure(
         guessed=tests.oracle is None,
     )
     exact: dict[str, Any] = {}
-    judged = [n for n in tests().interface.output_specs if n not in tests.policies]
-    if in_float64 and judged:
+    if in_float64:
         given = {name: fresh(value, _CPU) for name, value in trial.inputs.items()}
         outputs, after = run_widened(load, given)
         exact = {

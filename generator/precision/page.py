@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from generator.precision.floor import LEAST, MOST, PROPOSED
-from generator.precision.judge import bounds
-from generator.precision.result import Floors
+from generator.precision.judge import FURTHEST, bounds
+from generator.precision.result import LEAST, MOST, PROPOSED, Floors
 from generator.precision.table import COLUMNS, figures, remarks, rows, times
 from generator.problems import Problem
 from generator.wording import one_line, plural
@@ -60,6 +59,10 @@ error of the kernel is the one against the reference.
   alone: there is one right answer to it, and what all references need is all that anybody
   needs. A bound against a kernel is a contract with all kernels of that provider, and a
   recording shows one, of one version, on one GPU: its looseness says nothing.
+
+- `float64-disagrees`: the float64 run is more than {FURTHEST:g} of an output off the
+  oracle. No rounding explains that: one of the two computes something else, and no
+  tolerance is judged by it.
 
 The elementwise bound and NMSE are judged each by itself: the first sees a few wrong
 elements, the second a small error throughout, and neither makes up for the other. The

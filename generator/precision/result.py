@@ -6,12 +6,54 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from generator.precision.floor import Measured
 from generator.support.tolerance import Tolerance
 
 ORACLE = "oracle"
 # why an output has no floor
 LAW, EXACTLY = "judged by law", "exact"
+# so many times the arithmetic error that was seen a bound must leave room for, a
+# proposed one does, and no bound against an oracle may exceed in all
+LEAST, PROPOSED, MOST = 3.0, 10.0, 50.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hold what one case shows of one output against one source.
+
+    `floor`, `reference` and `source` are root mean squares relative to that of the
+    exact output: of one rounding of it to its dtype, of the reference's error and of
+    the source's. Where the float64 run is of another geometry, the source's is that
+    against the reference, whose own is not known, and one rounding is what it is on
+    average.
+    `allowed` is that of the tolerance: of its elementwise bound or, where that is less,
+    of its NMSE. `share` and `energy` are the shares of the elementwise and of the NMSE
+    bound that the errors take. `least` and `proposed` are factors of the elementwise
+    bound, `proposed_atol` is an atol beside the present rtol, and `_nmse` are values,
+    which leave LEAST and PROPOSED times the arithmetic error.
+    """
+
+    case: str
+    elements: int
+    allowed: float
+    share: float
+    energy: float
+    least: float
+    least_nmse: float
+    proposed: float
+    proposed_atol: float
+    proposed_nmse: float
+    floor: float
+    source: float
+    reference: float | None = None
+
+    @property
+    def used(self) -> float:
+        """Return the share of the bound that an error scaled up meets first."""
+        return max(self.share, self.energy)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain JSON values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

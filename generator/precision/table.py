@@ -6,9 +6,8 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 
-from generator.precision.floor import Measured
 from generator.precision.judge import Bound, bounds, written
-from generator.precision.result import Floors
+from generator.precision.result import Floors, Measured
 from generator.wording import one_line, plural
 
 COLUMNS = (

@@ -9,7 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.precision.floor import LEAST, half_ulp, measured, rounded_up
+from generator.precision.floor import half_ulp, measured
+from generator.precision.judge import rounded_up
+from generator.precision.result import LEAST
 from generator.support.tolerance import Tolerance
 
 BOUND = Tolerance(rtol=4e-3, atol=0.0, nmse=5e-6)
