@@ -47,8 +47,9 @@ against float64, an rtol of 4e-03 is as tight as a bound can be, since half a un
 2^-8 = 3.9e-03 of a value just above a power of two.
 
 Sums of integers and moved data are compared exactly, samples and chosen tokens by their
-law: these have no floor. Where the float64 run is on shorter axes than the recording, the
-error of the kernel is the one against the reference.
+law: these have no floor. Large weights are run in float64 on shorter axes; their small
+cases are measured on the whole ones as well, where a source's error is the one against
+the reference.
 
 ## What is a problem
 
@@ -59,7 +60,6 @@ error of the kernel is the one against the reference.
   alone: there is one right answer to it, and what all references need is all that anybody
   needs. A bound against a kernel is a contract with all kernels of that provider, and a
   recording shows one, of one version, on one GPU: its looseness says nothing.
-
 - `float64-disagrees`: the float64 run is more than {FURTHEST:g} of an output off the
   oracle. No rounding explains that: one of the two computes something else, and no
   tolerance is judged by it.

@@ -102,7 +102,7 @@ def remarks(results: Sequence[Floors]) -> Iterator[str]:
     for axes, count in shortened.items():
         yield (
             f"{one_line(axes)} in {plural(count, 'definition')}: in float64 on shorter "
-            "axes, recordings without it"
+            "axes; small cases of the whole without it"
         )
     off = [(value, r.definition, n) for r in results for n, value in r.off.items()]
     if off:
