@@ -68,8 +68,8 @@ def measured(
         energy,
         of_all.shares[LEAST],
         once + LEAST**2 * more,
-        of_all.shares[PROPOSED],
         of_all.atol,
+        of_all.shares[PROPOSED],
         once + PROPOSED**2 * more,
         **of_all.errors(),
     )
@@ -124,7 +124,7 @@ class _Sums:
             needed = roundings * half + times * beyond
             found = _at(tolerance.hit_ratio, needed / bound)
             self.shares[times] = max(share, found)
-            if times == PROPOSED:
+            if times == LEAST:
                 rest = _at(tolerance.hit_ratio, needed - tolerance.rtol * e.abs())
                 self.atol = max(self.atol, rest)
         for w in wide[2:]:

@@ -119,18 +119,22 @@ def problems(results: Sequence[Floors]) -> list[Problem]:
 
 
 def proposed(bound: Bound, rule: str, nmse: bool) -> Tolerance:
-    """Return the tolerance with PROPOSED times the arithmetic error as its bound.
+    """Return the tolerance with another bound, rounded up to one digit.
 
-    Rounded up to one digit, and no rtol is below what roundings to the dtype take. What
-    is too tight gets another atol: errors that are large beside their own value are
-    what is left of larger ones that cancel.
+    What is too loose leaves PROPOSED times the arithmetic error, and no rtol is below
+    what roundings to the dtype take. What is too tight gets LEAST times, for nothing is
+    widened further than it must be; by its atol, since errors that are large beside
+    their own value are what is left of larger ones that cancel.
     """
     old = bound.tolerance
+    if nmse and rule == TIGHT:
+        needed = bound.worst(lambda case: case.least_nmse)[0]
+        return replace(old, nmse=rounded_up(needed))
     if nmse:
         needed = bound.worst(lambda case: case.proposed_nmse)[0]
         return replace(old, nmse=rounded_up(needed))
     if rule == TIGHT:
-        needed = bound.worst(lambda case: case.proposed_atol)[0]
+        needed = bound.worst(lambda case: case.least_atol)[0]
         return replace(old, atol=max(rounded_up(needed), old.atol))
     factor = bound.worst(lambda case: case.proposed)[0]
     rtol = rounded_up(old.rtol * factor)
@@ -195,8 +199,8 @@ def _problem(bound: Bound, rule: str, nmse: bool, paths: dict[str, str]) -> Prob
             500,
         ),
         fix=one_line(
-            f"{written(proposed(bound, rule, nmse))} leaves {PROPOSED:g} times the "
-            "arithmetic error seen."
+            f"{written(proposed(bound, rule, nmse))} leaves "
+            f"{PROPOSED if rule == LOOSE else LEAST:g} times the arithmetic error seen."
         ),
     )
 

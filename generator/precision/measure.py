@@ -180,7 +180,9 @@ def _measure(
 
     changed = {"_judge": note, "reference": staticmethod(lambda: trial._run)}
     test = type(tests.__name__, (tests,), changed)()
-    calls = [lambda: test.test_matches_oracle(trial, _ignore)]
+    calls: list[Callable[[], None]] = [
+        lambda: test.test_matches_oracle(trial, _ignore),
+    ]
     if recordings is not None:
         calls.append(lambda: test.test_matches_recorded(trial, recordings, _ignore))
     for call in calls:

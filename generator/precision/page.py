@@ -67,8 +67,9 @@ the reference.
 The elementwise bound and NMSE are judged each by itself: the first sees a few wrong
 elements, the second a small error throughout, and neither makes up for the other. The
 unit is the bound, not the definition: what is needed is what the neediest definition
-needs in its neediest case. Proposed is what leaves {PROPOSED:g} times the arithmetic error,
-rounded up to one digit, and never less than the dtype's own rounding.
+needs in its neediest case. Proposed is what leaves {PROPOSED:g} times the arithmetic error in
+place of a bound that is too loose, and {LEAST:g} times, the least that fits, in place of one
+that is too tight; rounded up to one digit, and never less than the dtype's own rounding.
 
 A dtype's default that does not fit is an error, and the command exits 1. A bound that an
 op gives itself stands beside its reason, often an analysis of the worst inputs that may

@@ -27,9 +27,9 @@ class Measured:
     average.
     `allowed` is that of the tolerance: of its elementwise bound or, where that is less,
     of its NMSE. `share` and `energy` are the shares of the elementwise and of the NMSE
-    bound that the errors take. `least` and `proposed` are factors of the elementwise
-    bound, `proposed_atol` is an atol beside the present rtol, and `_nmse` are values,
-    which leave LEAST and PROPOSED times the arithmetic error.
+    bound that the errors take. What leaves LEAST or PROPOSED times the arithmetic error
+    are `least` and `proposed` as factors of the elementwise bound, `least_atol` as an
+    atol beside the present rtol, and `_nmse` as values.
     """
 
     case: str
@@ -39,8 +39,8 @@ class Measured:
     energy: float
     least: float
     least_nmse: float
+    least_atol: float
     proposed: float
-    proposed_atol: float
     proposed_nmse: float
     floor: float
     source: float

@@ -22,8 +22,8 @@ FITS = Measured(
     energy=0.1,
     least=0.3,
     least_nmse=9e-9,
+    least_atol=3e-6,
     proposed=1.0,
-    proposed_atol=1e-5,
     proposed_nmse=1e-7,
     floor=2.5e-8,
     source=0.0,
@@ -44,7 +44,7 @@ def floors(*rows: Row, **changes: object) -> Floors:
 
 
 LOOSE = replace(FITS, share=1e-3, least=3e-3, proposed=1e-2)
-TIGHT = replace(FITS, share=0.5, least=1.5, proposed=5.0, proposed_atol=4.2e-5)
+TIGHT = replace(FITS, share=0.5, least=1.5, proposed=5.0, least_atol=1.6e-5)
 LOOSE_NMSE = replace(FITS, energy=1e-3, least_nmse=9e-13, proposed_nmse=1.1e-11)
 TIGHT_NMSE = replace(FITS, energy=0.5, least_nmse=2.2e-7, proposed_nmse=2.5e-6)
 
@@ -58,9 +58,9 @@ TIGHT_NMSE = replace(FITS, energy=0.5, least_nmse=2.2e-7, proposed_nmse=2.5e-6)
             "1e-05 + 1e-05·|e|",
             "1e-07 + 1e-07·|e|, NMSE 1e-07",
         ),
-        (TIGHT, "tolerance-tight", "is 2 times", "5e-05 + 1e-05·|e|, NMSE 1e-07"),
+        (TIGHT, "tolerance-tight", "is 2 times", "2e-05 + 1e-05·|e|, NMSE 1e-07"),
         (LOOSE_NMSE, "tolerance-loose", "NMSE ≤ 1e-07", "NMSE 2e-11 leaves 10 times"),
-        (TIGHT_NMSE, "tolerance-tight", "NMSE ≤ 1e-07", "NMSE 3e-06 leaves 10 times"),
+        (TIGHT_NMSE, "tolerance-tight", "NMSE ≤ 1e-07", "NMSE 3e-07 leaves 3 times"),
     ],
 )
 def test_a_default_that_does_not_fit_is_an_error(case, rule, said, fix) -> None:
