@@ -31,8 +31,7 @@ _NARROWING = (_Tensor.bfloat16, _Tensor.half)
 _MOVES = """
     cat concat concatenate stack hstack vstack clone contiguous reshape flatten ravel
     __getitem__ index_select gather take take_along_dim where masked_fill repeat
-    repeat_interleave tile flip roll pad masked_select scatter index_copy to cpu type
-    type_as
+    repeat_interleave tile flip roll pad masked_select scatter index_copy
 """
 _WRITES = """
     __setitem__ copy_ index_copy_ index_put_ masked_fill_ masked_scatter_ scatter_ fill_
@@ -164,10 +163,9 @@ class Widened(TorchFunctionMode):
         named: dict[str, Any],
     ) -> Any:
         """Return 16-bit results as one rounding of what float64 gives."""
-        cast = func in _NARROWING or _has_narrow_dtype(args, named)
-        if moves and not cast and not any(map(self._knows, _tensors((args, named)))):
+        if moves and not any(map(self._knows, _tensors((args, named)))):
             return result
-        exact = self._before if moves and not cast else _doubled
+        exact = self._before if moves else _doubled
         more = {name: _no_narrow(exact(value)) for name, value in named.items()}
         wide_args = tuple(_no_narrow(exact(value)) for value in args)
         wider = _Tensor.double if func in _NARROWING else func
@@ -213,11 +211,12 @@ class Widened(TorchFunctionMode):
         self._double[id(tensor)] = tensor
 
     def _marked(self, value: torch.Tensor, given: list[torch.Tensor]) -> torch.Tensor:
-        """Return a result as float64 by the code's own wish; arguments are what they are."""
+        """Return a result as float64 by the code's own wish."""
         if value.dtype not in _SAID or id(value) in self._double:
             return value
         if any(value is one for one in given):
-            if value.dtype == torch.float64 and len(given) > 1:
+            if len(given) > 1:
+                # what was written to is what it was
                 return value
             value = value.detach()
         self._mark(value)
@@ -267,11 +266,6 @@ def _kind(func: Callable[..., Any], named: Mapping[str, Any]) -> str:
 
 def _has_dtype(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
     return any(isinstance(value, torch.dtype) for value in (*args, *named.values()))
-
-
-def _has_narrow_dtype(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-    dtypes = [v for v in (*args, *named.values()) if isinstance(v, torch.dtype)]
-    return any(dtype in NARROW for dtype in dtypes)
 
 
 def _wider(value: Any) -> Any:

@@ -126,6 +126,9 @@ def rounded_rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 MOVED = {
     "rows": rounded_rows,
     "cast": lambda x, y: (x.float() / 3).to(torch.bfloat16),
+    "cast as": lambda x, y: (x.float() / 3).to(x),
+    "cast like": lambda x, y: (x.float() / 3).type_as(x),
+    "halved": lambda x, y: (x.float() / 3).half(),
     "computed so": lambda x, y: x / 3,
     "moved": lambda x, y: (x.float() / 3).bfloat16().unsqueeze(1).flatten(0, 1),
     "joined": lambda x, y: torch.cat(
