@@ -91,8 +91,8 @@ def remarks(results: Sequence[Floors]) -> Iterator[str]:
         name = one_line(result.definition)
         if result.error:
             yield f"{name}: not measured: {one_line(result.error)}"
-        for what in result.left_out:
-            yield f"{name}: left out: {one_line(what)}"
+        if result.left_out:
+            yield f"{name}: left out: {one_line('; '.join(result.left_out))}"
     shortened: dict[str, int] = {}
     for result in results:
         if result.reduced:
