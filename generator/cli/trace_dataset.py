@@ -11,6 +11,7 @@ from generator.cli.audit import audit
 from generator.cli.card import card
 from generator.cli.comment import comment
 from generator.cli.drift import drift
+from generator.cli.floors import floors
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.pull import pull
 from generator.cli.push import push
@@ -69,6 +70,7 @@ _COMMANDS = (
     validate,
     review,
     audit,
+    floors,
     comment,
     rules,
     verify,

@@ -46,6 +46,7 @@ def recorded(root: Path, *arguments: str) -> tuple[int, str, str]:
     [
         (["--tolerance", "0.1"], "--record keeps what the tests catch as they are"),
         (["--tolerance", "0"], "drop --tolerance"),
+        (["--seeds", "3"], "--seeds plants nothing"),
     ],
 )
 def test_other_bounds_than_the_tests_have_are_not_recorded(tmp_path, arguments, said):

@@ -1,0 +1,162 @@
+"""The command `trace-dataset floors`: how precise an answer can be, and must be."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
+from generator.wording import one_line, plural
+
+if TYPE_CHECKING:
+    from generator.precision.result import Floors
+    from generator.problems import Problem
+
+_FATAL = frozenset(("dataset-missing", "dataset-empty"))
+_NEEDED = ("torch", "numpy", "pytest", "safetensors")
+
+
+@click.command()
+@click.option(
+    "--op-type",
+    "op_types",
+    multiple=True,
+    metavar="OP_TYPE",
+    help="Measure the definitions of this op_type; may be repeated.",
+)
+@click.option(
+    "--definition-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Measure this definition; may be repeated.",
+)
+@click.option("--all", "everything", is_flag=True, help="Measure all definitions.")
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path),
+    default=Path("."),
+    metavar="DIR",
+    help="Root of the dataset; the current directory if not given.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes side by side; as many as there are cores if not given.",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="X",
+    help="Judge as if atol and rtol of every comparison were X.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.md",
+    help="Write the tables as Markdown, whole or not at all.",
+)
+def floors(
+    op_types: tuple[str, ...],
+    names: tuple[str, ...],
+    everything: bool,
+    dataset: Path,
+    jobs: int | None,
+    tolerance: float | None,
+    as_json: bool,
+    output: Path | None,
+) -> int:
+    """Compare tolerances with what float64 shows that right answers need.
+
+    Choose definitions by --op-type, --definition-name or --all. This executes the
+    dataset's code, as pytest does. Data goes to stdout, talk to stderr. Exit status: 0
+    every tolerance fits, 1 a default is too loose or too tight or a definition can't be
+    measured, 2 wrong usage or unreadable input.
+    """
+    from generator.discover import discover_definitions
+    from generator.parallel import default_jobs
+    from generator.select import UnknownName, select
+
+    if not (op_types or names or everything):
+        raise click.UsageError(
+            "Say what to measure: --op-type, --definition-name, --all."
+        )
+    if everything and (op_types or names):
+        raise click.UsageError(
+            "--all leaves nothing to choose: drop the other options."
+        )
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
+        raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
+    if output is not None and output.suffix != ".md":
+        raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
+    found = discover_definitions(dataset)
+    for problem in found.problems:
+        if problem.rule in _FATAL:
+            raise Failure(f"{problem.message} {problem.fix}")
+    try:
+        files = select(found, op_types, names)
+    except UnknownName as error:
+        raise Failure(str(error)) from None
+    for module in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise Failure(f"Floors need {module}: pip install {module}.")
+    from generator.precision.judge import problems
+    from generator.precision.pool import measure_all
+    from generator.problems import has_errors
+
+    told = _Progress(len(files))
+    results = measure_all(files, dataset, jobs or default_jobs(), tolerance, told.tell)
+    against = problems(results)
+    _show(results, against, as_json, output)
+    failed = [result for result in results if result.error]
+    say(
+        f"{plural(len(results), 'definition')}, {len(failed)} not measured: "
+        f"{plural(sum(p.severity.value == 'error' for p in against), 'error')}, "
+        f"{plural(sum(p.severity.value == 'warning' for p in against), 'warning')}"
+    )
+    return EXIT_PROBLEMS if failed or has_errors(against) else EXIT_FINE
+
+
+def _show(
+    results: list[Floors],
+    against: list[Problem],
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    from generator.precision import page, table
+
+    if output is not None:
+        from generator.files import write_atomically
+
+        write_atomically(output, page.page(results, against).encode())
+    if as_json:
+        value = {
+            "definitions": [result.as_dict() for result in results],
+            "problems": [problem.as_dict() for problem in against],
+        }
+        write(json.dumps(value, indent=2) + "\n")
+        return
+    write(table.table(results))
+    for line in (*table.remarks(results), *map(str, against)):
+        write(f"{line}\n")
+
+
+class _Progress:
+    """Say of each definition that it is done, or why it can't be measured."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._done = 0
+
+    def tell(self, result: Floors) -> None:
+        self._done += 1
+        name = one_line(result.definition, 100)
+        how = f"not measured: {result.error}" if result.error else ""
+        say(f"{self._done}/{self._count} {name}: {how or f'{result.seconds:.1f} s'}")
