@@ -44,7 +44,13 @@ def _moe(axes: Axes) -> Axes:
 
 
 def _tiny_moe(axes: Axes) -> Axes:
-    return {**_experts(axes, 16), **_columns(2 * _BLOCK, _BLOCK)}
+    # where experts are elsewhere, no token needs top_k of those here
+    elsewhere = axes.get("num_experts", 0) > axes.get("num_local_experts", 2**30)
+    has_blocks = "num_hidden_blocks" in axes
+    return {
+        **_experts(axes, 8 if elsewhere else 16),
+        **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(96, 64)),
+    }
 
 
 def _experts(axes: Axes, most: int) -> dict[str, int]:
@@ -102,6 +108,10 @@ def _mla_ragged(axes: Axes) -> Axes:
 
 
 def _sparse(axes: Axes) -> Axes:
+    if "index_head_dim" in axes:
+        scale = axes["head_dim_with_scale"] - axes["index_head_dim"]
+        length = {"index_head_dim": 32, "head_dim_with_scale": 32 + scale}
+        return {"num_index_heads": 4, **length}
     heads = {"num_qo_heads": 3, "num_index_heads": 4}
     return {**heads, "head_dim_ckv": 64, "head_dim_kpe": 16}
 
