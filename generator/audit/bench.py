@@ -183,9 +183,12 @@ class Bench:
         if name.startswith("test_matches"):
             given.append(_ignore)
         try:
-            if name in _OF_RESULTS and stand.results is not None:
-                if same_results(stand.results, tests()._results(trial)):
-                    return None
+            if (
+                name in _OF_RESULTS
+                and stand.results is not None
+                and same_results(stand.results, tests()._results(trial))
+            ):
+                return None
             getattr(tests(), name)(*given)
         except pytest.skip.Exception:
             return None

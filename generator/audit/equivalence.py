@@ -83,6 +83,10 @@ class Equivalence:
             f"in {RUNS} random cases",
         )
 
+    def draw_all(self) -> None:
+        """Make all random cases now, as far as the reference takes them."""
+        self._draw(RUNS - 1)
+
     def _draw(self, number: int) -> Draw | None:
         """Return a random case, None where the reference takes none."""
         if number < len(self.draws):

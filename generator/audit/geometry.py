@@ -48,8 +48,8 @@ def _tiny_moe(axes: Axes) -> Axes:
     elsewhere = axes.get("num_experts", 0) > axes.get("num_local_experts", 2**30)
     has_blocks = "num_hidden_blocks" in axes
     return {
-        **_experts(axes, 8 if elsewhere else 16),
-        **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(96, 64)),
+        **_experts(axes, 4 if elsewhere else 16),
+        **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(_BLOCK, 64)),
     }
 
 
@@ -84,7 +84,7 @@ def _sampling(axes: Axes) -> Axes:
 def _gdn(axes: Axes) -> Axes:
     ratio = axes["num_v_heads"] // axes["num_k_heads"]
     heads = {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 2 * ratio}
-    return {**heads, "head_size": 64}
+    return {**heads, "head_size": 32}
 
 
 def _mamba(axes: Axes) -> Axes:
@@ -129,10 +129,6 @@ def _tiny_sampling(axes: Axes) -> Axes:
     return {"vocab_size": 600}
 
 
-def _tiny_gdn(axes: Axes) -> Axes:
-    return {**_gdn(axes), "head_size": 32}
-
-
 def _tiny_mamba(axes: Axes) -> Axes:
     return {"nheads": 4, "ngroups": 2, "head_dim": 16, "dstate": 32}
 
@@ -154,6 +150,5 @@ _TINY: Mapping[str, Callable[[Axes], Axes]] = {
     "rmsnorm": _norm,
     "gemm": _tiny_gemm,
     "sampling": _tiny_sampling,
-    "gdn": _tiny_gdn,
     "mamba_ssu": _tiny_mamba,
 }

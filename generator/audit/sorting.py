@@ -56,9 +56,12 @@ def _remembering(
         if not plain or not isinstance(tensor, torch.Tensor) or tensor.is_inference():
             return original(tensor, *rest, **named)
         for kept in known:
-            if kept.tensor is tensor and (kept.name, kept.given) == (name, given):
-                if kept.versions == _versions(tensor, kept.result):
-                    return kept.result
+            if (
+                kept.tensor is tensor
+                and (kept.name, kept.given) == (name, given)
+                and kept.versions == _versions(tensor, kept.result)
+            ):
+                return kept.result
         result = original(tensor, *rest, **named)
         known.append(_Sorted(name, given, tensor, result, _versions(tensor, result)))
         return result

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -204,6 +205,28 @@ def test_one_that_differs_between_calls_is_caught(job):
         "* weight.float()", "* (weight.float() + (len(CALLS) > 5))"
     )
     assert of_one(job, changed).test == "test_determinism"
+
+
+def test_the_reference_s_own_bits_are_not_compared_again(job):
+    asked = []
+
+    def counting(*given: Any) -> Any:
+        asked.append(given)
+        return right(*given)
+
+    right = job.bench.cls.oracle
+    cls = type("Counting", (job.bench.cls,), {"oracle": staticmethod(counting)})
+    bench = replace(job.bench, cls=cls)
+    assert bench.judge(loaded(mutant("pass"))) is None
+    assert not asked
+    # one that rounds otherwise is compared in every case
+    text = RIGHT.replace("x * inverse_rms * weight", "x * (inverse_rms * weight")
+    other = text.replace("weight.float()", "weight.float())")
+    assert bench.judge(loaded(other)) is None
+    assert asked
+    bad = bench.judge(loaded(RIGHT.replace("* weight.float()", "")))
+    assert bad is not None
+    assert bad.test == "test_matches_oracle"
 
 
 def spins() -> None:
