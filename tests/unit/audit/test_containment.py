@@ -219,14 +219,9 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
     bench = replace(job.bench, cls=cls)
     assert bench.judge(loaded(mutant("pass"))) is None
     assert not asked
-    # one that rounds otherwise is compared in every case
-    text = RIGHT.replace("x * inverse_rms * weight", "x * (inverse_rms * weight")
-    other = text.replace("weight.float()", "weight.float())")
-    assert bench.judge(loaded(other)) is None
-    assert asked
     bad = bench.judge(loaded(RIGHT.replace("* weight.float()", "")))
     assert bad is not None
-    assert bad.test == "test_matches_oracle"
+    assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
 
 def spins() -> None:
