@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from generator.audit.bench import Run
+from generator.audit.bench import Run, same_results
 from generator.audit.coupling import coupled_draws
 from generator.audit.variation import varied
 from generator.support.recorded import MatchesRecorded
@@ -67,7 +67,7 @@ class Equivalence:
             if draw is None:
                 return Shown(False, "the reference takes no random cases")
             outputs = _call(run, draw.inputs)
-            if _same(draw.outputs, outputs):
+            if same_results(draw.outputs, outputs):
                 continue
             same = False
             errors = self._errors(draw, outputs)
@@ -82,6 +82,10 @@ class Equivalence:
             f"rounds otherwise: {ratio:.3f} times as far from float64 as the reference "
             f"in {RUNS} random cases",
         )
+
+    def draw_all(self) -> None:
+        """Make all random cases now, as far as the reference takes them."""
+        self._draw(RUNS - 1)
 
     def _draw(self, number: int) -> Draw | None:
         """Return a random case, None where the reference takes none."""
@@ -157,10 +161,6 @@ def _same_rows(first: Any, second: Any) -> bool:
     if not _alike(first, second) or first.ndim != 2:
         return False
     return torch.equal(first.sort(dim=1).values, second.sort(dim=1).values)
-
-
-def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    return len(first) == len(second) and all(map(same_bits, first, second))
 
 
 def _call(run: Run, inputs: Inputs) -> tuple[Any, ...]:

@@ -44,7 +44,13 @@ def _moe(axes: Axes) -> Axes:
 
 
 def _tiny_moe(axes: Axes) -> Axes:
-    return {**_experts(axes, 16), **_columns(2 * _BLOCK, _BLOCK)}
+    # where experts are elsewhere, no token needs top_k of those here
+    elsewhere = axes.get("num_experts", 0) > axes.get("num_local_experts", 2**30)
+    has_blocks = "num_hidden_blocks" in axes
+    return {
+        **_experts(axes, 4 if elsewhere else 16),
+        **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(_BLOCK, 64)),
+    }
 
 
 def _experts(axes: Axes, most: int) -> dict[str, int]:
@@ -78,7 +84,7 @@ def _sampling(axes: Axes) -> Axes:
 def _gdn(axes: Axes) -> Axes:
     ratio = axes["num_v_heads"] // axes["num_k_heads"]
     heads = {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 2 * ratio}
-    return {**heads, "head_size": 64}
+    return {**heads, "head_size": 32}
 
 
 def _mamba(axes: Axes) -> Axes:
@@ -102,6 +108,10 @@ def _mla_ragged(axes: Axes) -> Axes:
 
 
 def _sparse(axes: Axes) -> Axes:
+    if "index_head_dim" in axes:
+        scale = axes["head_dim_with_scale"] - axes["index_head_dim"]
+        length = {"index_head_dim": 32, "head_dim_with_scale": 32 + scale}
+        return {"num_index_heads": 4, **length}
     heads = {"num_qo_heads": 3, "num_index_heads": 4}
     return {**heads, "head_dim_ckv": 64, "head_dim_kpe": 16}
 
@@ -117,10 +127,6 @@ def _tiny_gemm(axes: Axes) -> Axes:
 def _tiny_sampling(axes: Axes) -> Axes:
     # as many as make a reference look twice
     return {"vocab_size": 600}
-
-
-def _tiny_gdn(axes: Axes) -> Axes:
-    return {**_gdn(axes), "head_size": 32}
 
 
 def _tiny_mamba(axes: Axes) -> Axes:
@@ -144,6 +150,5 @@ _TINY: Mapping[str, Callable[[Axes], Axes]] = {
     "rmsnorm": _norm,
     "gemm": _tiny_gemm,
     "sampling": _tiny_sampling,
-    "gdn": _tiny_gdn,
     "mamba_ssu": _tiny_mamba,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import update_wrapper
 from pathlib import Path
@@ -45,7 +46,7 @@ class Job:
     bench: Bench
     axes: Mapping[str, int]
     planned: list[Planned]
-    equivalence: Equivalence | None
+    equivalences: tuple[Equivalence, ...]
 
     def audit(self, place: int, tell: Callable[[], None]) -> MutantResult:
         """Return what becomes of one mutant; `tell` is called if the tests pass it."""
@@ -68,15 +69,23 @@ class Job:
         return replace(mutant.result, status=status, why=shown.how)
 
     def _shown(self, load: Load) -> Shown:
-        if self.equivalence is None:
-            return Shown(False, "there is nothing to compare with")
+        """Compare on the tiny axes; on the bench's where those are refused.
+
+        What asks for more than the tiny axes have raises there alone.
+        """
+        shown = Shown(False, "there is nothing to compare with")
         try:
             with time_limit(EQUIVALENCE_SECONDS):
-                return self.equivalence.shown(load())
+                for equivalence in self.equivalences:
+                    try:
+                        return equivalence.shown(load())
+                    except TimeIsUp:
+                        raise
+                    except BaseException as error:  # noqa: BLE001
+                        shown = Shown(False, f"{Raised(error)} in a random case")
         except TimeIsUp as error:
             return Shown(False, f"takes {error} in random cases")
-        except BaseException as error:  # noqa: BLE001
-            return Shown(False, f"{Raised(error)} in a random case")
+        return shown
 
 
 def prepare(
@@ -94,17 +103,24 @@ def prepare(
         # it does not take other lengths: on those that it declares
         short = {}
         bench = _proven(definition, short, recordings, tolerance, own)
-    equivalence = None
+    smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
+    equivalences = []
     if bench.cls.oracle is not None and bench.cls.unresolved is None:
-        smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
-        tests = rendered_class(definition, smallest, tolerance)
-        equivalence = Equivalence(tests, own, tests.oracle)
+        for axes in (smallest, short) if smallest != short else (short,):
+            tests = rendered_class(definition, axes, tolerance)
+            equivalences.append(Equivalence(tests, own, tests.oracle))
+        # before children are forked: one that replaces another has them as well
+        with suppress(Exception, TimeIsUp), time_limit(EQUIVALENCE_SECONDS):
+            equivalences[0].draw_all()
+        if not equivalences[0].draws:
+            # it refuses these axes: on those of the bench
+            del equivalences[:-1]
     return Job(
         definition,
         bench,
         short,
         list(_planned(definition, bench.cls, own)),
-        equivalence,
+        tuple(equivalences),
     )
 
 

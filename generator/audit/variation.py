@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +41,12 @@ def varied(
         params["lengths"] = tuple(tokens)
         axes["total_seq_len"] = sum(tokens)
         axes |= {"num_seqs": len(tokens), "len_cu_seqlens": len(tokens) + 1}
+    elif {"local", "remote"} <= set(params):
+        axes["seq_len"] = draw.integers(1, 6, 1)[0]
+        params["local"] = _experts_here(definition, params, draw)
+    elif "seq_lens" in params:
+        params["seq_lens"] = _lengths_around(params, definition.axes["topk"], draw)
+        axes |= _axes_of_table(params["seq_lens"], definition.axes)
     elif set(axes) <= {"M"} or (set(axes) == {"batch_size"} and "std" in params):
         axes = {name: draw.integers(1, 9, 1)[0] for name in axes}
     axes = {name: axes[name] for name in case.axes}
@@ -99,3 +105,37 @@ def _filters(
         p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
         made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(made)
+
+
+def _experts_here(
+    definition: Definition, params: Mapping[str, Any], draw: Stream
+) -> int:
+    """Return of how many experts here the tokens choose: few, which saves time.
+
+    Where none are elsewhere, it takes more than each token has.
+    """
+    top_k = definition.constants["top_k"]
+    fewest = 1 if params["remote"] else top_k + 1
+    if params.get("ends"):
+        fewest = max(fewest, 2)
+    return int(min(params["local"], fewest + draw.child("here").integers(0, 3, 1)[0]))
+
+
+def _lengths_around(
+    params: Mapping[str, Any], topk: int, draw: Stream
+) -> tuple[int, ...]:
+    """Return lengths of a few sequences: short, or about k where a case has such."""
+    if max(params["seq_lens"]) < topk // 2:
+        return tuple(draw.integers(0, 3 * _LONGEST, draw.integers(1, 5, 1)[0]))
+    near = draw.integers(-_LONGEST, _LONGEST, draw.integers(1, 3, 1)[0])
+    return tuple(max(topk + more, 0) for more in near)
+
+
+def _axes_of_table(lens: Sequence[int], axes: Mapping[str, int]) -> dict[str, int]:
+    counts, page_size = page_counts(lens, axes["page_size"]), axes["page_size"]
+    return {
+        "batch_size": len(lens),
+        # a column more than any sequence needs, and room for k tokens
+        "max_num_pages": max(*counts, -(-axes["topk"] // page_size)) + 1,
+        "num_pages": sum(counts) + SPARE_PAGES,
+    }

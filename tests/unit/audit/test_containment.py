@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -204,6 +205,23 @@ def test_one_that_differs_between_calls_is_caught(job):
         "* weight.float()", "* (weight.float() + (len(CALLS) > 5))"
     )
     assert of_one(job, changed).test == "test_determinism"
+
+
+def test_the_reference_s_own_bits_are_not_compared_again(job):
+    asked = []
+
+    def counting(*given: Any) -> Any:
+        asked.append(given)
+        return right(*given)
+
+    right = job.bench.cls.oracle
+    cls = type("Counting", (job.bench.cls,), {"oracle": staticmethod(counting)})
+    bench = replace(job.bench, cls=cls)
+    assert bench.judge(loaded(mutant("pass"))) is None
+    assert not asked
+    bad = bench.judge(loaded(RIGHT.replace("* weight.float()", "")))
+    assert bad is not None
+    assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
 
 def spins() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from generator.audit.classes import rendered_class
 from generator.audit.coupling import coupled_draws
 from generator.audit.equivalence import RUNS, Equivalence
 from generator.audit.geometry import reduced, tiny
+from generator.audit.job import Job, prepare
 from generator.audit.variation import varied
 from tests.builders import ROOT, known, replaced
 from tests.builders import loaded as definition_of
@@ -118,6 +120,88 @@ def test_shorter_axes_are_axes_of_the_definition(name):
         tiny(definition.op_type, definition.axes),
     ):
         assert all(0 < n < definition.axes[axis] for axis, n in axes.items())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048",
+        "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512",
+        "trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192",
+        "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192",
+        "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64",
+        "gdn_mtp_qk4_v8_d128_k_last",
+    ],
+)
+def test_the_reference_takes_its_random_cases(name):
+    made = equivalence(name)
+    for number in range(12):
+        assert made._draw(number) is not None
+    assert made._next == len(made.draws)
+    assert any(bool(draw.outputs[0].any()) for draw in made.draws)
+
+
+def test_random_cases_of_experts_keep_a_choice_and_differ():
+    name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
+    definition = known(name)
+    cls: Any = rendered_class(definition_of(name))
+    drawn = [varied(cls.definition(), cls.cases(definition), n)[0] for n in range(20)]
+    assert all(case.params["local"] > 8 for case in drawn)
+    assert {case.axes["seq_len"] for case in drawn} == {1, 2, 3, 4, 5}
+
+
+def test_random_cases_of_the_indexer_have_lengths_around_k():
+    name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
+    definition = known(name)
+    cls: Any = rendered_class(definition_of(name))
+    drawn = [varied(definition, cls.cases(definition), n)[0] for n in range(40)]
+    lengths = [length for case in drawn for length in case.params["seq_lens"]]
+    assert min(lengths) < 64
+    assert {n > 2048 for n in lengths if n > 1000} == {True, False}
+    for case in drawn:
+        assert case.axes["batch_size"] == len(case.params["seq_lens"])
+        assert set(case.axes) == {"batch_size", "max_num_pages", "num_pages"}
+
+
+def checking(name: str, check: str) -> Any:
+    """Return a norm that computes a number of its own first, and may raise."""
+    definition = definition_of(name)
+    old, new = "x = hidden_states", f"{check}\n    x = hidden_states"
+    return replace(definition, reference=replaced(definition.reference, old, new))
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    return prepare(definition_of("rmsnorm_h512"), None, None)
+
+
+def test_random_cases_are_made_before_mutants_run(job):
+    assert [len(e.draws) for e in job.equivalences] == [RUNS, 0]
+    assert [e.cls.definition().axes["hidden_size"] for e in job.equivalences] == [
+        160,
+        512,
+    ]
+
+
+def test_what_raises_on_the_tiny_axes_alone_is_compared_on_those_of_the_bench(job):
+    text = checking("rmsnorm_h512", "weight.topk(300)").reference
+    found = job._shown(loaded(text))
+    assert (found.equivalent, found.how) == (
+        True,
+        f"the same bits in {RUNS} random cases",
+    )
+    wrong = replaced(text, "* weight.float()", "* (1.001 * weight.float())")
+    assert not job._shown(loaded(wrong)).equivalent
+    text = checking("rmsnorm_h512", "weight.topk(600)").reference
+    assert job._shown(loaded(text)).how.startswith("raised RuntimeError: selected")
+
+
+def test_a_reference_that_refuses_the_tiny_axes_has_random_cases_all_the_same():
+    check = "assert weight.shape == (512,)"
+    own = prepare(checking("rmsnorm_h512", check), None, None)
+    (found,) = own.equivalences
+    assert found.cls.definition().axes["hidden_size"] == 512
+    assert own._shown(loaded(own.definition.reference)).equivalent
 
 
 @pytest.mark.parametrize("op_type", ["moe", "gdn", "gqa_paged", "mamba_ssu", "unknown"])

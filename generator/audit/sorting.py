@@ -1,0 +1,73 @@
+"""Sorting the same tensor once, however often a sampler is asked for another draw."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+
+_KEPT = 4
+_PLACES = (
+    (torch, "topk"),
+    (torch, "sort"),
+    (torch.Tensor, "topk"),
+    (torch.Tensor, "sort"),
+)
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """Keep what a function gave for a tensor, and how often each was written to."""
+
+    name: str
+    given: tuple[Any, ...]
+    tensor: torch.Tensor
+    result: Any
+    versions: tuple[int, ...]
+
+
+@contextmanager
+def sorted_once() -> Iterator[None]:
+    """Let topk() and sort() give again what they gave for the same tensor before.
+
+    The law of a sampler is tested by hundreds of calls on the same inputs, which differ
+    in what is drawn at the end. Another tensor is sorted, be its elements the same, and
+    so is one that was written to, or whose sorted values were.
+    """
+    known: deque[_Sorted] = deque(maxlen=_KEPT)
+    with ExitStack() as stack:
+        for owner, name in _PLACES:
+            patched = _remembering(name, getattr(owner, name), known)
+            stack.enter_context(mock.patch.object(owner, name, patched))
+        yield
+
+
+def _remembering(
+    name: str, original: Callable[..., Any], known: deque[_Sorted]
+) -> Callable[..., Any]:
+    def sorts(tensor: Any, *rest: Any, **named: Any) -> Any:
+        given = (*rest, *named.items())
+        plain = all(isinstance(g, (bool, int)) for g in (*rest, *named.values()))
+        if not plain or not isinstance(tensor, torch.Tensor) or tensor.is_inference():
+            return original(tensor, *rest, **named)
+        for kept in known:
+            if (
+                kept.tensor is tensor
+                and (kept.name, kept.given) == (name, given)
+                and kept.versions == _versions(tensor, kept.result)
+            ):
+                return kept.result
+        result = original(tensor, *rest, **named)
+        known.append(_Sorted(name, given, tensor, result, _versions(tensor, result)))
+        return result
+
+    return sorts
+
+
+def _versions(tensor: torch.Tensor, result: Any) -> tuple[int, ...]:
+    return tuple(t._version for t in (tensor, *result))
