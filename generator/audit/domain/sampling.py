@@ -33,9 +33,6 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         changes.update(_of_k())
     if "top_p" in names:
         changes.update(_of_p())
-    if "top_p" in names and "top_k" not in names:
-        # behind top-k, p is a share of a rounded sum and never reached exactly
-        changes["p reached and not crossed"] = _next_p
     if "top_k" in names and "top_p" in names:
         changes["top-k then top-p without renormalising"] = _of_all
     return (
@@ -69,6 +66,7 @@ def _of_p() -> dict[str, Change]:
         "p of the first row": p(lambda p: p[:1].expand_as(p).contiguous()),
         "p <= 0 keeps all": p(lambda p: torch.where(p > 0, p, 1.0)),
         "1 - p for p": p(lambda p: 1.0 - p),
+        "p reached and not crossed": _next_p,
     }
 
 

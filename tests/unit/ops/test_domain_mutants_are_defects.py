@@ -216,6 +216,16 @@ WRITTEN = [
         ((".cumsum(dim=1) - weights", ".cumsum(dim=1)"),),
     ),
     (
+        TOP_P,
+        "p reached and not crossed",
+        (("before < top_p", "before <= top_p"),),
+    ),
+    (
+        BOTH,
+        "p reached and not crossed",
+        (("before < top_p", "before <= top_p"),),
+    ),
+    (
         BOTH,
         "top-k then top-p without renormalising",
         (("    weights = weights / weights.sum(dim=1, keepdim=True)\n", ""),),
