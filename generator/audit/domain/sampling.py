@@ -12,7 +12,7 @@ from generator.support.definition import Definition
 from .mutant import Change, DomainMutant, Inputs, Outputs, on_inputs, on_outputs, zeroed
 
 # a boundary lies among so many tokens, or is left where it is
-_NEAR = 64
+_NEAR = 512
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -216,11 +216,6 @@ WRITTEN = [
         ((".cumsum(dim=1) - weights", ".cumsum(dim=1)"),),
     ),
     (
-        TOP_P,
-        "p reached and not crossed",
-        (("before < top_p", "before <= top_p"),),
-    ),
-    (
         BOTH,
         "p reached and not crossed",
         (("before < top_p", "before <= top_p"),),
