@@ -121,7 +121,9 @@ def _moved(inputs: Inputs, by: int) -> dict[str, Any]:
     p = inputs["top_p"]
     shares, before = _kept(inputs)
     count = ((before < p[:, None].double()) & (shares > 0)).sum(dim=1).clamp_min(1)
-    possible = (count > 1) if by < 0 else (count + by < (shares > 0).sum(dim=1))
+    # where all together fall short of p, no token crosses it
+    crossed = shares.sum(dim=1) > p - 2.0**-21
+    possible = (count > 1) & crossed if by < 0 else count + by < (shares > 0).sum(dim=1)
     # a row whose boundary is out of sight keeps its p
     possible &= count < shares.shape[1] - 1
     wanted = (count + by).clamp(1, shares.shape[1] - 1)
