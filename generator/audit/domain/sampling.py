@@ -12,7 +12,7 @@ from generator.support.definition import Definition
 from .mutant import Change, DomainMutant, Inputs, Outputs, on_inputs, on_outputs, zeroed
 
 # a boundary lies among so many tokens, or is left where it is
-_NEAR = 64
+_NEAR = 512
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -33,9 +33,6 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         changes.update(_of_k())
     if "top_p" in names:
         changes.update(_of_p())
-    if "top_p" in names and "top_k" not in names:
-        # behind top-k, p is a share of a rounded sum and never reached exactly
-        changes["p reached and not crossed"] = _next_p
     if "top_k" in names and "top_p" in names:
         changes["top-k then top-p without renormalising"] = _of_all
     return (
@@ -69,6 +66,7 @@ def _of_p() -> dict[str, Change]:
         "p of the first row": p(lambda p: p[:1].expand_as(p).contiguous()),
         "p <= 0 keeps all": p(lambda p: torch.where(p > 0, p, 1.0)),
         "1 - p for p": p(lambda p: 1.0 - p),
+        "p reached and not crossed": _next_p,
     }
 
 
@@ -123,7 +121,9 @@ def _moved(inputs: Inputs, by: int) -> dict[str, Any]:
     p = inputs["top_p"]
     shares, before = _kept(inputs)
     count = ((before < p[:, None].double()) & (shares > 0)).sum(dim=1).clamp_min(1)
-    possible = (count > 1) if by < 0 else (count + by < (shares > 0).sum(dim=1))
+    # where all together fall short of p, no token crosses it
+    crossed = shares.sum(dim=1) > p - 2.0**-21
+    possible = (count > 1) & crossed if by < 0 else count + by < (shares > 0).sum(dim=1)
     # a row whose boundary is out of sight keeps its p
     possible &= count < shares.shape[1] - 1
     wanted = (count + by).clamp(1, shares.shape[1] - 1)

@@ -104,10 +104,14 @@ CHECKLIST = {
         "state decay after the update",
         "K/V state transposed",
     ),
-    "top_p_sampling_from_probs_v128256": ("top-p excluding the crossing token",),
+    "top_p_sampling_from_probs_v128256": (
+        "top-p excluding the crossing token",
+        "p reached and not crossed",
+    ),
     "top_k_top_p_sampling_from_probs_v128256": (
         "top-p excluding the crossing token",
         "top-k then top-p without renormalising",
+        "p reached and not crossed",
     ),
     "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048": (
         *ROUTED,
@@ -232,7 +236,7 @@ def test_every_definition_has_the_defects_of_its_outputs_and_of_its_family(name)
             "groups by their best instead of their best two",
         ),
         ("top_k_sampling_from_probs_v128256", "top-p excluding the crossing token"),
-        ("top_k_top_p_sampling_from_probs_v128256", "p reached and not crossed"),
+        ("top_k_sampling_from_probs_v128256", "p reached and not crossed"),
     ],
 )
 def test_what_could_not_differ_is_not_listed(name, mutant):

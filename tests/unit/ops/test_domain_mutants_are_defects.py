@@ -217,6 +217,11 @@ WRITTEN = [
     ),
     (
         BOTH,
+        "p reached and not crossed",
+        (("before < top_p", "before <= top_p"),),
+    ),
+    (
+        BOTH,
         "top-k then top-p without renormalising",
         (("    weights = weights / weights.sum(dim=1, keepdim=True)\n", ""),),
     ),

@@ -38,6 +38,7 @@ REFERENCES = {
 K, P, BOTH = KINDS
 MASKED = "weights.masked_fill(~kept, 0.0)"
 SHORT = "weights = weights.masked_fill(rank >= k.unsqueeze(1), 0.0)"
+ENOUGH = "bool((values.sum(dim=1) >= top_p).all())"
 RETURN = "return tokens.gather(1, drawn).squeeze(1)"
 # fault: the kind of the reference, the text and what replaces it
 FAULTS = {
@@ -76,6 +77,25 @@ FAULTS = {
         "before < top_p.",
         "before < top_p.where(top_p > 0, 1.0).",
     ),
+    "k of bfloat16": (K, "probs.float()", "probs.bfloat16().float()"),
+    "k of float16": (K, "probs.float()", "probs.half().float()"),
+    "p of bfloat16": (P, "(probs.float()", "(probs.bfloat16().float()"),
+    "both of bfloat16": (BOTH, "probs.float()", "probs.bfloat16().float()"),
+    "both: p reached and not crossed": (BOTH, "before < top_p", "before <= top_p"),
+    "both: the kept in bfloat16": (
+        BOTH,
+        "weights.sum(dim=1, keepdim=True)",
+        "weights.sum(dim=1, keepdim=True).bfloat16()",
+    ),
+    "both: sums in bfloat16": (
+        BOTH,
+        "weights.cumsum(dim=1)",
+        "weights.cumsum(dim=1).bfloat16()",
+    ),
+    "as many candidates as rows": (P, "probs.shape[1]", "probs.shape[0]"),
+    "256 candidates": (P, f"count == vocab_size or {ENOUGH}", "True"),
+    "256 candidates of more": (P, "count == vocab", "count != vocab"),
+    "candidates for some rows": (P, "top_p).all()", "top_p).any()"),
 }
 # faults that no other cases are about
 ALONE = {
@@ -83,6 +103,15 @@ ALONE = {
     "p reached and not crossed": ["p-is-a-sum"],
     "p <= 0 ignored": ["argmax"],
     "both p <= 0 ignored": ["argmax"],
+    "k of bfloat16": ["near-ties"],
+    "k of float16": ["near-ties"],
+    "p of bfloat16": ["near-ties"],
+    "both of bfloat16": ["near-ties"],
+    "both: p reached and not crossed": ["p-is-a-sum"],
+    "both: the kept in bfloat16": ["p-near-a-sum"],
+    "both: sums in bfloat16": ["p-is-a-sum", "p-near-a-sum"],
+    "256 candidates": ["wide-and-narrow"],
+    "candidates for some rows": ["wide-and-narrow"],
 }
 
 
@@ -120,6 +149,28 @@ def test_a_fault_is_caught_by_small_cases(name):
     assert failed
     if name in ALONE:
         assert failed == ALONE[name]
+
+
+def test_candidates_counted_in_bfloat16_are_seen_in_many_draws():
+    wrong = replaced(
+        REFERENCES[P], "values.sum(dim=1)", "values.sum(dim=1).bfloat16().float()"
+    )
+    cls = rendered(P, run_of(wrong))
+    assert oracle_failures(cls) == ["beyond-256"]
+    with pytest.raises(
+        AssertionError, match=r"of 6400 draws token \d+ was never drawn"
+    ):
+        judged(cls, "beyond-256")
+
+
+def test_the_whole_vocabulary_is_enough_where_it_falls_short_of_p():
+    # for ever becomes nine times, after which there are no candidates
+    text = replaced(REFERENCES[P], "while True:", "for _ in range(9):")
+    run = run_of(replaced(text, "vocab_size or bool", "vocab_size and bool"))
+    assert judged(rendered(P, run_of(text)), "sum-below-one")["draws"] == 20
+    assert judged(rendered(P, run), "whole-vocabulary")["draws"] == 25
+    with pytest.raises(TypeError, match="unpack"):
+        judged(rendered(P, run), "sum-below-one")
 
 
 def moving(run, share, law, ranks):
@@ -208,14 +259,17 @@ def flashinfer(calls):
     def sample(name, probs, k, p, options):
         calls.append((name, options))
         kept = probs.clone()
+        rising = probs.sort(dim=1).values
         if k is not None:
-            more = torch.stack([(probs > x[:, None]).sum(1) for x in probs.T], 1)
-            kept = kept.where(more < k[:, None], 0)
+            # how many are not more probable
+            rank = torch.searchsorted(rising, probs, right=True)
+            kept = kept.where(probs.shape[1] - rank < k[:, None], 0)
             kept = kept / kept.sum(1, keepdim=True)
         if p is not None:
-            ahead = torch.stack(
-                [kept.where(kept > x[:, None], 0).sum(1) for x in kept.T], 1
-            )
+            rising = kept.sort(dim=1).values
+            rank = torch.searchsorted(rising, kept, right=True)
+            sums = torch.nn.functional.pad(rising.double().cumsum(1), (1, 0))
+            ahead = sums[:, -1:] - sums.gather(1, rank)
             kept = kept.where(ahead < p[:, None], 0)
         empty = kept.nan_to_num(0).sum(1) == 0
         kept = kept.where(~empty[:, None], 1.0)
@@ -245,7 +299,7 @@ def test_a_sampler_that_keeps_all_of_a_tie_agrees(kind, monkeypatch):
     monkeypatch.setattr(
         "generator.support.harness.backend_reason", lambda *arguments: None
     )
-    definition = sized(f"{kind}_sampling_from_probs_v128256", vocab_size=64)
+    definition = sized(f"{kind}_sampling_from_probs_v128256", vocab_size=1024)
     cls = class_of(sampling, definition, run_of(REFERENCES[kind]))
     backend = cls.flashinfer_backends(definition)[0]
     for case in cases_of(cls):

@@ -15,6 +15,7 @@ from generator.support.chi_squared import (
     homogeneity,
     share_score,
     total,
+    unseen,
 )
 
 
@@ -75,6 +76,36 @@ def test_a_share_is_held_against_the_nearer_bound():
 def drawn(weights, draws):
     tokens = torch.multinomial(weights, draws, replacement=True)
     return torch.bincount(tokens, minlength=len(weights))
+
+
+@pytest.mark.parametrize(
+    ("counts", "chance"),
+    [
+        ([0, 3, 1], 0.5**4),
+        ([2, 0, 2], 0.5**4 + 2 * 0.75**4),
+        ([4, 0, 0], 0.5**4 + 2 * 0.75**4),
+        ([2, 1, 1], 1.0),
+        ([0, 0, 0], 1.0),
+    ],
+)
+def test_a_missing_token_is_as_probable_as_the_sum_of_chances_at_most(counts, chance):
+    weights = torch.tensor([4.0, 2.0, 2.0], dtype=torch.float64)
+    assert unseen(torch.tensor(counts), weights).p_value == pytest.approx(chance)
+
+
+def test_honest_samples_miss_tokens_no_more_often_than_is_said():
+    torch.manual_seed(0)
+    weights = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0, 1.0], dtype=torch.float64)
+    below = {0.5: 0, 0.1: 0, 0.02: 0}
+    for _ in range(1000):
+        counts = torch.multinomial(weights, 20, True).bincount(minlength=6)
+        p_value = unseen(counts, weights).p_value
+        for level in below:
+            below[level] += p_value <= level
+    assert below[0.5] > below[0.02] > 0
+    # within three standard deviations
+    for level, count in below.items():
+        assert count <= 1000 * level + 3 * math.sqrt(1000 * level)
 
 
 def test_honest_samples_have_evenly_spread_p_values():

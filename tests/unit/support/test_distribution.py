@@ -174,3 +174,18 @@ def test_rare_tokens_are_tested_by_position_too():
     lower = torch.randint(0, 3072, (ROWS * CALLS,))
     result = POLICY.judge(lower, laws_of(inputs), question)
     assert any("rare tokens pooled by position" in f for f in result.findings)
+
+
+def test_a_token_that_is_never_drawn_shows_among_many():
+    probs = torch.full((1, 64), 1 / 64)
+    inputs = {"probs": probs.repeat(ROWS, 1), "top_p": torch.ones(ROWS)}
+    question = Question(DEFINITION, CASE, inputs, "oracle")
+    torch.manual_seed(4)
+    honest = torch.randint(0, 64, (ROWS * CALLS,))
+    assert POLICY.judge(honest, laws_of(inputs), question).passed
+    result = POLICY.judge(honest.where(honest != 9, 8), laws_of(inputs), question)
+    assert any("token 9 was never drawn" in f for f in result.findings)
+    # spread over the others χ² alone lets it pass
+    missing = honest.where(honest != 9, torch.randint(10, 64, honest.shape))
+    (finding,) = POLICY.judge(missing, laws_of(inputs), question).findings
+    assert finding.startswith("actual: p = 1: of 1600 draws token 9 was never drawn: ")

@@ -98,6 +98,30 @@ def test_near_the_boundary_inexact_tokens_are_free():
     assert law([4, 2, 1, 1], top_k=None, top_p=0.75).free.tolist() == []
 
 
+@pytest.mark.parametrize(
+    ("weights", "top_k"),
+    [
+        ([4, 3, 1, *[0.5] * 16], 3),
+        ([6, 4, 3, 2, 1], 5),
+        ([6, 4, 3, 2, 1], 9),
+        ([6, 4, 3, 2, 1], 0),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_power_of_two_that_k_kept_is_divided_by_exactly(weights, top_k, count):
+    # half of all, or everything
+    top_p = sum(weights[:count]) / sum(weights[: top_k or None])
+    found = law_of(torch.tensor(weights) / 16, top_k, top_p)
+    assert found.free.tolist() == []
+    assert found.tokens.tolist() == list(range(count))
+
+
+def test_inexact_probabilities_that_add_up_to_a_power_of_two_keep_their_slack():
+    probs = torch.tensor([0.25, 0.125 + 2**-26, 0.125 - 2**-26, *[0.05] * 10])
+    assert float(probs[:3].double().sum()) == 0.5
+    assert law_of(probs, 3, 0.5).free.tolist() == [1]
+
+
 def test_an_illegal_token_is_objected_to():
     found = law([8, 4, 0, 2, 2], top_k=2, top_p=0.5)
     assert str(found) == "k = 2, p = 0.5"
