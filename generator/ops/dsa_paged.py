@@ -19,6 +19,7 @@ from generator.support.attention import (
     FA3,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
+    lse_of_tensor_cores,
     oracle_attention,
     workspace,
 )
@@ -36,20 +37,12 @@ from generator.support.related_sparse import indexer_relations, sparse_relations
 from generator.support.relation import Relation
 from generator.support.sglang import Unavailable
 from generator.support.stream import Stream
-from generator.support.tolerance import Override, Tolerance
 from generator.support.topk_policy import PADDING, TopKSet
 
 TOLERANCES = (
     *TO_ORACLE,
     LSE_FROM_BF16_SUM,
-    Override(
-        "lse",
-        Tolerance(rtol=1e-5, atol=2.7e-4, nmse=1e-7),
-        "the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and "
-        "tensor cores add them in float32 by truncation: 2^-22 of that is 2.7e-4",
-        source="flashinfer/fa3",
-        case="extreme-logits",
-    ),
+    lse_of_tensor_cores(products=576, total=1105),
 )
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
 

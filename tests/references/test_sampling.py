@@ -1,7 +1,7 @@
 """Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (a24c760aff953d13).
+definitions and from gen-tests' own sources (1a5840e584c1d66f).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -57,6 +57,7 @@ from reference_support.metamorphic import Metamorphic
 from reference_support.recorded import MatchesRecorded
 from reference_support.related_sampling import sampling_relations
 from reference_support.relation import Relation
+from reference_support.sampling_heads import falling_probabilities
 from reference_support.sampling_law import Laws, distinct_rows, laws_of
 from reference_support.stream import Stream
 
@@ -80,20 +81,6 @@ POLICIES = {"samples": Distribution({"flashinfer": _no_filter_of_flashinfer})}
 # draws are judged by POLICIES
 TOLERANCES = ()
 
-# Probabilities are multiples of 2^-24 that add up to 1: all sums of theirs are exact.
-_UNITS = 2**24
-# heads of distributions, in 1/1024 each; the other tokens share what is left evenly
-_HEADS = {
-    "steps": (256, 192, 144, 96, 72, 56, 48, 40, 24, 16, 12, 4),
-    "tied": (256, 128, 128, 128, 128, 64, 64, 32, 16),
-    "even": tuple(38 - rank // 2 for rank in range(32)),
-    "halves": (481, 479),
-    # nothing is left: the other tokens have probability 0
-    "zeros": (512, 256, 128, 64, 32, 16, 8, 8),
-    "certain": (1024,),
-    # of the vocabulary's last token, then its first one
-    "ends": (512, 256, 128, 64),
-}
 _ALL = 2**30
 # case: size, calls, and rows: (distribution, k, p, how many)
 _Rows = tuple[tuple[str, int, float, int], ...]
@@ -133,6 +120,8 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
         ),
         "vocabulary-ends": ("small", 16, (("ends", 2, 1.0, 6),)),
+        # of tokens that are rounded to a tie, those that are the most probable
+        "near-ties": ("small", 16, (("near", 1, 1.0, 6), ("near", 8, 1.0, 6))),
         "batch": (
             "medium",
             112,
@@ -170,12 +159,25 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
         ),
         "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
+        # all tokens together don't reach p
+        "sum-below-one": ("small", 5, (("short", 0, 1.0, 4),)),
         "vocabulary-ends": ("small", 16, (("ends", 0, 0.6, 6),)),
+        # p lies in the middle of the eighth token
+        "near-ties": ("small", 16, (("near", 0, 0.01, 6), ("near", 0, 7.5 / 32, 6))),
+        # 448 tokens beside one: what suffices for a row is not enough for its neighbour
+        "wide-and-narrow": (
+            "small",
+            16,
+            (("wide", 0, 0.949, 10), ("steps", 0, 0.1, 2)),
+        ),
         "batch": (
             "medium",
             112,
             (("even", 0, 0.95, 56), ("steps", 0, 0.5, 4), ("zipf", 0, 0.6, 4)),
         ),
+        # two tokens of 1/297 each beyond 256, expected 21 times: that one of all is
+        # never drawn has a probability of 1e-7
+        "beyond-256": ("medium", 100, (("edge", 0, 0.5038, 64),)),
         "two-percent": (
             "large",
             1536,
@@ -223,6 +225,24 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("even", -1, 0.9, 2), ("even", 0, 0.9, 2), ("steps", 1, 0.9, 1)),
         ),
         "vocabulary-ends": ("small", 16, (("ends", 2, 0.9, 6),)),
+        "near-ties": ("small", 16, (("near", 8, 1.0, 6), ("near", 16, 7.5 / 16, 6))),
+        # the tokens before reach p, without a rest
+        "p-is-a-sum": (
+            "small",
+            16,
+            (("half", 3, 192 / 512, 6), ("half", 3, 365 / 512, 6)),
+        ),
+        # about 2^-10 beside a sum: where what k kept, or what comes before a token, is
+        # rounded to bfloat16, the sum lies on the other side of p
+        "p-near-a-sum": (
+            "small",
+            16,
+            (
+                ("half", 3, 191.5 / 512, 6),
+                ("thirds", 2, 171.75 / 343, 6),
+                ("thirds", 3, 343.35 / 513, 8),
+            ),
+        ),
         "batch": (
             "medium",
             112,
@@ -269,7 +289,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             if name == "ends":
                 inner = tokens[(tokens != 0) & (tokens != vocab_size - 1)]
                 tokens = torch.cat([torch.tensor([vocab_size - 1, 0]), inner])
-            falling = _falling_probabilities(name, vocab_size)
+            falling = falling_probabilities(name, vocab_size)
             made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
         probs[row] = made[name]
     drawn = {
@@ -278,25 +298,6 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "top_p": torch.tensor([rows[i][2] for i in order], dtype=torch.float32),
     }
     return {name: drawn[name] for name in definition.interface.inputs}
-
-
-def _falling_probabilities(name: str, vocab_size: int) -> torch.Tensor:
-    """Return a distribution, the most probable token first: float32 [vocab_size].
-
-    `zipf` falls as a language model's does, with the power -1.5 of the rank, and has
-    no exact sums. Its values are roundings of single IEEE operations.
-    """
-    if name == "zipf":
-        rank = torch.arange(4, vocab_size + 4, dtype=torch.float64)
-        # whole numbers, whose sum below 2^53 is the same in every order
-        parts = (2.0**40 / (rank * rank.sqrt())).floor()
-        return (parts / parts.sum()).float()
-    head = torch.tensor(_HEADS[name]) * (_UNITS // 1024)
-    others, left = vocab_size - len(head), _UNITS - int(head.sum())
-    tail = torch.full((others,), left // others)
-    tail[: left % others] += 1
-    # both parts are whole numbers up to 2^24: float32 holds them and their quotient
-    return torch.cat([head, tail]).float() / _UNITS
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:

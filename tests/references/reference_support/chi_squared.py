@@ -7,6 +7,7 @@ half the degrees of freedom and half the statistic.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -95,6 +96,21 @@ def share_score(count: int, draws: int, low: float, high: float) -> Score:
     if spread == 0.0:
         return Score(0.0, 0)
     return Score((count - draws * nearest) ** 2 / spread, 1)
+
+
+def unseen(counts: torch.Tensor, weights: torch.Tensor) -> Score:
+    """Score the most probable token that was never drawn: both [tokens].
+
+    That one as probable is missing is no more probable than the sum of the chances of
+    each. -2 ln of a p-value is distributed as χ² with 2 degrees of freedom.
+    """
+    draws, missing = float(counts.sum()), counts == 0
+    if draws == 0.0 or not bool(missing.any()):
+        return Score(0.0, 2)
+    shares = weights / weights.sum()
+    as_probable = shares[shares >= shares[missing].max()]
+    chance = float((1.0 - as_probable).pow(draws).sum())
+    return Score(-2.0 * math.log(min(max(chance, 1e-300), 1.0)), 2)
 
 
 def _pooled(values: torch.Tensor, where: torch.Tensor) -> torch.Tensor:

@@ -3,8 +3,9 @@
 Every draw must be legal, and for each kind of row the counts must follow the exact law
 by χ² tests at a significance of 1e-6 for all tests of a comparison together
 (Bonferroni). There are tests of each law's tokens, of its rare tokens pooled by
-position, of the share of tokens that are free, and of all laws at once; against another
-sampler both samples are tested so, and also against each other.
+position, of the share of tokens that are free, and of all laws at once; of laws of many
+tokens also whether one is missing that many draws must show. Against another sampler
+both samples are tested so, and also against each other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .chi_squared import Score, bins, goodness, homogeneity, share_score, total
+from .chi_squared import Score, bins, goodness, homogeneity, share_score, total, unseen
 from .compare import ERROR, FAILED, PASSED, Comparison
 from .definition import Case
 from .memory import dtype_of
@@ -26,6 +27,9 @@ SIGNIFICANCE = 1e-6
 # float32 probabilities of a source: one division by a sum of up to 2^18 values
 PROBABILITY_RTOL = 1e-5
 NAMED_TOKENS = 3
+# χ² spreads a missing token over all degrees of freedom: from so many tokens on that
+# are expected so often, to miss one altogether says more
+_MANY_TOKENS, _OFTEN = 64, 20.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,11 @@ def _scores(law: Law, tokens: torch.Tensor) -> list[tuple[str, Score]]:
             place = law.tokens.argsort()
             by_place = goodness(counts[place], law.weights[place])
             scores.append(("rare tokens pooled by position", by_place))
+        if int((expected >= _OFTEN).sum()) >= _MANY_TOKENS:
+            text = (
+                f"of {draws} draws token {_first_unseen(law, counts)} was never drawn"
+            )
+            scores.append((text, unseen(counts, law.weights)))
     if len(law.free):
         free = int(torch.isin(tokens, law.free).sum())
         low, high = law.free_share
@@ -197,6 +206,13 @@ def _scores(law: Law, tokens: torch.Tensor) -> list[tuple[str, Score]]:
         )
         scores.append((text, share_score(free, free + draws, low, high)))
     return scores
+
+
+def _first_unseen(law: Law, counts: torch.Tensor) -> int:
+    """Return the most probable token that was never drawn, -1 where there is none."""
+    # tokens are in order of their probabilities
+    missing = law.tokens[counts == 0]
+    return int(missing[0]) if len(missing) else -1
 
 
 def _between(

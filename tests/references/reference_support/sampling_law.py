@@ -6,12 +6,14 @@ rule and keeps all tokens of a tie; sorting keeps exactly k, and of a tie at p a
 as reach it. Both are legal. So a law has tokens that every legal treatment keeps, and
 free ones that may be drawn or not; the others are illegal.
 
-Sums are exact where probabilities are multiples of 2^-24 that add up to 1. Elsewhere,
-and where p follows k, whose division rounds, tokens near the boundary are free as well.
+Sums are exact where probabilities are multiples of 2^-24 that add up to 1, and where p
+follows k so are the shares of what k kept, if that is a power of two: to divide by it
+rounds nothing. Elsewhere tokens near the boundary are free as well.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -120,12 +122,12 @@ def law_of(probs: torch.Tensor, top_k: int | None, top_p: float | None) -> Law:
     levels, counts = levels.flip(0), counts.flip(0)
     level_of = len(levels) - 1 - level_of
 
-    slack = 0.0 if top_k is None and _is_exact(levels, counts) else SLACK
-    kept = [
-        within
-        for first in _within_k(counts, top_k)
-        for within in _within_p(levels, first, top_p, slack)
-    ]
+    exact = _is_exact(levels, counts)
+    kept = []
+    for first in _within_k(counts, top_k):
+        mass = float((levels * first).sum())
+        slack = 0.0 if exact and math.frexp(mass)[0] == 0.5 else SLACK
+        kept += _within_p(levels, first, top_p, slack)
     sure = torch.stack([(k == counts) for k in kept]).all(0)
     free = torch.stack([k > 0 for k in kept]).any(0) & ~sure
     masses = [levels * k for k in kept]

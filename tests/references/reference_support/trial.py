@@ -193,7 +193,11 @@ def same_bits(first: Any, second: Any) -> bool:
         return type(first) is type(second) and first == second
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
-    return torch.equal(_bytes(first), _bytes(second))
+    pair = _bytes(first), _bytes(second)
+    # as words, where they lie so: to compare single bytes takes seven times as long
+    if all(t.numel() % 8 == t.storage_offset() % 8 == 0 for t in pair):
+        pair = pair[0].view(torch.int64), pair[1].view(torch.int64)
+    return torch.equal(*pair)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
