@@ -77,8 +77,8 @@ def _gemm(axes: Axes) -> Axes:
 
 
 def _sampling(axes: Axes) -> Axes:
-    # more tokens than a reference looks at before it looks at all
-    return {"vocab_size": 6000}
+    # more tokens than the 256 that a reference looks at before it looks at all
+    return {"vocab_size": 1100}
 
 
 def _gdn(axes: Axes) -> Axes:

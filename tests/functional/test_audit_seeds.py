@@ -201,7 +201,7 @@ def test_samplers_are_told_with_their_significance_and_shorter_axes(tmp_path):
     status, out, err = seeds(root, "--seeds", "1")
     assert status == 0, err
     lines = out.splitlines()
-    assert "sampling: vocab_size=6000 in 1 definition: asked on shorter axes" in lines
+    assert "sampling: vocab_size=1100 in 1 definition: asked on shorter axes" in lines
     (line,) = [line for line in lines if "comparisons are statistical" in line]
     assert line.startswith(
         "18 comparisons are statistical, at a significance of 1e-06 each: chance alone "
