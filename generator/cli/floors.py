@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.choose import (
+    check_choice,
+    choice_options,
+    chosen_files,
+    dataset_option,
+)
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
 from generator.wording import one_line, plural
 
@@ -17,33 +23,16 @@ if TYPE_CHECKING:
     from generator.precision.result import Floors
     from generator.problems import Problem
 
-_FATAL = frozenset(("dataset-missing", "dataset-empty"))
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 
 
 @click.command()
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Measure the definitions of this op_type; may be repeated.",
+@choice_options(
+    "Measure the definitions of this op_type",
+    "Measure this definition",
+    "Measure all definitions",
 )
-@click.option(
-    "--definition-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Measure this definition; may be repeated.",
-)
-@click.option("--all", "everything", is_flag=True, help="Measure all definitions.")
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
+@dataset_option
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -80,30 +69,14 @@ def floors(
     every tolerance fits, 1 a default is too loose or too tight or a definition can't be
     measured, 2 wrong usage or unreadable input.
     """
-    from generator.discover import discover_definitions
     from generator.parallel import default_jobs
-    from generator.select import UnknownName, select
 
-    if not (op_types or names or everything):
-        raise click.UsageError(
-            "Say what to measure: --op-type, --definition-name, --all."
-        )
-    if everything and (op_types or names):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
+    check_choice("measure", op_types, names, everything)
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
         raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
-    found = discover_definitions(dataset)
-    for problem in found.problems:
-        if problem.rule in _FATAL:
-            raise Failure(f"{problem.message} {problem.fix}")
-    try:
-        files = select(found, op_types, names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
+    _, files = chosen_files(dataset, op_types, names)
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise Failure(f"Floors need {module}: pip install {module}.")
