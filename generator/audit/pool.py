@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +15,9 @@ from typing import Any, Generic
 from generator.audit.inquiry import Event, Inquiry
 from generator.audit.kept import R, find, keep
 from generator.discover import DatasetFile
+from generator.worker_process import start_worker
 
-_WORKER = [sys.executable, "-m", "generator.audit.worker"]
-# of the caller's environment; the rest is none of a dataset's business
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_WORKER = "generator.audit.worker"
 Tell = Callable[[R, bool], None]
 
 
@@ -134,7 +131,7 @@ class _Slot(threading.Thread, Generic[R]):
     def _events(self, file: DatasetFile) -> Iterator[Event]:
         """Yield what the worker tells of a definition, last `done` or `broken`."""
         if self._worker is None:
-            self._worker = _started()
+            self._worker = start_worker(_WORKER)
         worker = self._worker
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -156,25 +153,3 @@ class _Slot(threading.Thread, Generic[R]):
         self._worker = None
         status = worker.wait()
         yield {"event": "broken", "why": f"the worker ended with status {status}"}
-
-
-def _started() -> subprocess.Popen[str]:
-    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return subprocess.Popen(
-        _WORKER,
-        env={
-            **passed,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "PYTHONHASHSEED": "0",
-            # a process a core: threads would only be in each other's way, and a forked
-            # child can't use those of its parent
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        # Ctrl-C is for the command: it ends the workers
-        start_new_session=True,
-    )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,11 +14,10 @@ from typing import Any
 
 from generator.discover import DatasetFile
 from generator.precision.result import Floors
+from generator.worker_process import start_worker
 
 _RECORDINGS = Path("blob") / "ground_truth"
-_WORKER = [sys.executable, "-m", "generator.precision.worker"]
-# of the caller's environment; the rest is none of a dataset's business
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_WORKER = "generator.precision.worker"
 Tell = Callable[[Floors], None]
 
 
@@ -74,7 +71,7 @@ class _Workers:
                 raise OSError("the workers were ended")
             if not self._free.empty():
                 return self._free.get()
-            worker = _started()
+            worker = start_worker(_WORKER)
             self._all.append(worker)
             return worker
 
@@ -109,25 +106,3 @@ def _ask(workers: _Workers, file: DatasetFile, task: dict[str, Any]) -> Floors:
         return Floors(file.name, file.op_type, file.path, error=why)
     workers.give(worker)
     return result
-
-
-def _started() -> subprocess.Popen[str]:
-    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return subprocess.Popen(
-        _WORKER,
-        env={
-            **passed,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "PYTHONHASHSEED": "0",
-            # a process a core: threads would only be in each other's way, and a forked
-            # child can't use those of its parent
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        # Ctrl-C is for the command: it ends the workers
-        start_new_session=True,
-    )

@@ -1,4 +1,4 @@
-"""`trace-dataset audit` started as a process, and small datasets to audit."""
+"""`trace-dataset audit` and its like as processes, and small datasets to audit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from tests.builders import ROOT, resized_json, write_dataset
 
 NORM = "rmsnorm_h128"
-_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset", "audit"]
+_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset"]
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
+def start(*arguments: str | Path, command: str = "audit") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*_COMMAND, *map(str, arguments)],
+        [*_COMMAND, command, *map(str, arguments)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -26,9 +26,9 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     )
 
 
-def audit(*arguments: str | Path) -> tuple[int, str, str]:
+def audit(*arguments: str | Path, command: str = "audit") -> tuple[int, str, str]:
     """Return a run's exit status, stdout and stderr."""
-    process = start(*arguments)
+    process = start(*arguments, command=command)
     out, err = process.communicate(timeout=300)
     assert "Traceback" not in err
     return process.returncode, out, err

@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders import ROOT, resized_json, write_dataset
-
-NORM = "rmsnorm_h128"
-_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset", "floors"]
-
-
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*_COMMAND, *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PLANTED_SECRET": "hidden"},
-    )
+from tests.functional.audit_command import NORM, audit, start, with_text
 
 
 def floors(*arguments: str | Path) -> tuple[int, str, str]:
-    """Return a run's exit status, stdout and stderr."""
-    process = start(*arguments)
-    out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err
-    return process.returncode, out, err
-
-
-def with_text(old: str, new: str, name: str = NORM) -> dict[str, Any]:
-    """Return the norm with another reference."""
-    value = resized_json(NORM, name)
-    assert old in value["reference"]
-    value["reference"] = value["reference"].replace(old, new)
-    return value
+    return audit(*arguments, command="floors")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +91,7 @@ WRONG = [
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, str]:
     values = [
-        with_text(old, new, f"{NORM}_v{number}")
+        with_text((old, new), name=f"{NORM}_v{number}")
         for number, (old, new, _) in enumerate(WRONG)
     ]
     root = write_dataset(tmp_path_factory.mktemp("wrong"), values)
@@ -139,9 +110,9 @@ def test_a_reference_that_is_wrong_itself_is_told(wrong, number):
 
 def test_interrupted_it_ends_its_processes(tmp_path):
     endless = "    while True:\n        pass\n    x = hidden"
-    value = with_text("    x = hidden", endless, f"{NORM}_v2")
+    value = with_text(("    x = hidden", endless), name=f"{NORM}_v2")
     root = write_dataset(tmp_path, [resized_json(NORM, NORM), value])
-    process = start("--all", "--dataset", root, "--jobs", "1")
+    process = start("--all", "--dataset", root, "--jobs", "1", command="floors")
     assert process.stderr is not None
     assert process.stderr.readline().startswith("1/2 rmsnorm_h128: ")
     process.send_signal(signal.SIGINT)

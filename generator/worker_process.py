@@ -1,0 +1,37 @@
+"""Start a process that executes a dataset's code, and answers in lines of JSON."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# of the caller's environment; the rest is none of a dataset's business
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+
+
+def start_worker(module: str) -> subprocess.Popen[str]:
+    """Start `python -m module`, with pipes for stdin and stdout.
+
+    It gets none of the caller's environment but what programs need.
+    """
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-m", module],
+        env={
+            **passed,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONHASHSEED": "0",
+            # a process a core: threads would only be in each other's way, and a forked
+            # child can't use those of its parent
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Ctrl-C is for the command: it ends the workers
+        start_new_session=True,
+    )
