@@ -204,8 +204,8 @@ def test_samplers_are_told_with_their_significance_and_shorter_axes(tmp_path):
     assert "sampling: vocab_size=1100 in 1 definition: asked on shorter axes" in lines
     (line,) = [line for line in lines if "comparisons are statistical" in line]
     assert line.startswith(
-        "18 comparisons are statistical, at a significance of 1e-06 each: chance alone "
-        "turns one red in 0.0018 % of such audits, so none may be; "
+        "20 comparisons are statistical, at a significance of 1e-06 each: chance alone "
+        "turns one red in 0.002 % of such audits, so none may be; "
     )
 
 

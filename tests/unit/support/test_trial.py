@@ -181,13 +181,13 @@ def test_a_write_to_a_stand_ins_tensor_is_seen():
     assert trial.modified_inputs == ("w",)
 
 
-def test_torch_is_seeded_with_the_run_seed_before_each_first_call():
+def test_torch_is_seeded_before_each_first_call_and_otherwise_where_inputs_shift():
     def of(**seeds: int) -> Trial:
         return Trial(
             DEFINITION, CASE, CPU, make_inputs, lambda x, s: torch.rand(4), **seeds
         )
 
-    usual, again, other = of(), of(), of(run_seed=3)
+    usual, again, other = of(), of(), of(shift=3)
     assert torch.equal(usual.outputs[0], again.outputs[0])
     assert torch.equal(other.outputs[0], other.repeat()[0])
     assert not torch.equal(usual.outputs[0], other.outputs[0])
