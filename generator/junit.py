@@ -6,7 +6,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,17 +48,22 @@ class Results:
     tests: tuple[TestResult, ...] = field(default=())
 
 
-def read_junit(path: Path) -> Results:
+def read_junit(path: Path, without: Collection[str] = ()) -> Results:
     """Return the reference tests of a JUnit file, in its order.
 
-    Raises OSError where the file can't be read, ValueError where it is not a JUnit file
+    `without` are the ids of tests that are left out, as `statuses_in` has them. Raises OSError where the file can't be read, ValueError where it is not a JUnit file
     or holds no reference test. Document types are refused: entities can be bombs.
     """
     root = _parse(path)
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError(f"{path} is not JUnit XML: its root is {quote(root.tag)}")
     try:
-        tests = tuple(t for e in root.iter("testcase") for t in _tests_of(e))
+        tests = tuple(
+            test
+            for case in root.iter("testcase")
+            if _id_of(case) not in without
+            for test in _tests_of(case)
+        )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         text = one_line(str(error), 120)
         raise ValueError(f"{path} has a damaged test result: {text}") from None
@@ -82,12 +87,14 @@ def statuses_in(path: Path) -> list[tuple[str, str]]:
 
     Raises OSError and ValueError as `read_junit` does. Status as of a TestResult.
     """
-    found = []
-    for case in _parse(path).iter("testcase"):
-        group = (case.get("classname") or "").rpartition(".")[2]
-        name = one_line(f"{group}::{case.get('name') or ''}")
-        found.append((name, _status(case)[0]))
-    return found
+    cases = _parse(path).iter("testcase")
+    return [(_id_of(case), _status(case)[0]) for case in cases]
+
+
+def _id_of(case: ET.Element) -> str:
+    """Return `TestX::test_y[case]`."""
+    group = (case.get("classname") or "").rpartition(".")[2]
+    return one_line(f"{group}::{case.get('name') or ''}")
 
 
 def _parse(path: Path) -> ET.Element:
