@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -16,9 +15,17 @@ from generator.cli.choose import (
     choice_options,
     chosen_files,
     dataset_option,
+    jobs_option,
 )
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
-from generator.wording import one_line, plural
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Numbered,
+    require_modules,
+    say,
+    write,
+)
+from generator.wording import plural
 
 if TYPE_CHECKING:
     from generator.audit.result import DefinitionResult
@@ -33,12 +40,7 @@ _NEEDED = ("torch", "numpy", "pytest")
     "Audit all definitions",
 )
 @dataset_option
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Processes side by side; as many as there are cores if not given.",
-)
+@jobs_option
 @click.option(
     "--resume",
     "state",
@@ -119,16 +121,18 @@ def audit(
             "--whole goes with --seeds: mutants are too many for it."
         )
     _, files = chosen_files(dataset, op_types, names)
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise Failure(f"An audit needs {module}: pip install {module}.")
+    require_modules("An audit needs", _NEEDED)
     options = Options(dataset, state or default_folder(), jobs or default_jobs(), fresh)
     if seeds is not None:
         return audit_seeds(files, options, seeds, whole, as_json)
     # before the work: what can't be added to must not be found out at its end
     texts = texts_of(dataset, files) if recorded else []
-    told = _Progress(len(files))
-    results = ask(files, Mutants(dataset, tolerance), options, told.tell)
+    told = Numbered(len(files))
+
+    def tell(result: DefinitionResult, was_kept: bool) -> None:
+        told.say(result.definition, _said(result, was_kept))
+
+    results = ask(files, Mutants(dataset, tolerance), options, tell)
     if as_json:
         write(_json(results))
     else:
@@ -149,26 +153,13 @@ def audit(
     return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
 
 
-class _Progress:
-    """Say of each definition what became of it, as it comes."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._done = 0
-
-    def tell(self, result: DefinitionResult, was_kept: bool) -> None:
-        self._done += 1
-        name = one_line(result.definition, 100)
-        told = f"{self._done}/{self._count} {name}: "
-        if result.error:
-            say(f"{told}not audited: {result.error}")
-            return
-        counts = result.counts
-        how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
-        say(
-            f"{told}{plural(len(result.mutants), 'mutant')}, "
-            f"{counts['survived']} survived, {how}"
-        )
+def _said(result: DefinitionResult, was_kept: bool) -> str:
+    """Return what became of a definition."""
+    if result.error:
+        return f"not audited: {result.error}"
+    how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
+    mutants = plural(len(result.mutants), "mutant")
+    return f"{mutants}, {result.counts['survived']} survived, {how}"
 
 
 def _json(results: list[DefinitionResult]) -> str:

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, say, write
-from generator.wording import one_line, plural, quote
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Numbered,
+    say,
+    write,
+)
+from generator.wording import plural, quote
 
 if TYPE_CHECKING:
     from generator.audit.pool import Options
@@ -51,8 +57,12 @@ def audit_seeds(
     from generator.audit.pool import ask
 
     inquiry = FalseAlarms(options.dataset, *seeds, whole, options.jobs)
-    told = _Progress(len(files))
-    results = ask(files, inquiry, options, told.tell)
+    told = Numbered(len(files))
+
+    def tell(result: SeedsResult, was_kept: bool) -> None:
+        told.say(result.definition, _said(result, was_kept))
+
+    results = ask(files, inquiry, options, tell)
     if as_json:
         write(json.dumps(_plain(results), indent=2) + "\n")
     else:
@@ -72,24 +82,13 @@ def audit_seeds(
     return EXIT_PROBLEMS if wrong else EXIT_FINE
 
 
-class _Progress:
-    """Say of each definition what became of it, as it comes."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._done = 0
-
-    def tell(self, result: SeedsResult, was_kept: bool) -> None:
-        self._done += 1
-        told = f"{self._done}/{self._count} {one_line(result.definition, 100)}: "
-        if result.error:
-            say(f"{told}not asked to the end: {result.error}")
-            return
-        how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
-        say(
-            f"{told}{plural(result.asked, 'test')}, "
-            f"{plural(len(result.alarms), 'alarm')}, {how}"
-        )
+def _said(result: SeedsResult, was_kept: bool) -> str:
+    """Return what became of a definition."""
+    if result.error:
+        return f"not asked to the end: {result.error}"
+    how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
+    alarms = plural(len(result.alarms), "alarm")
+    return f"{plural(result.asked, 'test')}, {alarms}, {how}"
 
 
 def _plain(results: Sequence[SeedsResult]) -> dict[str, Any]:

@@ -24,6 +24,13 @@ dataset_option = click.option(
     help="Root of the dataset; the current directory if not given.",
 )
 
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes side by side; as many as there are cores if not given.",
+)
+
 
 def choice_options(
     of_type: str, of_name: str, of_all: str = ""

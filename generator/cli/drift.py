@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Failure,
+    require_modules,
+    say,
+    write,
+)
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
@@ -27,9 +33,7 @@ def drift(before: str, after: str, as_json: bool) -> int:
     can be held against itself. Exit status: 0 no difference, 1 some, 2 wrong usage or
     unreadable input.
     """
-    for module in ("torch", "safetensors"):
-        if importlib.util.find_spec(module) is None:
-            raise Failure(f"Comparing recordings needs {module}: pip install {module}.")
+    require_modules("Comparing recordings needs", ("torch", "safetensors"))
     if before == after:
         raise Failure("A and B are the same: choose labels by PLACE#TEXT.")
     from generator.drift import Unclear, compare, read_side

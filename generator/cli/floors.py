@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -15,9 +14,17 @@ from generator.cli.choose import (
     choice_options,
     chosen_files,
     dataset_option,
+    jobs_option,
 )
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
-from generator.wording import one_line, plural
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Numbered,
+    require_modules,
+    say,
+    write,
+)
+from generator.wording import plural
 
 if TYPE_CHECKING:
     from generator.precision.result import Floors
@@ -33,12 +40,7 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
     "Measure all definitions",
 )
 @dataset_option
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Processes side by side; as many as there are cores if not given.",
-)
+@jobs_option
 @click.option(
     "--tolerance",
     type=float,
@@ -77,15 +79,18 @@ def floors(
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
     _, files = chosen_files(dataset, op_types, names)
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise Failure(f"Floors need {module}: pip install {module}.")
+    require_modules("Floors need", _NEEDED)
     from generator.precision.judge import problems
     from generator.precision.pool import measure_all
     from generator.problems import has_errors
 
-    told = _Progress(len(files))
-    results = measure_all(files, dataset, jobs or default_jobs(), tolerance, told.tell)
+    told = Numbered(len(files))
+
+    def tell(result: Floors) -> None:
+        how = f"not measured: {result.error}" if result.error else ""
+        told.say(result.definition, how or f"{result.seconds:.1f} s")
+
+    results = measure_all(files, dataset, jobs or default_jobs(), tolerance, tell)
     against = problems(results)
     _show(results, against, as_json, output)
     failed = [result for result in results if result.error]
@@ -119,17 +124,3 @@ def _show(
     write(table.table(results))
     for line in (*table.remarks(results), *map(str, against)):
         write(f"{line}\n")
-
-
-class _Progress:
-    """Say of each definition that it is done, or why it can't be measured."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._done = 0
-
-    def tell(self, result: Floors) -> None:
-        self._done += 1
-        name = one_line(result.definition, 100)
-        how = f"not measured: {result.error}" if result.error else ""
-        say(f"{self._done}/{self._count} {name}: {how or f'{result.seconds:.1f} s'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -91,3 +91,24 @@ def _write_quietly(stream: TextIO, text: str) -> None:
         stream.flush()
     except OSError:
         pass
+
+
+def require_modules(who: str, modules: Iterable[str]) -> None:
+    """Raise Failure where a module is not installed; `who` is `An audit needs`."""
+    from importlib.util import find_spec
+
+    for module in modules:
+        if find_spec(module) is None:
+            raise Failure(f"{who} {module}: pip install {module}.")
+
+
+class Numbered:
+    """Say of each of so many definitions what became of it, as it comes."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._done = 0
+
+    def say(self, definition: str, what: str) -> None:
+        self._done += 1
+        say(f"{self._done}/{self._count} {one_line(definition, 100)}: {what}")

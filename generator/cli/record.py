@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,14 @@ from generator.cli.choose import (
     chosen_files,
     dataset_option,
 )
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say, write
+from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_PROBLEMS,
+    Failure,
+    require_modules,
+    say,
+    write,
+)
 from generator.wording import one_line, plural
 
 if TYPE_CHECKING:
@@ -135,9 +141,7 @@ def record(
 def _check_device(device: str) -> None:
     from generator.ground_truth.machine import this_machine
 
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise Failure(f"Recording needs {module}: pip install {module}.")
+    require_modules("Recording needs", _NEEDED)
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise Failure(f"--device {device!r}: choose cpu, cuda or cuda:N.")

@@ -12,11 +12,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from generator.audit.mutants import RECORDINGS
 from generator.discover import DatasetFile
 from generator.precision.result import Floors
 from generator.worker_process import start_worker
 
-_RECORDINGS = Path("blob") / "ground_truth"
 _WORKER = "generator.precision.worker"
 Tell = Callable[[Floors], None]
 
@@ -35,7 +35,7 @@ def measure_all(
     results: dict[str, Floors] = {}
     about = {
         "root": str(dataset.resolve()),
-        "recordings": str((dataset / _RECORDINGS).resolve()),
+        "recordings": str((dataset / RECORDINGS).resolve()),
         "tolerance": tolerance,
         "jobs": jobs,
     }
