@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.audits import AUDIT, audited
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 LINES = "workloads/gemm/gemm_n8_k4.jsonl"
@@ -66,26 +65,26 @@ def make(root: Path) -> None:
     write(root, TRACES, TRACED)
 
 
-def _file(content: Any, path: str = FILE) -> Break:
+def holding(content: Any, path: str = FILE) -> Break:
     return lambda root: write(root, path, content)
 
 
-def _changed(**changes: Any) -> Break:
-    return _file({**DEFINITION, **changes})
+def changing(**changes: Any) -> Break:
+    return holding({**DEFINITION, **changes})
 
 
 def _run(body: str) -> Break:
-    return _changed(reference=f"def run(A, B):\n{body}\n    return A\n")
+    return changing(reference=f"def run(A, B):\n{body}\n    return A\n")
 
 
 def _constraint(text: str) -> Break:
-    return _changed(constraints=[text])
+    return changing(constraints=[text])
 
 
 def _input(source: Any) -> Break:
     inputs = {"A": source, "B": {"type": "random"}}
     workload = {**WORKLOAD["workload"], "inputs": inputs}  # type: ignore[dict-item]
-    return _file({**WORKLOAD, "workload": workload}, LINES)
+    return holding({**WORKLOAD, "workload": workload}, LINES)
 
 
 def _path(path: str, key: str = "A") -> Break:
@@ -111,7 +110,7 @@ def _entry(**changes: Any) -> bytes:
     return tensors({"A": entry}, bytes(24))
 
 
-def _link(path: str, target: str) -> Break:
+def link(path: str, target: str) -> Break:
     def breaks(root: Path) -> None:
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -121,11 +120,11 @@ def _link(path: str, target: str) -> Break:
     return breaks
 
 
-def _both(*steps: Break) -> Break:
+def both(*steps: Break) -> Break:
     return lambda root: [step(root) for step in steps]
 
 
-def _pipe(path: str) -> Break:
+def pipe(path: str) -> Break:
     def breaks(root: Path) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).unlink(missing_ok=True)
@@ -134,7 +133,7 @@ def _pipe(path: str) -> Break:
     return breaks
 
 
-def _sparse(path: str, head: bytes, size: int) -> Break:
+def sparse(path: str, head: bytes, size: int) -> Break:
     def breaks(root: Path) -> None:
         write(root, path, head)
         os.truncate(root / path, size)
@@ -143,12 +142,12 @@ def _sparse(path: str, head: bytes, size: int) -> Break:
 
 
 def _solved(**changes: Any) -> Break:
-    return _file({**SOLVED, **changes}, SOLUTION)
+    return holding({**SOLVED, **changes}, SOLUTION)
 
 
 def _traced(**evaluation: Any) -> Break:
     value = {**TRACED["evaluation"], **evaluation}
-    return _file({**TRACED, "evaluation": value}, TRACES)
+    return holding({**TRACED, "evaluation": value}, TRACES)
 
 
 def _source(path: str, content: str = "") -> Break:
@@ -171,23 +170,15 @@ def _as_bytes(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def _audit(content: Any) -> Break:
-    return _file(content, AUDIT)
-
-
-def _survivor(name: str) -> Break:
-    return lambda root: audited(root, FILE, name)
-
-
 DEEP = "(" * 5000 + "1" + ")" * 5000
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 TWICE = b'{"A": {"dtype": "F16"}, "A": {"dtype": "F16"}}'
 
 CASES: dict[str, tuple[str, Break]] = {
     # paths
-    "name leads upwards": ("name-unsafe", _changed(name="../../etc/passwd")),
-    "op_type leads upwards": ("name-unsafe", _changed(op_type="../x")),
-    "axis leads upwards": ("name-unsafe", _changed(axes={"../x": {"type": "var"}})),
+    "name leads upwards": ("name-unsafe", changing(name="../../etc/passwd")),
+    "op_type leads upwards": ("name-unsafe", changing(op_type="../x")),
+    "axis leads upwards": ("name-unsafe", changing(axes={"../x": {"type": "var"}})),
     "path leads upwards": ("workload-path", _path("blob/../../x.safetensors")),
     "path is absolute": ("workload-path", _path("/etc/passwd.safetensors")),
     "path has a drive": ("workload-path", _path("C:/x.safetensors")),
@@ -204,36 +195,36 @@ CASES: dict[str, tuple[str, Break]] = {
     "source comes twice": ("solution-source-path", _source("main.py")),
     "definition links out": (
         "path-outside",
-        _link("definitions/gemm/x.json", "/etc/hosts"),
+        link("definitions/gemm/x.json", "/etc/hosts"),
     ),
-    "folder links out": ("path-outside", _link("definitions/out", "/etc")),
+    "folder links out": ("path-outside", link("definitions/out", "/etc")),
     "blob links out": (
         "workload-path",
-        _both(_link(BLOB, "/etc/passwd"), _path(BLOB)),
+        both(link(BLOB, "/etc/passwd"), _path(BLOB)),
     ),
-    "solutions link out": ("path-outside", _link("solutions/x", "/etc")),
-    "traces link out": ("path-outside", _link("traces/x", "/etc")),
-    "blobs link out": ("path-outside", _link("blob/workloads/x", "/etc")),
+    "solutions link out": ("path-outside", link("solutions/x", "/etc")),
+    "traces link out": ("path-outside", link("traces/x", "/etc")),
+    "blobs link out": ("path-outside", link("blob/workloads/x", "/etc")),
     "definition links to itself": (
         "file-unreadable",
-        _link("definitions/gemm/x.json", "x.json"),
+        link("definitions/gemm/x.json", "x.json"),
     ),
-    "folder links to its parent": ("path-depth", _link("definitions/gemm/up", "..")),
+    "folder links to its parent": ("path-depth", link("definitions/gemm/up", "..")),
     "blob links to itself": (
         "workload-blob-missing",
-        _both(_link(BLOB, "a.safetensors"), _path(BLOB)),
+        both(link(BLOB, "a.safetensors"), _path(BLOB)),
     ),
-    "name for Windows": ("path-unportable", _file("", "definitions/gemm/con.txt")),
-    "name with escapes": ("path-unportable", _file("", "blob/workloads/\x1b[2J/x/y")),
+    "name for Windows": ("path-unportable", holding("", "definitions/gemm/con.txt")),
+    "name with escapes": ("path-unportable", holding("", "blob/workloads/\x1b[2J/x/y")),
     # files that are no files
-    "definition is a pipe": ("file-not-regular", _pipe("definitions/gemm/x.json")),
-    "workloads are a pipe": ("file-not-regular", _pipe(LINES)),
-    "blob is a pipe": ("workload-blob-missing", _both(_pipe(BLOB), _path(BLOB))),
-    "definition is huge": ("file-too-large", _sparse(FILE, b"{", 1 << 33)),
-    "workloads are huge": ("file-too-large", _sparse(LINES, b"{", 1 << 33)),
-    "solution is huge": ("file-too-large", _sparse(SOLUTION, b"{", 1 << 33)),
-    "traces are huge": ("file-too-large", _sparse(TRACES, b"{", 1 << 33)),
-    "definition is a pointer": ("file-lfs-pointer", _file(LFS)),
+    "definition is a pipe": ("file-not-regular", pipe("definitions/gemm/x.json")),
+    "workloads are a pipe": ("file-not-regular", pipe(LINES)),
+    "blob is a pipe": ("workload-blob-missing", both(pipe(BLOB), _path(BLOB))),
+    "definition is huge": ("file-too-large", sparse(FILE, b"{", 1 << 33)),
+    "workloads are huge": ("file-too-large", sparse(LINES, b"{", 1 << 33)),
+    "solution is huge": ("file-too-large", sparse(SOLUTION, b"{", 1 << 33)),
+    "traces are huge": ("file-too-large", sparse(TRACES, b"{", 1 << 33)),
+    "definition is a pointer": ("file-lfs-pointer", holding(LFS)),
     "blob is a pointer": ("workload-blob-lfs", _blob(LFS)),
     # tensor files
     "blob is empty": ("blob-format", _blob(b"")),
@@ -242,7 +233,7 @@ CASES: dict[str, tuple[str, Break]] = {
     "header claims a gigabyte": ("blob-format", _blob((1 << 30).to_bytes(8, "little"))),
     "header is a gigabyte": (
         "blob-format",
-        _both(_sparse(BLOB, (1 << 30).to_bytes(8, "little"), 1 << 31), _path(BLOB)),
+        both(sparse(BLOB, (1 << 30).to_bytes(8, "little"), 1 << 31), _path(BLOB)),
     ),
     "header is deep": ("blob-format", _blob(tensors(b"[" * 9000 + b"]" * 9000))),
     "header is an array": ("blob-format", _blob(tensors([]))),
@@ -275,51 +266,56 @@ CASES: dict[str, tuple[str, Break]] = {
     "blob is an archive": ("blob-format", _blob(archive("../../../etc/passwd"))),
     "blob is a pickle": ("blob-format", _blob(b"\x80\x04cposix\nsystem\n(S'x'\ntR.")),
     # JSON
-    "JSON has a BOM": ("json-bom", _file(b"\xef\xbb\xbf" + _as_bytes(DEFINITION))),
+    "JSON has a BOM": ("json-bom", holding(b"\xef\xbb\xbf" + _as_bytes(DEFINITION))),
     "JSON has a key twice": (
         "json-duplicate-key",
-        _file(b'{"name": "other", ' + _as_bytes(DEFINITION)[1:]),
+        holding(b'{"name": "other", ' + _as_bytes(DEFINITION)[1:]),
     ),
     "JSON has CRLF inside of a text": (
         "json-syntax",
-        _file(_as_bytes(DEFINITION).replace(b"\\n", b"\r\n")),
+        holding(_as_bytes(DEFINITION).replace(b"\\n", b"\r\n")),
     ),
     "scalar is NaN": ("json-nan", _input({"type": "scalar", "value": float("nan")})),
     "integer has many digits": (
         "json-number",
         _input({"type": "scalar", "value": 10**99}),
     ),
-    "name has a NUL": ("name-unsafe", _changed(name="gemm\0_n8_k4")),
+    "name has a NUL": ("name-unsafe", changing(name="gemm\0_n8_k4")),
     "axis is a dunder": (
         "name-unsafe",
-        _changed(axes={**DEFINITION["axes"], "__class__": {"type": "var"}}),
+        changing(axes={**DEFINITION["axes"], "__class__": {"type": "var"}}),
     ),
     "names differ by case": (
         "name-case",
-        _file({**DEFINITION, "name": "GEMM_n8_k4"}, "definitions/gemm/GEMM_n8_k4.json"),
+        holding(
+            {**DEFINITION, "name": "GEMM_n8_k4"}, "definitions/gemm/GEMM_n8_k4.json"
+        ),
     ),
     "paths differ by case": (
         "path-case",
-        _file("{}", SOLUTION.replace("fast", "Fast")),
+        holding("{}", SOLUTION.replace("fast", "Fast")),
     ),
-    "JSON is deep": ("json-depth", _file("[" * 100_000 + "]" * 100_000)),
-    "JSON is cut": ("json-syntax", _file('{"name": "x')),
-    "JSON has a comment": ("json-syntax", _file("{/* */}")),
-    "JSON is UTF-16": ("json-encoding", _file('{"name": "x"}'.encode("utf-16"))),
-    "JSON is NULs": ("json-syntax", _file(b"\0" * 1000)),
+    "JSON is deep": ("json-depth", holding("[" * 100_000 + "]" * 100_000)),
+    "JSON is cut": ("json-syntax", holding('{"name": "x')),
+    "JSON has a comment": ("json-syntax", holding("{/* */}")),
+    "JSON is UTF-16": ("json-encoding", holding('{"name": "x"}'.encode("utf-16"))),
+    "JSON is NULs": ("json-syntax", holding(b"\0" * 1000)),
     "JSON has a million keys": (
         "too-many-problems",
-        _file({f"k{i}": i for i in range(100_000)}),
+        holding({f"k{i}": i for i in range(100_000)}),
     ),
-    "JSON laughs": ("schema-type", _changed(tags=[["lol"] * 100] * 100)),
-    "number has many digits": ("json-number", _file('{"name": ' + "9" * 100_000 + "}")),
-    "number is infinite": ("json-number", _file('{"name": 1e99999}')),
-    "key is a megabyte": ("schema-unknown-field", _changed(**{"k" * 1_000_000: 1})),
-    "value is null": ("schema-type", _file("null")),
-    "line is an array": ("schema-type", _file("[]\n", LINES)),
+    "JSON laughs": ("schema-type", changing(tags=[["lol"] * 100] * 100)),
+    "number has many digits": (
+        "json-number",
+        holding('{"name": ' + "9" * 100_000 + "}"),
+    ),
+    "number is infinite": ("json-number", holding('{"name": 1e99999}')),
+    "key is a megabyte": ("schema-unknown-field", changing(**{"k" * 1_000_000: 1})),
+    "value is null": ("schema-type", holding("null")),
+    "line is an array": ("schema-type", holding("[]\n", LINES)),
     "lines are empty": (
         "jsonl-blank-line",
-        _file("\n" * 500 + json.dumps(WORKLOAD), LINES),
+        holding("\n" * 500 + json.dumps(WORKLOAD), LINES),
     ),
     # Python that is read, never run
     "reference is deep": ("reference-syntax", _run(f"    x = {DEEP}")),
@@ -331,7 +327,7 @@ CASES: dict[str, tuple[str, Break]] = {
     ),
     "reference of a norm is no Python": (
         "reference-syntax",
-        _file(
+        holding(
             {**DEFINITION, "op_type": "rmsnorm", "reference": "def run(A, B"},
             FILE.replace("/gemm/", "/rmsnorm/"),
         ),
@@ -388,49 +384,13 @@ CASES: dict[str, tuple[str, Break]] = {
     ),
     "trace is NaN": (
         "json-nan",
-        _file(json.dumps({**TRACED, "x": float("nan")}), TRACES),
+        holding(json.dumps({**TRACED, "x": float("nan")}), TRACES),
     ),
     "trace is of nobody": (
         "trace-solution",
-        _file({**TRACED, "solution": "x"}, TRACES),
+        holding({**TRACED, "solution": "x"}, TRACES),
     ),
     # claims
-    "evidence is no JSON": (
-        "tag-evidence",
-        _both(
-            _changed(tags=["status:verified"]),
-            _file("[" * 10_000, "verification/x.json"),
-        ),
-    ),
-    "evidence is of another kind": (
-        "tag-evidence",
-        _both(
-            _changed(tags=["status:verified"]),
-            _file({"runs": [{"definitions": [1]}, 2]}, "verification/x.json"),
-        ),
-    ),
-    "audit is no JSON": ("audit-file", _audit("[" * 10_000)),
-    "audit has a conflict": ("audit-file", _audit("<<<<<<< HEAD\n{}\n=======\n")),
-    "audit is a list": ("audit-file", _audit([])),
-    "audit is of the future": ("audit-file", _audit({"format": 2})),
-    "audit has NaN": ("audit-file", _audit('{"format": NaN, "definitions": {}}')),
-    "audit has a name twice": (
-        "audit-file",
-        _audit('{"format": 1, "definitions": {"\\u001b[2J": 1, "\\u001b[2J": 2}}'),
-    ),
-    "audit has a name with escapes": (
-        "audit-file",
-        _audit({"format": 1, "definitions": {"\x1b[2J\n::error::x": []}}),
-    ),
-    "audit is huge": ("audit-file", _sparse(AUDIT, b"{", 1 << 33)),
-    "audit is a pipe": ("audit-file", _pipe(AUDIT)),
-    "audit links out": ("audit-file", _link(AUDIT, "/etc/hosts")),
-    "audit links to itself": ("audit-file", _link(AUDIT, "audit.json")),
-    "audit has a megabyte of survivor": ("audit-survivors", _survivor("x" * 1_000_000)),
-    "audit has escapes in a survivor": (
-        "audit-survivors",
-        _survivor("\x1b[2J\r\n::error::x"),
-    ),
-    "tp has many digits": ("tag-value", _changed(tags=["tp:" + "9" * 9000])),
-    "tp is no ASCII": ("tag-value", _changed(tags=["tp:\u0663"])),
+    "tp has many digits": ("tag-value", changing(tags=["tp:" + "9" * 9000])),
+    "tp is no ASCII": ("tag-value", changing(tags=["tp:\u0663"])),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import resized_json
 from tests.functional.audit_command import (
     NORM,
     audit,
@@ -17,6 +18,7 @@ from tests.functional.audit_command import (
     start,
     with_text,
 )
+from tests.harness.datasets import TWICE
 
 
 def test_a_dataset_in_which_nothing_may_be_read_is_not_fine(tmp_path):
@@ -174,8 +176,10 @@ def test_what_a_mutant_does_to_its_process_ends_nothing_else(tmp_path):
 
 
 def test_interrupted_it_goes_on_where_it_was(tmp_path):
-    names = ("rmsnorm_h128", "rmsnorm_h128_again")
-    root = dataset(tmp_path, *(with_text(name=name) for name in names))
+    # the second takes several times as long as the first: it is under way by then
+    sampler = "top_k_top_p_sampling_from_probs_v"
+    longer = resized_json(f"{sampler}128256", f"{sampler}8192", vocab_size=8192)
+    root = dataset(tmp_path, with_text(name=NORM), longer)
     options: Sequence[str | Path] = (
         *("--all", "--dataset", root, "--resume", root / "state", "--jobs", "1"),
     )
@@ -207,15 +211,7 @@ def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):
 
 
 def test_without_an_op_module_nothing_is_compared_and_that_shows(tmp_path):
-    value = {
-        "name": "twice_n4",
-        "op_type": "twice",
-        "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 4}},
-        "inputs": {"x": {"shape": ["M", "N"], "dtype": "float32"}},
-        "outputs": {"y": {"shape": ["M", "N"], "dtype": "float32"}},
-        "reference": "def run(x):\n    return x * 2\n",
-    }
-    root = dataset(tmp_path, value)
+    root = dataset(tmp_path, TWICE)
     status, out, _ = audit(
         *("--all", "--dataset", root, "--resume", root / "state", "--survivors")
     )

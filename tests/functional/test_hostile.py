@@ -19,8 +19,8 @@ from generator.problems import Problem
 from generator.reports import FORMATS, Style, report
 from generator.validate import Counts, make_plan, run_plan
 from tests.audits import AUDIT, audited, entry
+from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import (
-    CASES,
     DEFINITION,
     FILE,
     LINES,
@@ -33,6 +33,8 @@ from tests.functional.hostile import (
     write,
 )
 from tests.functional.test_validate import run
+
+CASES = {**hostile.CASES, **hostile_verification.CASES}
 
 PAYLOADS = [
     "\x1b[31mred\x1b]0;title\x07",

@@ -14,8 +14,11 @@ from generator.reports import Style
 from generator.review.review import Review, Verdict, make_review
 from generator.review.shown import FORMATS, shown
 from generator.review.sources import open_sources
-from tests.functional.hostile import CASES, DEFINITION, FILE, make, write
+from tests.functional import hostile, hostile_verification
+from tests.functional.hostile import DEFINITION, FILE, make, write
 from tests.functional.reviewed import commit, git
+
+CASES = {**hostile.CASES, **hostile_verification.CASES}
 
 RANKS = {Verdict.APPROVE: 0, Verdict.GPU: 1, Verdict.CHANGES: 2}
 CHANGED = {**DEFINITION, "description": "The product."}
