@@ -14,6 +14,7 @@ import torch
 
 from generator.audit.limits import TimeIsUp, time_limit
 from generator.audit.sorting import sorted_once
+from generator.audit.widening import widened_by_table
 from generator.support.definition import Case
 from generator.support.memory import shortage
 from generator.support.recorded import MatchesRecorded, recorded_cases
@@ -120,7 +121,7 @@ class Bench:
         for stand in self.stands:
             begun = time.process_time()
             trial = self._trial(stand, guarded(run))
-            with sorted_once():
+            with sorted_once(), widened_by_table():
                 for name in (*FIRST, *LATER):
                     found = self._ask(name, stand, trial, run)
                     if found is not None:
@@ -152,7 +153,7 @@ class Bench:
         finally:
             # a setting of the process that the next one is to find as it was
             torch.set_default_dtype(torch.float32)
-        with sorted_once():
+        with sorted_once(), widened_by_table():
             return self._first_red(run)
 
     def _first_red(self, run: Run) -> Verdict | None:

@@ -67,6 +67,21 @@ def test_a_small_defect_is_not(norm, old, new):
     assert not found.equivalent
 
 
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("hidden_states[:, 0] = 0", False),
+        ("weight.add_(1)", False),
+        # written to, and nothing changed
+        ("weight.mul_(1)", True),
+    ],
+)
+def test_what_is_written_into_the_inputs_counts(norm, line, same):
+    end = "(x * inverse_rms * weight.float()).to(hidden_states.dtype)"
+    changed = f"answer = {end}\n    {line}\n    return answer"
+    assert shown(norm, f"return {end}", changed).equivalent is same
+
+
 SAMPLER = "top_k_top_p_sampling_from_probs_v128256"
 
 
