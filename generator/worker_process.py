@@ -27,6 +27,9 @@ def start_worker(module: str) -> subprocess.Popen[str]:
             # child can't use those of its parent
             "OMP_NUM_THREADS": "1",
             "MKL_NUM_THREADS": "1",
+            # glibc keeps freed memory: tensors of a reference come and go at every call
+            "MALLOC_TRIM_THRESHOLD_": str(2**30),
+            "MALLOC_MMAP_THRESHOLD_": str(2**25),
         },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from generator.audit.limits import TimeIsUp, time_limit
 from generator.audit.sorting import sorted_once
 from generator.audit.widening import widened_by_table
+from generator.inquiry.limits import TimeIsUp, time_limit
 from generator.support.definition import Case
 from generator.support.memory import shortage
 from generator.support.recorded import MatchesRecorded, recorded_cases

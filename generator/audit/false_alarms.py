@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from generator.audit.inquiry import Event
-from generator.audit.kept import key_of_files
 from generator.audit.seeds_result import Alarm, SeedsResult
 from generator.discover import DatasetFile
+from generator.inquiry.inquiry import Event
+from generator.inquiry.kept import key_of_files
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class FalseAlarms:
     whole: bool = False
     jobs: int = 1
     kind = SeedsResult
+    work = "generator.audit.seeds_job"
+    # one case with one seed
+    patience = 300.0
 
     def key(self, file: DatasetFile) -> str:
         """Return the digest of all that the answer depends on. Raises OSError.

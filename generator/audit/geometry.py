@@ -48,7 +48,7 @@ def _tiny_moe(axes: Axes) -> Axes:
     elsewhere = axes.get("num_experts", 0) > axes.get("num_local_experts", 2**30)
     has_blocks = "num_hidden_blocks" in axes
     return {
-        **_experts(axes, 4 if elsewhere else 16),
+        **_experts(axes, 4 if elsewhere else 12),
         **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(_BLOCK, 64)),
     }
 

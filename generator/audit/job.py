@@ -15,7 +15,6 @@ from generator.audit.domain.mutant import DomainMutant
 from generator.audit.equivalence import Equivalence, Shown
 from generator.audit.generic import generic_mutants
 from generator.audit.geometry import reduced, tiny
-from generator.audit.limits import TimeIsUp, time_limit
 from generator.audit.result import (
     CAUGHT,
     EQUIVALENT,
@@ -24,6 +23,7 @@ from generator.audit.result import (
     MutantResult,
 )
 from generator.definition import Definition
+from generator.inquiry.limits import TimeIsUp, time_limit
 from generator.support.recorded import MatchesRecorded
 
 DOMAIN = "domain"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.audit.inquiry import Event
-from generator.audit.kept import key_of
 from generator.audit.result import DefinitionResult, MutantResult
 from generator.discover import DatasetFile
+from generator.inquiry.inquiry import Event
+from generator.inquiry.kept import key_of
 
 RECORDINGS = Path("blob") / "ground_truth"
 
@@ -25,6 +25,9 @@ class Mutants:
     dataset: Path
     tolerance: float | None = None
     kind = DefinitionResult
+    work = "generator.audit.mutants_job"
+    # making the inputs, or the random cases beside one mutant
+    patience = 300.0
 
     def key(self, file: DatasetFile) -> str:
         """Return the digest of all that the answer depends on. Raises OSError."""
@@ -45,21 +48,23 @@ class Mutants:
     def read(
         self, file: DatasetFile, key: str, events: Iterator[Event]
     ) -> DefinitionResult:
-        """Return what became of the mutants."""
-        mutants: list[MutantResult] = []
+        """Return what became of the mutants. Raises ValueError if not of all."""
+        mutants: dict[int, MutantResult] = {}
         ready: Event = {}
         for event in events:
             if event["event"] == "ready":
                 ready = event
             elif event["event"] == "mutant":
-                mutants.append(MutantResult(**event["result"]))
+                mutants[event["place"]] = MutantResult(**event["result"])
             elif event["event"] == "broken":
                 return self.broken(file, key, event["why"])
+        if len(mutants) != ready["mutants"]:
+            raise ValueError("something else said that it was done")
         return DefinitionResult(
             file.name,
             file.op_type,
             key,
-            tuple(mutants),
+            tuple(mutants[place] for place in sorted(mutants)),
             ready["reduced"],
             tuple(ready["left_out"]),
             ready["recorded_cases"],

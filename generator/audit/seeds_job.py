@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from generator.audit.inquiry import Event
-from generator.audit.limits import MORE_BYTES, limit_memory
 from generator.audit.seeds import Seeded, seeded
 from generator.audit.seeds_result import LOW
+from generator.inquiry.child import Link
+from generator.inquiry.limits import MORE_BYTES, limit_memory
 from generator.load import load_definitions
 from generator.support.distribution import SIGNIFICANCE
 
-Tell = Callable[[Event], None]
 
-
-def tell_alarms(task: Mapping[str, Any], tell: Tell) -> None:
+def answer(task: Mapping[str, Any], link: Link) -> None:
     """Tell what the tests say of a reference, on its own axes if not on shorter ones.
 
     Raises what the dataset's own code raises where it is loaded.
@@ -33,12 +31,12 @@ def tell_alarms(task: Mapping[str, Any], tell: Tell) -> None:
         asked, axes = seeded(own[0], found.definitions, whole=whole)
         asked.share = task["share"]
         limit_memory(asked.most_bytes + MORE_BYTES)
-        raises = _tell(asked, seeds, tell)
+        raises = _tell(asked, seeds, link)
         if not (axes and raises):
             break
         # it does not take other lengths: on those that it declares
-        tell({"event": "anew"})
-    tell(
+        link.send({"event": "anew"})
+    link.send(
         {
             "event": "asked",
             "tests": dict(asked.tests),
@@ -51,14 +49,14 @@ def tell_alarms(task: Mapping[str, Any], tell: Tell) -> None:
     )
 
 
-def _tell(asked: Seeded, seeds: range, tell: Tell) -> bool:
+def _tell(asked: Seeded, seeds: range, link: Link) -> bool:
     """Tell where it is and what is red; return whether `run()` raises somewhere."""
 
     def at(case: str, seed: int) -> None:
-        tell({"event": "at", "case": case, "seed": seed})
+        link.send({"event": "at", "case": case, "seed": seed})
 
     raises = False
     for alarm in asked.alarms(seeds, at):
-        tell({"event": "alarm", "alarm": asdict(alarm)})
+        link.send({"event": "alarm", "alarm": asdict(alarm)})
         raises = raises or alarm.why.startswith("raised ")
     return raises

@@ -99,10 +99,10 @@ def audit(
     a definition can't be audited; 2 wrong usage or unreadable input.
     """
     from generator.audit import table
-    from generator.audit.kept import default_folder
     from generator.audit.mutants import Mutants
-    from generator.audit.pool import Options, ask
     from generator.cli.audit_record import record, texts_of
+    from generator.inquiry.kept import default_folder
+    from generator.inquiry.pool import Options, ask
     from generator.parallel import default_jobs
 
     check_choice("audit", op_types, names, everything)

@@ -19,9 +19,9 @@ from generator.cli.output import (
 from generator.wording import plural, quote
 
 if TYPE_CHECKING:
-    from generator.audit.pool import Options
     from generator.audit.seeds_result import SeedsResult
     from generator.discover import DatasetFile
+    from generator.inquiry.pool import Options
 
 _MOST = 10**6
 _FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
@@ -54,7 +54,7 @@ def audit_seeds(
     """Ask the tests about definitions with these seeds; return the exit status."""
     from generator.audit import seeds_table
     from generator.audit.false_alarms import FalseAlarms
-    from generator.audit.pool import ask
+    from generator.inquiry.pool import ask
 
     inquiry = FalseAlarms(options.dataset, *seeds, whole, options.jobs)
     told = Numbered(len(files))

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from generator.audit.limits import be_quiet, die_with_parent, limit_memory
 from generator.discover import DatasetFile
+from generator.inquiry.limits import be_quiet, die_with_parent, limit_memory
 from generator.load import load_file
 from generator.precision.result import Floors
 from generator.wording import one_line

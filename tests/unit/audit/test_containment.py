@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +11,8 @@ import torch
 
 from generator.audit.bench import loaded
 from generator.audit.job import Job, Planned, prepare
-from generator.audit.limits import TimeIsUp, limit_memory, time_limit
+from generator.audit.lanes import run_all
 from generator.audit.result import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
-from generator.audit.worker import _Child, _some
 from tests.builders import loaded as definition_of
 
 # seconds of a clock after which a mutant that says nothing is ended
@@ -41,22 +37,17 @@ def job() -> Iterator[Job]:
     torch.set_num_threads(threads)
 
 
-def results(job: Job, *texts: str, waiting: float = WAITING) -> list[MutantResult]:
+def results(
+    job: Job, *texts: str, waiting: float = WAITING, lanes: int = 1
+) -> list[MutantResult]:
     """Run mutants of these texts as the worker does; return what became of each."""
     job.planned = [
         Planned(MutantResult(f"mutant {number}", "planted", SURVIVED), loaded(text))
         for number, text in enumerate(texts)
     ]
-    read, write = os.pipe()
-    place = 0
-    with os.fdopen(read, encoding="utf-8") as told:
-        try:
-            while place < len(texts):
-                place = _some(job, place, write, waiting, 60.0)
-        finally:
-            os.close(write)
-        events = [json.loads(line) for line in told]
-    return [MutantResult(**event["result"]) for event in events]
+    found = list(run_all(job, lanes, waiting))
+    assert sorted(place for place, _ in found) == list(range(len(texts)))
+    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
 
 GOOD_NEIGHBOUR = RIGHT.replace("* weight.float()", "")
@@ -131,13 +122,18 @@ def test_one_that_ends_its_process_is_caught(job, line, imports, why):
     assert (result.status, result.test, result.why) == (CAUGHT, "run", why)
 
 
-def test_one_that_writes_to_every_pipe_does_not_speak_for_the_audit(job):
-    line = "[os.write(n, b'{}\\n') for n in range(3, 256) if is_pipe(n)]"
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_one_that_writes_to_every_connection_does_not_speak_for_the_audit(job, lanes):
+    line = "[say(n) for n in range(3, 256)]"
     text = mutant(line, "os, stat") + (
-        "\ndef is_pipe(n):\n    try: return stat.S_ISFIFO(os.fstat(n).st_mode)\n"
-        "    except OSError: return False\n"
+        "\ndef say(n):\n    try:\n"
+        "        if stat.S_ISSOCK(os.fstat(n).st_mode): os.write(n, b'{}\\n')\n"
+        "    except OSError: pass\n"
     )
-    assert of_one(job, text).status == CAUGHT
+    found = results(job, text, GOOD_NEIGHBOUR, GOOD_NEIGHBOUR, lanes=lanes)
+    assert [result.status for result in found] == [CAUGHT] * 3
+    assert found[0].test == "run"
+    assert [result.test for result in found[1:]] == ["test_matches_oracle"] * 2
 
 
 @pytest.mark.parametrize(
@@ -224,51 +220,39 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
     assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
 
-def spins() -> None:
-    with time_limit(0.1):
-        while True:
-            pass
+def test_mutants_of_all_lanes_are_told_once_each_by_their_places(job):
+    texts = [mutant(f"raise ValueError('number {place}')") for place in range(9)]
+    breaking = {2: "os._exit(7)", 3: "signal.pause()", 8: "os._exit(8)"}
+    for place, line in breaking.items():
+        texts[place] = mutant(line, "os, signal")
+    found = results(job, *texts, lanes=3)
+    assert [result.name for result in found] == [f"mutant {n}" for n in range(9)]
+    for place, result in enumerate(found):
+        if place not in breaking:
+            assert result.why == f"raised ValueError: number {place}"
+    assert found[2].why == "ended its process with status 7"
+    assert found[3].status == TIMED_OUT
+    assert found[8].why == "ended its process with status 8"
 
 
-def test_a_limit_of_time_is_lifted_behind_its_block():
-    with pytest.raises(TimeIsUp, match=r"more than 0\.1 s"):
-        spins()
-    with time_limit(60.0):
-        total = sum(range(10))
-    assert total == 45
-    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
+def test_lanes_work_side_by_side(job, tmp_path):
+    # each waits for the file of the other
+    texts = [
+        mutant(
+            f"pathlib.Path({str(tmp_path)!r}, '{own}').touch(); "
+            f"wait(pathlib.Path({str(tmp_path)!r}, '{other}'))",
+            "pathlib",
+        )
+        + "\ndef wait(path):\n    import time\n"
+        "    while not path.exists(): time.sleep(0.01)\n"
+        "    raise ValueError('met')\n"
+        for own, other in (("a", "b"), ("b", "a"))
+    ]
+    assert [r.why for r in results(job, *texts, lanes=2)] == [
+        "raised ValueError: met"
+    ] * 2
 
 
-def of_child(work: Callable[[int], None], seconds: float) -> tuple[Any, str]:
-    child = _Child(work)
-    event = child.event(seconds)
-    how = child.how_it_ended()
-    child.close()
-    return event, how
-
-
-def test_a_child_is_told_by_its_events_and_its_end():
-    def speaks(write: int) -> None:
-        os.write(write, b'{"event": "done"}\n')
-
-    assert of_child(speaks, 30.0) == (
-        {"event": "done"},
-        "ended its process with status 0",
-    )
-    assert of_child(lambda write: None, 30.0)[0] is None
-    assert of_child(lambda write: os.read(os.pipe()[0], 1) and None, 0.2) == (
-        None,
-        "did not answer any more",
-    )
-
-
-def test_a_limit_of_memory_is_above_what_is_there_already():
-    def grows(write: int) -> None:
-        limit_memory(64 * 2**20)
-        small = bytearray(2**20)
-        try:
-            bytearray(2**28)
-        except MemoryError:
-            os.write(write, json.dumps({"event": str(len(small))}).encode() + b"\n")
-
-    assert of_child(grows, 30.0)[0] == {"event": str(2**20)}
+def test_more_lanes_than_mutants_are_no_trouble(job):
+    assert [r.status for r in results(job, GOOD_NEIGHBOUR, lanes=4)] == [CAUGHT]
+    assert results(job, lanes=4) == []

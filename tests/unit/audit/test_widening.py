@@ -13,6 +13,8 @@ METHODS = {
     "float": lambda t: t.float(),
     "to": lambda t: t.to(torch.float32),
     "to a named dtype": lambda t: t.to(dtype=torch.float32),
+    "bfloat16": lambda t: t.bfloat16(),
+    "to bfloat16": lambda t: t.to(torch.bfloat16),
 }
 
 
@@ -42,7 +44,7 @@ def test_every_pair_of_bytes_has_the_bits_that_torch_gives(dtype, widen, looked_
         found = widen(values)
     assert len(looked_up) == 1
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    assert torch.equal(found.view(torch.int32), expected.view(torch.int32))
+    assert torch.equal(found.view(torch.uint8), expected.view(torch.uint8))
 
 
 def test_a_result_is_its_caller_s_own():
@@ -80,9 +82,10 @@ def test_what_asks_for_more_is_left_to_torch(widen, looked_up):
 
 
 def test_nothing_is_patched_behind_it():
-    before = torch.Tensor.float, torch.Tensor.to
+    before = torch.Tensor.float, torch.Tensor.to, torch.Tensor.bfloat16
     with widened_by_table():
         assert torch.Tensor.float is not before[0]
         with pytest.raises(TypeError):
             torch.ones(2).to(torch.float8_e4m3fn).float(1, 2, 3)
-    assert (torch.Tensor.float, torch.Tensor.to) == before
+    after = torch.Tensor.float, torch.Tensor.to, torch.Tensor.bfloat16
+    assert after == before

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from generator.audit.inquiry import Event, Inquiry
-from generator.audit.kept import R, find, keep
 from generator.discover import DatasetFile
+from generator.inquiry.inquiry import Event, Inquiry
+from generator.inquiry.kept import R, find, keep
 from generator.worker_process import start_worker
 
-_WORKER = "generator.audit.worker"
+_WORKER = "generator.inquiry.worker"
 Tell = Callable[[R, bool], None]
 
 
@@ -25,7 +25,8 @@ Tell = Callable[[R, bool], None]
 class Options:
     """Hold what the user chose; results are kept in `state`, None keeps none.
 
-    `fresh` audits what is kept as well.
+    `jobs` are the processes that work at a time; `fresh` asks about what is kept as
+    well.
     """
 
     dataset: Path
@@ -39,8 +40,9 @@ def ask(
 ) -> list[R]:
     """Ask worker processes about definitions; return the results in the files' order.
 
-    `tell` gets each result as it comes, and whether it was kept from an earlier audit.
-    Interrupted, the workers are ended; what was told is kept.
+    Where there are fewer definitions than jobs, each may use as many processes as are
+    left to it. `tell` gets each result as it comes, and whether it was kept from an
+    earlier time. Interrupted, the workers are ended; what was told is kept.
     """
     results: dict[str, R] = {}
     waiting: queue.SimpleQueue[tuple[DatasetFile, str]] = queue.SimpleQueue()
@@ -57,9 +59,14 @@ def ask(
             waiting.put((file, key))
             count += 1
     done: queue.SimpleQueue[tuple[str, R]] = queue.SimpleQueue()
+    about = {
+        "root": str(options.dataset.resolve()),
+        "work": inquiry.work,
+        "patience": inquiry.patience,
+        "lanes": max(options.jobs // max(count, 1), 1),
+    }
     slots = [
-        _Slot(inquiry, options.dataset, waiting, done)
-        for _ in range(min(options.jobs, count))
+        _Slot(inquiry, about, waiting, done) for _ in range(min(options.jobs, count))
     ]
     try:
         for slot in slots:
@@ -89,13 +96,13 @@ class _Slot(threading.Thread, Generic[R]):
     def __init__(
         self,
         inquiry: Inquiry[R],
-        dataset: Path,
+        about: Mapping[str, Any],
         waiting: queue.SimpleQueue[tuple[DatasetFile, str]],
         done: queue.SimpleQueue[tuple[str, R]],
     ) -> None:
         super().__init__(daemon=True)
         self._inquiry = inquiry
-        self._dataset = dataset
+        self._about = about
         self._waiting = waiting
         self._done = done
         self._worker: subprocess.Popen[str] | None = None
@@ -136,7 +143,7 @@ class _Slot(threading.Thread, Generic[R]):
         assert worker.stdin is not None
         assert worker.stdout is not None
         task: Mapping[str, Any] = {
-            "root": str(self._dataset.resolve()),
+            **self._about,
             "file": asdict(file),
             **self._inquiry.task(file),
         }

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # what decides the verdict on a mutant, beside the definition and its recording
-_SOURCES = ("audit", "ops", "support", "constants.py", "plan.py", "models.py", "data")
+_SOURCES = (
+    "audit",
+    "inquiry",
+    "ops",
+    "support",
+    "constants.py",
+    "plan.py",
+    "models.py",
+    "data",
+)
 _FORMAT = 1
 
 

@@ -1,0 +1,42 @@
+"""All mutants of one definition: the work of a child process of the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from generator.audit.job import prepare
+from generator.audit.lanes import run_all, waiting_seconds
+from generator.discover import DatasetFile
+from generator.inquiry.child import Link
+from generator.load import load_file
+
+
+def answer(task: Mapping[str, Any], link: Link) -> None:
+    """Tell what becomes of each mutant, with its place among all.
+
+    What was made once is there at once in every child that runs some. Raises what the
+    dataset's own code raises where it is loaded.
+    """
+    definition, problems = load_file(Path(task["root"]), DatasetFile(**task["file"]))
+    if definition is None:
+        raise ValueError(str(problems[0]) if problems else "it can't be read")
+    job = prepare(definition, Path(task["recordings"]), task["tolerance"])
+    left_out = [
+        f"{test} in case {case}: {why}"
+        for (test, case), why in job.bench.left_out.items()
+    ]
+    link.send(
+        {
+            "event": "ready",
+            "mutants": len(job.planned),
+            "reduced": dict(job.axes),
+            "left_out": left_out,
+            "recorded_cases": sum(stand.is_recorded for stand in job.bench.stands),
+            "longest": task["patience"] + waiting_seconds(job),
+        }
+    )
+    for place, result in run_all(job, task["lanes"]):
+        link.send({"event": "mutant", "place": place, "result": asdict(result)})

@@ -1,0 +1,148 @@
+"""A forked child that executes what may hang, grow or die, and how it is listened to."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from generator.inquiry.inquiry import Event
+from generator.inquiry.limits import die_with_parent
+
+# ends of links that this process holds: none of its children's business
+_held: set[int] = set()
+_LEAVING_SECONDS = 0.5
+
+
+class Link:
+    """Send and receive events, lines of JSON, through one end of a connection."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._text = b""
+        self.silent = False
+        _held.add(end.fileno())
+
+    def fileno(self) -> int:
+        """Return the descriptor, so that a link can be waited for."""
+        return self._end.fileno()
+
+    def close(self) -> None:
+        """Let the connection go."""
+        _held.discard(self._end.fileno())
+        self._end.close()
+
+    def send(self, event: Event) -> None:
+        """Send an event. Raises OSError where nobody is there any more."""
+        self._end.sendall(json.dumps(event).encode() + b"\n")
+
+    @property
+    def has_event(self) -> bool:
+        """Return whether an event came that nobody asked for yet."""
+        return b"\n" in self._text
+
+    def receive(self, seconds: float | None = None) -> Event | None:
+        """Return the next event; None where the other end is gone, or silent that long.
+
+        Then `silent` tells the two apart.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        while not self.has_event:
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            if not select.select([self], [], [], left)[0]:
+                self.silent = True
+                return None
+            try:
+                more = self._end.recv(1 << 16)
+            except ConnectionError:
+                return None
+            if not more:
+                return None
+            self._text += more
+        line, self._text = self._text.split(b"\n", 1)
+        try:
+            event: Event = json.loads(line)
+            return event if isinstance(event["event"], str) else None
+        except (ValueError, KeyError, TypeError):
+            # something else than this package wrote to it
+            return None
+
+
+def with_events(links: Sequence[Link], seconds: float) -> list[Link]:
+    """Return the links on which something came, or ended; wait no longer than that."""
+    ready = [link for link in links if link.has_event]
+    return ready or list(select.select(links, [], [], max(seconds, 0.0))[0])
+
+
+class Child:
+    """Fork a child that works and tells events; it never returns to its parent's code.
+
+    It gets its own end of the link, and no other one that its parent holds.
+    """
+
+    def __init__(self, work: Callable[[Link], None]) -> None:
+        here, there = socket.socketpair()
+        self._status: int | None = None
+        self._killed = False
+        self._pid = os.fork()
+        if self._pid:
+            there.close()
+            self.link = Link(here)
+            return
+        # the child: whatever happens, it never returns to the code of its parent
+        try:
+            here.close()
+            for descriptor in _held:
+                with suppress(OSError):
+                    os.close(descriptor)
+            _held.clear()
+            os.setpgid(0, 0)
+            die_with_parent()
+            work(Link(there))
+            os._exit(0)
+        finally:
+            os._exit(1)
+
+    def close(self) -> None:
+        """End the child and all that it began."""
+        self._end()
+        self.link.close()
+
+    def how_it_ended(self) -> str:
+        """Return why there are no more events: `ended its process with status 3`."""
+        if self.link.silent:
+            return "did not answer any more"
+        # it closed its end and is about to be gone: ask how, but not for long
+        until = time.monotonic() + _LEAVING_SECONDS
+        while self._status is None and time.monotonic() < until:
+            self._ask(os.WNOHANG)
+            time.sleep(0.005)
+        status = self._end()
+        if os.WIFSIGNALED(status):
+            name = signal.Signals(os.WTERMSIG(status)).name
+            return f"ended its process by {name}"
+        return f"ended its process with status {os.WEXITSTATUS(status)}"
+
+    def _end(self) -> int:
+        """Kill the child and its children, once; return its status."""
+        if not self._killed:
+            self._killed = True
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+            if self._status is None:
+                # one that has no group of its own yet
+                with suppress(ProcessLookupError):
+                    os.kill(self._pid, signal.SIGKILL)
+        self._ask()
+        assert self._status is not None
+        return self._status
+
+    def _ask(self, how: int = 0) -> None:
+        if self._status is None:
+            pid, status = os.waitpid(self._pid, how)
+            self._status = status if pid else None

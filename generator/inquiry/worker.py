@@ -1,0 +1,77 @@
+"""The process that executes a dataset's code: torch is loaded once, risks in children.
+
+`python -m generator.inquiry.worker` reads a line of JSON for each definition and writes
+lines of JSON, events, to stdout. For a definition it forks a child that calls the
+module that the line names: what it made ends with it, what it breaks is told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from generator.inquiry.child import Child, Link
+from generator.inquiry.inquiry import Event
+from generator.inquiry.limits import be_quiet, die_with_parent
+from generator.wording import one_line
+
+
+def main() -> int:
+    """Ask about the definitions that stdin names until it ends."""
+    import torch
+
+    die_with_parent()
+    torch.set_num_threads(1)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    for line in sys.stdin:
+        for event in _of_definition(json.loads(line)):
+            answers.write(json.dumps(event) + "\n")
+            answers.flush()
+    return 0
+
+
+def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield the events of one definition; the last one is `done` or `broken`."""
+    begun = time.monotonic()
+    longest = task["patience"]
+    # in this process, so that the next definition finds it loaded
+    answer = importlib.import_module(task["work"]).answer
+
+    def work(link: Link) -> None:
+        be_quiet()
+        try:
+            answer(task, link)
+        except BaseException as error:  # noqa: BLE001
+            link.send({"event": "broken", "why": _short(error)})
+            return
+        link.send({"event": "done"})
+
+    with closing(Child(work)) as child:
+        while True:
+            event = child.link.receive(longest)
+            if event is None:
+                yield {"event": "broken", "why": child.how_it_ended()}
+                return
+            # known when the work is: what it told last holds from then on
+            longest = event.get("longest", longest)
+            if event["event"] == "done":
+                event["seconds"] = round(time.monotonic() - begun, 2)
+            yield event
+            if event["event"] in ("done", "broken"):
+                return
+
+
+def _short(error: BaseException) -> str:
+    """Return a kind of error and the first line of what it says."""
+    lines = str(error).strip().splitlines() or [""]
+    return one_line(f"{type(error).__name__}: {lines[0]}", 200)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
