@@ -12,6 +12,8 @@ from generator.problems import Problem
 from generator.rules.table import finding
 from generator.wording import one_line, quote
 
+# of a dataset: what kernels returned
+RECORDINGS = Path("blob") / "ground_truth"
 _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from generator.audit.result import DefinitionResult, MutantResult
-from generator.discover import DatasetFile
+from generator.discover import RECORDINGS, DatasetFile
 from generator.inquiry.inquiry import Event
 from generator.inquiry.kept import key_of
-
-RECORDINGS = Path("blob") / "ground_truth"
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,10 @@ def floors(
     every tolerance fits, 1 a default is too loose or too tight or a definition can't be
     measured, 2 wrong usage or unreadable input.
     """
+    from generator.discover import RECORDINGS
+    from generator.inquiry.pool import Options, ask
     from generator.parallel import default_jobs
+    from generator.precision.inquiry import Precision
 
     check_choice("measure", op_types, names, everything)
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
@@ -81,16 +84,17 @@ def floors(
     _, files = chosen_files(dataset, op_types, names)
     require_modules("Floors need", _NEEDED)
     from generator.precision.judge import problems
-    from generator.precision.pool import measure_all
     from generator.problems import has_errors
 
     told = Numbered(len(files))
 
-    def tell(result: Floors) -> None:
+    def tell(result: Floors, was_kept: bool) -> None:
         how = f"not measured: {result.error}" if result.error else ""
         told.say(result.definition, how or f"{result.seconds:.1f} s")
 
-    results = measure_all(files, dataset, jobs or default_jobs(), tolerance, tell)
+    jobs = jobs or default_jobs()
+    inquiry = Precision(dataset / RECORDINGS, tolerance, jobs)
+    results = ask(files, inquiry, Options(dataset, None, jobs), tell)
     against = problems(results)
     _show(results, against, as_json, output)
     failed = [result for result in results if result.error]

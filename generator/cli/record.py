@@ -108,6 +108,7 @@ def record(
     to stderr. Exit status: 0 fine, 1 some definition has no recording or disagrees
     with the oracle, 2 wrong usage or no device.
     """
+    from generator.discover import RECORDINGS
     from generator.recording import Options
     from generator.recording import record as record_definitions
 
@@ -119,7 +120,7 @@ def record(
         Options(
             dataset,
             tests if tests is not None else dataset / "tests" / "references",
-            out if out is not None else dataset / "blob" / "ground_truth",
+            out if out is not None else dataset / RECORDINGS,
             "cuda:0" if device == "cuda" else device,
             providers,
             sizes,

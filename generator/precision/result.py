@@ -120,6 +120,7 @@ class Floors:
     left_out: tuple[str, ...] = ()
     seconds: float = 0.0
     error: str = ""
+    key: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
