@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from generator.cli.output import EXIT_FINE, Failure, write
+
+if TYPE_CHECKING:
+    from generator.select import UnknownName
 
 
 @click.command()
@@ -21,7 +26,7 @@ def rules(names: tuple[str, ...], as_json: bool) -> int:
     try:
         chosen = select_rules(names)
     except UnknownName as error:
-        raise Failure(str(error)) from error
+        raise Failure(_unknown(error)) from error
     if as_json:
         write(json.dumps({"rules": as_dicts(chosen)}, indent=2) + "\n")
     elif names:
@@ -30,3 +35,15 @@ def rules(names: tuple[str, ...], as_json: bool) -> int:
     else:
         write("\n".join(as_list(chosen)) + "\n")
     return EXIT_FINE
+
+
+def _unknown(error: UnknownName) -> str:
+    """Return what to say of a name that is no rule's: a problem of `floors` has one."""
+    from generator.precision.judge import IDS
+
+    if error.name not in IDS:
+        return str(error)
+    return (
+        f"{error.name} is no rule of validate: `trace-dataset floors` tells it, and "
+        "docs/precision.md says what it means."
+    )

@@ -37,6 +37,7 @@ from generator.wording import one_line
 
 LOOSE, TIGHT = "tolerance-loose", "tolerance-tight"
 OFF = "float64-disagrees"
+IDS = (LOOSE, TIGHT, OFF)
 # of an output's root mean square: far above what float64 rounds, and above 2e-9, which
 # torch's softplus leaves out from its threshold on; far below any defect
 FURTHEST = 1e-8

@@ -240,32 +240,23 @@ def _rows(
     definition: Definition, tests: type[MatchesRecorded], found: _Found
 ) -> list[Row]:
     specs = {**tests.interface.input_specs, **tests.interface.output_specs}
-    rows = []
-    for (name, source), why in found.none.items():
-        rows.append(
-            Row(
-                definition.name,
-                definition.op_type,
-                name,
-                specs[name].dtype,
-                source,
-                why,
-            )
+
+    def row(name: str, source: str, **more: Any) -> Row:
+        about = definition.name, definition.op_type
+        return Row(*about, name, specs[name].dtype, source, **more)
+
+    without = [row(*key, why_none=why) for key, why in found.none.items()]
+    judged = [
+        row(
+            name,
+            source,
+            tolerance=bound,
+            chosen=_reason(tests, name, source, cases),
+            cases=tuple(cases),
         )
-    for (name, source, bound), cases in found.rows.items():
-        rows.append(
-            Row(
-                definition.name,
-                definition.op_type,
-                name,
-                specs[name].dtype,
-                source,
-                tolerance=bound,
-                chosen=_reason(tests, name, source, cases),
-                cases=tuple(cases),
-            )
-        )
-    return rows
+        for (name, source, bound), cases in found.rows.items()
+    ]
+    return [*without, *judged]
 
 
 def _reason(

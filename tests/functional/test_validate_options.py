@@ -291,6 +291,9 @@ def test_rules_are_listed_and_explained() -> None:
     unknown = run("rules", "name-tokn")
     assert unknown.returncode == 2
     assert "Did you mean 'name-token'?" in unknown.stderr
+    of_floors = run("rules", "tolerance-tight")
+    assert of_floors.returncode == 2
+    assert "`trace-dataset floors` tells it" in of_floors.stderr
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:
