@@ -17,6 +17,8 @@ from generator.inquiry.limits import die_with_parent
 # ends of links that this process holds: none of its children's business
 _held: set[int] = set()
 _LEAVING_SECONDS = 0.5
+# whether a fork that happens now is that of a Child
+_forking = False
 
 
 class Link:
@@ -82,14 +84,16 @@ def with_events(links: Sequence[Link], seconds: float) -> list[Link]:
 class Child:
     """Fork a child that works and tells events; it never returns to its parent's code.
 
-    It gets its own end of the link, and no other one that its parent holds.
+    It gets its own end of the link, and no other one that its parent holds. Whatever it
+    forks otherwise ends at once: what a reference forks would go on with its parent's
+    work, a second time, and fork again.
     """
 
     def __init__(self, work: Callable[[Link], None]) -> None:
         here, there = socket.socketpair()
         self._status: int | None = None
         self._killed = False
-        self._pid = os.fork()
+        self._pid = _fork()
         if self._pid:
             there.close()
             self.link = Link(here)
@@ -101,6 +105,7 @@ class Child:
                 with suppress(OSError):
                     os.close(descriptor)
             _held.clear()
+            os.register_at_fork(after_in_child=_end_unless_expected)
             os.setpgid(0, 0)
             die_with_parent()
             work(Link(there))
@@ -146,3 +151,17 @@ class Child:
         if self._status is None:
             pid, status = os.waitpid(self._pid, how)
             self._status = status if pid else None
+
+
+def _fork() -> int:
+    global _forking
+    _forking = True
+    try:
+        return os.fork()
+    finally:
+        _forking = False
+
+
+def _end_unless_expected() -> None:
+    if not _forking:
+        os._exit(0)

@@ -220,6 +220,14 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
     assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
 
+def test_one_that_forks_at_every_call_is_judged_once(job, tmp_path):
+    said = tmp_path / "said"
+    forks = mutant(f"os.fork(); open({str(said)!r}, 'a').write('x')", "os")
+    assert of_one(job, forks).status == "equivalent"
+    # by what runs it, at most a few times in each case; by no copy of that
+    assert len(said.read_text()) < 1000
+
+
 def test_mutants_of_all_lanes_are_told_once_each_by_their_places(job):
     texts = [mutant(f"raise ValueError('number {place}')") for place in range(9)]
     breaking = {2: "os._exit(7)", 3: "signal.pause()", 8: "os._exit(8)"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -99,10 +100,8 @@ def test_the_end_of_one_that_waits_takes_no_time():
 
 def test_what_a_child_began_ends_with_it():
     def begins(link: Link) -> None:
-        pid = os.fork()
-        if not pid:
-            signal.pause()
-        link.send({"event": "began", "pid": pid})
+        sleeps = subprocess.Popen(["sleep", "60"])
+        link.send({"event": "began", "pid": sleeps.pid})
 
     event, _ = of_child(begins)
     for _ in range(500):
@@ -110,6 +109,23 @@ def test_what_a_child_began_ends_with_it():
             break
         time.sleep(0.01)
     assert not alive(event["pid"])
+
+
+def test_what_it_forks_ends_at_once_unless_it_is_a_child():
+    def forks(link: Link) -> None:
+        pid = os.fork()
+        if not pid:
+            link.send({"event": "twice"})
+        link.send({"event": str(os.waitpid(pid, 0)[1])})
+        child = Child(lambda own: own.send({"event": "of a child"}))
+        link.send(child.link.receive(30.0) or {})
+        child.close()
+
+    child = Child(forks)
+    assert child.link.receive(30.0) == {"event": "0"}
+    assert child.link.receive(30.0) == {"event": "of a child"}
+    assert child.link.receive(30.0) is None
+    child.close()
 
 
 def alive(pid: int) -> bool:
