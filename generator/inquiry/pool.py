@@ -18,6 +18,7 @@ from generator.inquiry.kept import R, find, keep
 from generator.worker_process import start_worker
 
 _WORKER = "generator.inquiry.worker"
+_LEAVING_SECONDS = 10.0
 Tell = Callable[[R, bool], None]
 
 
@@ -80,6 +81,9 @@ def ask(
     finally:
         for slot in slots:
             slot.stop()
+        for slot in slots:
+            if slot.is_alive():
+                slot.join(_LEAVING_SECONDS)
     return [results[file.path] for file in files]
 
 
@@ -110,6 +114,12 @@ class _Slot(threading.Thread, Generic[R]):
 
     def run(self) -> None:
         """Work until nothing is waiting any more."""
+        try:
+            self._work()
+        finally:
+            self._end_worker()
+
+    def _work(self) -> None:
         while not self._stopped:
             try:
                 file, key = self._waiting.get_nowait()
@@ -125,21 +135,33 @@ class _Slot(threading.Thread, Generic[R]):
                 self._done.put((file.path, result))
 
     def stop(self) -> None:
-        """End the worker, whatever it does; its children end with it."""
+        """End the worker, whatever it does; its children, and this thread, follow."""
         self._stopped = True
-        self._end_worker()
-
-    def _end_worker(self) -> None:
-        worker, self._worker = self._worker, None
+        worker = self._worker
         if worker is not None:
             worker.kill()
-            worker.wait()
+
+    def _end_worker(self) -> int | None:
+        """End the worker and let its pipes go; return its status, None of none."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return None
+        worker.kill()
+        for pipe in (worker.stdin, worker.stdout):
+            # what was not sent yet can't be any more
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        return worker.wait()
 
     def _events(self, file: DatasetFile) -> Iterator[Event]:
         """Yield what the worker tells of a definition, last `done` or `broken`."""
         if self._worker is None:
             self._worker = start_worker(_WORKER)
         worker = self._worker
+        if self._stopped:
+            # meanwhile: nobody else is going to end it
+            worker.kill()
         assert worker.stdin is not None
         assert worker.stdout is not None
         task: Mapping[str, Any] = {
@@ -157,6 +179,8 @@ class _Slot(threading.Thread, Generic[R]):
                     return
         except BrokenPipeError:
             pass
-        self._worker = None
-        status = worker.wait()
+        # it is about to be gone, or was killed: before it is ended here
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(_LEAVING_SECONDS)
+        status = self._end_worker()
         yield {"event": "broken", "why": f"the worker ended with status {status}"}
