@@ -44,6 +44,9 @@ def varied(
     elif {"local", "remote"} <= set(params):
         axes["seq_len"] = draw.integers(1, 6, 1)[0]
         params["local"] = _experts_here(definition, params, draw)
+        # small cases give every token of a softmax the same weights
+        if number // len(cases) % 2:
+            params["uneven"] = True
     elif "seq_lens" in params:
         params["seq_lens"] = _lengths_around(params, definition.axes["topk"], draw)
         axes |= _axes_of_table(params["seq_lens"], definition.axes)

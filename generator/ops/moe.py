@@ -72,8 +72,8 @@ def cases(definition: Definition) -> list[Case]:
     bias = method == moe_routing.LLAMA4
     found = [
         _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, bias=bias),
-        _case(definition, "large-batch", "large", 128, bias=bias),
+        _case(definition, "batch", "medium", 12, bias=bias, uneven=not bias),
+        _case(definition, "large-batch", "large", 128, bias=bias, uneven=not bias),
         _case(definition, "end-experts", "small", 2, ends=True),
     ]
     if bias:
@@ -91,11 +91,13 @@ def _case(
     bias: bool = False,
     away: bool = False,
     ends: bool = False,
+    uneven: bool = False,
 ) -> Case:
     """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
 
     `away` leaves all of them to other devices. With `ends` the first and the last of
-    the local experts are chosen for sure.
+    the local experts are chosen for sure. With `uneven` a token's weights are no
+    other token's, in whatever order.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -107,6 +109,8 @@ def _case(
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
+    if uneven:
+        params["uneven"] = True
     return Case(name, size, {"seq_len": tokens}, params)
 
 

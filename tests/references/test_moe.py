@@ -1,7 +1,7 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (a0119dd0b8fe3d02).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -112,8 +112,8 @@ def cases(definition: Definition) -> list[Case]:
     bias = method == moe_routing.LLAMA4
     found = [
         _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, bias=bias),
-        _case(definition, "large-batch", "large", 128, bias=bias),
+        _case(definition, "batch", "medium", 12, bias=bias, uneven=not bias),
+        _case(definition, "large-batch", "large", 128, bias=bias, uneven=not bias),
         _case(definition, "end-experts", "small", 2, ends=True),
     ]
     if bias:
@@ -131,11 +131,13 @@ def _case(
     bias: bool = False,
     away: bool = False,
     ends: bool = False,
+    uneven: bool = False,
 ) -> Case:
     """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
 
     `away` leaves all of them to other devices. With `ends` the first and the last of
-    the local experts are chosen for sure.
+    the local experts are chosen for sure. With `uneven` a token's weights are no
+    other token's, in whatever order.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -147,6 +149,8 @@ def _case(
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
+    if uneven:
+        params["uneven"] = True
     return Case(name, size, {"seq_len": tokens}, params)
 
 

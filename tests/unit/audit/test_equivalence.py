@@ -165,6 +165,26 @@ def test_random_cases_of_experts_keep_a_choice_and_differ():
     assert {case.axes["seq_len"] for case in drawn} == {1, 2, 3, 4, 5}
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        (
+            "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512",
+            "weights[tokens, slots]",
+            "weights[tokens - 1, slots]",
+        ),
+        (
+            "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768",
+            "0xFFFF",
+            "0xFFFE",
+        ),
+    ],
+)
+def test_random_cases_tell_routing_weights_apart(name, old, new):
+    text = replaced(definition_of(name).reference, old, new)
+    assert not equivalence(name).shown(loaded(text)()).equivalent
+
+
 def test_random_cases_of_the_indexer_have_lengths_around_k():
     name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
     definition = known(name)

@@ -66,6 +66,11 @@ BLOCK_SCALES = {
 }
 UNWEIGHTED = {
     "no weights": (" * weights[tokens, slots].unsqueeze(1)", ""),
+    # an equal place in another token's list of experts
+    "weights of the token before": (
+        "weights[tokens, slots]",
+        "weights[tokens - 1, slots]",
+    ),
     "weights of the first slot": ("weights[tokens, slots]", "weights[tokens, 0]"),
 }
 SOFTMAX = {
