@@ -178,9 +178,14 @@ def test_random_cases_of_experts_keep_a_choice_and_differ():
             "0xFFFF",
             "0xFFFE",
         ),
+        (
+            "gqa_paged_decode_h16_kv2_d128_ps64",
+            "* sm_scale",
+            "* q.shape[-1] ** -0.5",
+        ),
     ],
 )
-def test_random_cases_tell_routing_weights_apart(name, old, new):
+def test_random_cases_show_what_small_cases_hide(name, old, new):
     text = replaced(definition_of(name).reference, old, new)
     assert not equivalence(name).shown(loaded(text)()).equivalent
 
