@@ -47,9 +47,12 @@ def varied(
     elif {"local", "remote"} <= set(params):
         axes["seq_len"] = draw.integers(1, 6, 1)[0]
         params["local"] = _experts_here(definition, params, draw)
-        # small cases give every token of a softmax the same weights
+        # small cases give every token of a softmax the same weights, and DeepSeek's
+        # have one scaling factor, and scores that are mostly positive
         if number // len(cases) % 2:
             params["uneven"] = True
+            params["factor"] = draw.child("factor").integers(4, 9, 1)[0] / 4.0
+            params["bias_mean"] = -1.5
     elif "seq_lens" in params:
         params["seq_lens"] = _lengths_around(params, definition.axes["topk"], draw)
         axes |= _axes_of_table(params["seq_lens"], definition.axes)

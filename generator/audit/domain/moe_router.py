@@ -86,6 +86,9 @@ def _of_deepseek(definition: Definition) -> list[DomainMutant]:
             i, torch.logit(torch.softmax(_wide(i), dim=1), _LEAST)
         ),
         "scaling factor missing": lambda i: {"routed_scaling_factor": 1.0},
+        "scaling factor of the model, not the given one": lambda i: {
+            "routed_scaling_factor": 2.5
+        },
     }
     experts, local = moe_routing.experts_of(definition)
     if experts > local:

@@ -72,7 +72,8 @@ def routing_inputs(
         return {"topk_ids": ids}
     if method == routing.DEEPSEEK:
         raised = ends or hot[: case.params["local"]]
-        logits, bias = routing.draw_scores(own, tokens, experts, hot, raised)
+        mean = case.params.get("bias_mean", 0.0)
+        logits, bias = routing.draw_scores(own, tokens, experts, hot, raised, mean)
         return {"routing_logits": logits, "routing_bias": bias}
     top = 1.0 if method == routing.LLAMA4 else 4.0
     logits = routing.draw_logits(own, tokens, experts, hot, top, ends, uneven)

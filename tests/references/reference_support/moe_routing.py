@@ -170,18 +170,24 @@ def draw_logits(
 
 
 def draw_scores(
-    stream: Stream, tokens: int, experts: int, hot: list[int], raised: list[int]
+    stream: Stream,
+    tokens: int,
+    experts: int,
+    hot: list[int],
+    raised: list[int],
+    bias_mean: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return float32 logits and a bfloat16 bias that choose by their sum.
 
     All choices fall on the `hot` experts, those of every other token, from the first
     on, also on `raised` ones of these. The bias reorders them: the choice by unbiased
-    scores is another one.
+    scores is another one. With a bias below -1 every sum is negative, so that a group
+    which is left out by 0 in the place of its sums would be chosen.
     """
     logits = stream.child("logits").values((tokens, experts), 0.8) - 4.0
     logits[:, hot] += 4.0
     logits[::2, raised] += 3.0
-    bias = stream.child("bias").values((experts,), 0.1)
+    bias = stream.child("bias").values((experts,), 0.1) + bias_mean
     return logits, bias.to(torch.bfloat16)
 
 

@@ -179,6 +179,16 @@ def test_random_cases_of_experts_keep_a_choice_and_differ():
             "0xFFFE",
         ),
         (
+            "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048",
+            "* routed_scaling_factor",
+            "* 2.5",
+        ),
+        (
+            "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048",
+            'float("-inf")',
+            "0.0",
+        ),
+        (
             "gqa_paged_decode_h16_kv2_d128_ps64",
             "* sm_scale",
             "* q.shape[-1] ** -0.5",
