@@ -112,6 +112,8 @@ def _filters(
             "zipf": (-1, 24),
         }[name]
         p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
+        # and beside a sum by less than bfloat16 has
+        p += own.child("beside").integers(-1, 2, 1)[0] / 4096
         made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(made)
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
-definitions and from gen-tests' own sources (845ff93a5e7ceef5).
+definitions and from gen-tests' own sources (cb47245cbac1e01b).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device

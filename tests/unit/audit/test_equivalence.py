@@ -95,6 +95,7 @@ def sampler() -> Equivalence:
     [
         ("topk(int(k.max()), dim=1)", "topk(min(int(k.max()) + 5, 600), dim=1)", True),
         ("before < top_p", "before <= top_p", False),
+        ("before < top_p", "before < top_p.bfloat16().float()", False),
         ("rank >= k", "rank > k", False),
         ("top_k > 0", "top_k >= 0", False),
     ],
