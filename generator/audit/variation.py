@@ -31,6 +31,9 @@ def varied(
     # small cases have the usual scale, which a reference may make itself
     if "q_std" in params and number // len(cases) % 2:
         params["scale"] = draw.child("scale").integers(4, 8, 1)[0] / 8.0
+    # nor does it show there whether queries are normalised once more
+    if definition.op_type == "gdn" and number // len(cases) % 2:
+        params["q_length"] = 0.5
     if "kv_lens" in params:
         params, lengths = _with_lengths(params, draw)
         axes |= _axes_of(params, lengths, definition.axes.get("page_size", 1))
