@@ -28,6 +28,12 @@ def varied(
     stream = Stream(definition.name, case.name, f"audit {number}")
     draw = stream.child("variation")
     params, axes = dict(case.params), dict(case.axes)
+    # small cases have the usual scale, which a reference may make itself
+    if "q_std" in params and number // len(cases) % 2:
+        params["scale"] = draw.child("scale").integers(4, 8, 1)[0] / 8.0
+    # nor does it show there whether queries are normalised once more
+    if definition.op_type == "gdn" and number // len(cases) % 2:
+        params["q_length"] = 0.5
     if "kv_lens" in params:
         params, lengths = _with_lengths(params, draw)
         axes |= _axes_of(params, lengths, definition.axes.get("page_size", 1))
@@ -44,6 +50,12 @@ def varied(
     elif {"local", "remote"} <= set(params):
         axes["seq_len"] = draw.integers(1, 6, 1)[0]
         params["local"] = _experts_here(definition, params, draw)
+        # small cases give every token of a softmax the same weights, and DeepSeek's
+        # have one scaling factor, and scores that are mostly positive
+        if number // len(cases) % 2:
+            params["uneven"] = True
+            params["factor"] = draw.child("factor").integers(4, 9, 1)[0] / 4.0
+            params["bias_mean"] = -1.5
     elif "seq_lens" in params:
         params["seq_lens"] = _lengths_around(params, definition.axes["topk"], draw)
         axes |= _axes_of_table(params["seq_lens"], definition.axes)
@@ -103,6 +115,8 @@ def _filters(
             "zipf": (-1, 24),
         }[name]
         p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
+        # and beside a sum by less than bfloat16 has
+        p += own.child("beside").integers(-1, 2, 1)[0] / 4096
         made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(made)
 

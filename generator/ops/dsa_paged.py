@@ -21,6 +21,7 @@ from generator.support.attention import (
     TO_ORACLE,
     lse_of_tensor_cores,
     oracle_attention,
+    scale_of,
     workspace,
 )
 from generator.support.definition import Backend, Case, Definition
@@ -98,6 +99,8 @@ def _case(
         # as in mla_paged: few keys share the weight, so that each one matters
         "q_std": 40.0 if name == "extreme-logits" else 2.0,
     }
+    if name in ("whole-list", "batch"):
+        params["scale"] = 0.75
     return Case(name, size, axes, params)
 
 
@@ -110,7 +113,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     indices = _indices(case, slots, axes["topk"], stream)
     made: dict[str, Any] = {
         "sparse_indices": indices,
-        "sm_scale": 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)

@@ -132,8 +132,8 @@ def cases(definition: Definition) -> list[Case]:
         # g about exp(-2), and softplus around 20, from where kernels take it as linear
         case("short-memory", "small", 2, dt_mean=2.0),
         case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
-        case("batch", "medium", 8, 6),
-        case("large-batch", "large", 24 if drafts else 96),
+        case("batch", "medium", 8, 6, q_length=0.5),
+        case("large-batch", "large", 24 if drafts else 96, q_length=0.5),
     ]
 
 
@@ -155,14 +155,14 @@ def _prefill_cases() -> list[Case]:
         case("no-state", "small", 70, 3, scale=0.0, optional=False),
         case("short-memory", "small", 40, 17, dt_mean=2.0),
         case("linear-softplus", "small", 33, dt_mean=20.0, A_mean=-5.0),
-        case("ragged", "medium", 300, 1, 129, 17, scale=None),
+        case("ragged", "medium", 300, 1, 129, 17, scale=None, q_length=0.5),
         case("long-memory", "medium", 400, dt_mean=-6.0),
         case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
     ]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return queries and keys of length 1, and gates as trained models have them.
+    """Return keys, mostly queries too, of length 1, and gates as trained models have.
 
     States are random, so that one taken for its transpose shows; the buffer that a
     reference fills holds other values before, so that a row left out shows as well.
@@ -178,7 +178,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
     params = {"scale": axes["head_size"] ** -0.5, **case.params}
     made: dict[str, Any] = {
-        "q": unit_rows(stream.child("q"), shape("q")),
+        "q": unit_rows(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
         "k": unit_rows(stream.child("k"), shape("k")),
         "v": drawn("v").to(torch.bfloat16),
         "A_log": drawn("A_log", params.get("A_mean", 0.0)),

@@ -7,7 +7,6 @@ kv_last_page_len.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from generator.support.attention import (
     oracle_paged,
     prefill_cases,
     rows_with_a_key,
+    scale_of,
     workspace,
 )
 from generator.support.definition import Backend, Case, Definition
@@ -74,7 +74,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": 1.0 / math.sqrt(dim),
+        "sm_scale": scale_of(case, dim),
     }
     return {name: made[name] for name in definition.interface.inputs}
 

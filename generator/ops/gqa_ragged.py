@@ -6,7 +6,6 @@ by `kv_indptr`. The causal mask is aligned bottom-right; LSE is base 2.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from generator.support.attention import (
     oracle_ragged,
     ragged_cases,
     ragged_rows_with_a_key,
+    scale_of,
     workspace,
 )
 from generator.support.definition import Backend, Case, Definition
@@ -53,7 +53,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "v": stream.child("v").values(kv_shape, 1.0, torch.bfloat16),
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": indptr(case.params["kv_lens"]),
-        "sm_scale": 1.0 / math.sqrt(dim),
+        "sm_scale": scale_of(case, dim),
     }
 
 

@@ -23,6 +23,7 @@ from generator.support.attention import (
     oracle_paged,
     prefill_cases,
     rows_with_a_key,
+    scale_of,
     workspace,
 )
 from generator.support.definition import Backend, Case, Definition
@@ -64,7 +65,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)

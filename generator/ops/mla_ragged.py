@@ -7,7 +7,6 @@ base 2.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -21,6 +20,7 @@ from generator.support.attention import (
     oracle_ragged,
     ragged_cases,
     ragged_rows_with_a_key,
+    scale_of,
     workspace,
 )
 from generator.support.definition import Backend, Case, Definition
@@ -56,7 +56,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     }
     made["qo_indptr"] = indptr(case.params["q_lens"])
     made["kv_indptr"] = indptr(case.params["kv_lens"])
-    made["sm_scale"] = 1.0 / math.sqrt(axes["qk_dim"])
+    made["sm_scale"] = scale_of(case, axes["qk_dim"])
     return made
 
 

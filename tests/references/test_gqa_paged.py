@@ -1,7 +1,7 @@
 """Reference tests of op_type gqa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gqa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (df08e76a7b83a891).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -52,7 +52,6 @@ ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5  gqa_paged_pref
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -69,6 +68,7 @@ from reference_support.attention import (
     oracle_paged,
     prefill_cases,
     rows_with_a_key,
+    scale_of,
     workspace,
 )
 from reference_support.definition import Backend, Case, Definition, Interface
@@ -121,7 +121,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": 1.0 / math.sqrt(dim),
+        "sm_scale": scale_of(case, dim),
     }
     return {name: made[name] for name in definition.interface.inputs}
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type gqa_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gqa_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (df08e76a7b83a891).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -24,7 +24,6 @@ b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_pre
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -40,6 +39,7 @@ from reference_support.attention import (
     oracle_ragged,
     ragged_cases,
     ragged_rows_with_a_key,
+    scale_of,
     workspace,
 )
 from reference_support.definition import Backend, Case, Definition, Interface
@@ -78,7 +78,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "v": stream.child("v").values(kv_shape, 1.0, torch.bfloat16),
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": indptr(case.params["kv_lens"]),
-        "sm_scale": 1.0 / math.sqrt(dim),
+        "sm_scale": scale_of(case, dim),
     }
 
 

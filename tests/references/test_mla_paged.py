@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (df08e76a7b83a891).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -38,6 +38,7 @@ from reference_support.attention import (
     oracle_paged,
     prefill_cases,
     rows_with_a_key,
+    scale_of,
     workspace,
 )
 from reference_support.definition import Backend, Case, Definition, Interface
@@ -84,7 +85,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)

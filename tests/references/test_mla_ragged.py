@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (df08e76a7b83a891).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -17,7 +17,6 @@ SHA-256 of the definitions:
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -33,6 +32,7 @@ from reference_support.attention import (
     oracle_ragged,
     ragged_cases,
     ragged_rows_with_a_key,
+    scale_of,
     workspace,
 )
 from reference_support.definition import Backend, Case, Definition, Interface
@@ -73,7 +73,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     }
     made["qo_indptr"] = indptr(case.params["q_lens"])
     made["kv_indptr"] = indptr(case.params["kv_lens"])
-    made["sm_scale"] = 1.0 / math.sqrt(axes["qk_dim"])
+    made["sm_scale"] = scale_of(case, axes["qk_dim"])
     return made
 
 

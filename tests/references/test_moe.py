@@ -1,7 +1,7 @@
 """Reference tests of op_type moe, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (6e78d21f1b6ed6c5).
+definitions and from gen-tests' own sources (df08e76a7b83a891).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -102,8 +102,15 @@ def cases(definition: Definition) -> list[Case]:
         found = [
             _case(definition, "one-token", "small", 1),
             _case(definition, "last-experts", "small", 5, offset=far),
-            _case(definition, "batch", "medium", 24, offset=far // 2 // local * local),
-            _case(definition, "large-batch", "large", 128, offset=far),
+            _case(
+                definition,
+                "batch",
+                "medium",
+                24,
+                offset=far // 2 // local * local,
+                unusual=True,
+            ),
+            _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
         if far:
@@ -112,8 +119,8 @@ def cases(definition: Definition) -> list[Case]:
     bias = method == moe_routing.LLAMA4
     found = [
         _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, bias=bias),
-        _case(definition, "large-batch", "large", 128, bias=bias),
+        _case(definition, "batch", "medium", 12, bias=bias, uneven=not bias),
+        _case(definition, "large-batch", "large", 128, bias=bias, uneven=not bias),
         _case(definition, "end-experts", "small", 2, ends=True),
     ]
     if bias:
@@ -131,11 +138,15 @@ def _case(
     bias: bool = False,
     away: bool = False,
     ends: bool = False,
+    uneven: bool = False,
+    unusual: bool = False,
 ) -> Case:
     """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
 
     `away` leaves all of them to other devices. With `ends` the first and the last of
-    the local experts are chosen for sure.
+    the local experts are chosen for sure. With `uneven` a token's weights are no
+    other token's, in whatever order. What is `unusual` has another scaling factor
+    than the model, and a bias that makes all scores negative.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -147,6 +158,10 @@ def _case(
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
+    if uneven:
+        params["uneven"] = True
+    if unusual:
+        params |= {"factor": 1.5, "bias_mean": -1.5}
     return Case(name, size, {"seq_len": tokens}, params)
 
 
@@ -183,7 +198,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         **token_inputs(definition, case, stream),
         **weight_inputs(definition, stream),
         "local_expert_offset": case.params["offset"],
-        "routed_scaling_factor": 2.5,
+        "routed_scaling_factor": case.params.get("factor", 2.5),
     }
     return {name: made[name] for name in definition.interface.inputs}
 

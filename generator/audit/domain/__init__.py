@@ -53,6 +53,12 @@ _PAGES = "kv_indptr kv_indices page_size"
 _LATENT = "q_nope q_pe ckv_cache kpe_cache head_dim_ckv head_dim_kpe num_qo_heads"
 _GATED = "q k v A_log a dt_bias b scale output head_size num_k_heads num_v_heads"
 _DRAFTS = "initial_state initial_state_indices intermediate_states_buffer final_state"
+_PRECISE = {
+    "rope": "q k cos_sin_cache",
+    "gdn": _GATED,
+    "mamba_ssu": "state x dt A",
+    "sampling": "probs samples",
+}
 _FAMILIES = (
     _Family(
         "gqa_paged",
@@ -88,6 +94,11 @@ _FAMILIES = (
         "state x dt A B C D dt_bias state_batch_indices nheads ngroups",
     ),
     _Family("sampling", sampling.mutants, "probs samples"),
+    # MoE's inputs lose nothing by it; the indexer's bounds are as wide
+    *(
+        _Family(op_type, common.rounded_inputs, needs)
+        for op_type, needs in _PRECISE.items()
+    ),
     _Family("moe", moe.mutants, "hidden_states gemm1_weights gemm2_weights top_k"),
 )
 

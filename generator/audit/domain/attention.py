@@ -14,6 +14,8 @@ from generator.support.trial import as_tuple
 from .mutant import DomainMutant, Inputs, Outputs, Run, calling, on_inputs, on_outputs
 from .sequences import key_lengths, one_query_each
 
+# DeepSeek's heads have 128 dimensions before absorption into the latent
+_QK_NOPE_HEAD_DIM = 128
 # of a query's place in its sequence, and of the lengths of queries and keys, how many
 # keys it sees: it is query_place + keys - queries + 1
 Visible = Callable[[int, int, int], int]
@@ -138,7 +140,21 @@ def _of_scale(definition: Definition) -> list[DomainMutant]:
         on_inputs(
             definition, "scale squared", lambda i: {"sm_scale": i["sm_scale"] ** 2}
         ),
+        on_inputs(
+            definition,
+            "scale of the head's length, not the given one",
+            lambda i: {"sm_scale": _usual_scale(definition)},
+        ),
     ]
+
+
+def _usual_scale(definition: Definition) -> float:
+    """Return what a reference takes that does not read its scale: 1 / sqrt(length)."""
+    axes = definition.axes
+    if "head_dim_ckv" in axes:
+        return 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"])
+    key = _caches(definition)[0]
+    return 1.0 / math.sqrt(_lengths(definition, key)[-1] or 1)
 
 
 def _interleaved(definition: Definition, kv_heads: int) -> DomainMutant:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -12,9 +12,11 @@ from generator.support.trial import as_tuple
 
 from .mutant import (
     DomainMutant,
+    Inputs,
     Outputs,
     Run,
     changed,
+    on_inputs,
     on_outputs,
     shifted,
     with_output,
@@ -44,6 +46,23 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     if len(definition.interface.outputs) > 1:
         found.append(on_outputs(definition, "outputs swapped", lambda o, _: o[::-1]))
     return tuple(found)
+
+
+def rounded_inputs(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return defects of float32 inputs that are taken in bfloat16, one at a time.
+
+    Not of buffers to write to.
+    """
+    return tuple(
+        on_inputs(definition, f"{name} rounded to bfloat16", partial(_rounded, name))
+        for name, spec in definition.interface.input_specs.items()
+        if spec.dtype == "float32" and spec.shape and not name.endswith("_buffer")
+    )
+
+
+def _rounded(name: str, inputs: Inputs) -> dict[str, Any]:
+    value = inputs[name]
+    return {} if value is None else {name: value.bfloat16().float()}
 
 
 def _axes(definition: Definition, spec: TensorSpec) -> list[tuple[str, bool]]:

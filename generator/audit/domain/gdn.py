@@ -165,6 +165,9 @@ def _of_heads(definition: Definition) -> list[DomainMutant]:
     key_heads, value_heads = axes["num_k_heads"], axes["num_v_heads"]
     changes: dict[str, Change] = {
         "q and k swapped": lambda i: {"q": i["k"], "k": i["q"]},
+        "queries normalised": lambda i: {
+            "q": torch.nn.functional.normalize(i["q"].float(), dim=-1).to(i["q"].dtype)
+        },
     }
     if key_heads > 1:
         changes["k of the next head"] = lambda i: {

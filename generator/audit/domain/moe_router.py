@@ -6,6 +6,7 @@ Where a wrong choice or weight is the right one of other logits, run() gets thos
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,7 +46,28 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     next_row = on_inputs(
         definition, "routing of the next token", lambda i: {name: shifted(i[name], 0)}
     )
-    return (next_row, *of_method(definition))
+    weights = _packed_of_next if method == ROUTED else partial(_of_next, definition)
+    next_weights = on_inputs(definition, "weights of the next token", weights)
+    return (next_row, next_weights, *of_method(definition))
+
+
+def _packed_of_next(inputs: Inputs) -> dict[str, Any]:
+    experts, weights = moe_routing.unpack(inputs["topk_ids"])
+    return {"topk_ids": moe_routing.pack(experts, shifted(weights, 0))}
+
+
+def _of_next(definition: Definition, inputs: Inputs) -> dict[str, Any]:
+    """Return logits that choose as before, with the weights of another token.
+
+    The best expert gets the weight of the other token's best, and so on.
+    """
+    rows = [list(choice) for choice in moe_routing.choices(definition, inputs)]
+    given = inputs["routing_logits"]
+    logits = torch.full_like(given, _NEVER)
+    for row, chosen in enumerate(rows):
+        logits[row, chosen] = given[row - 1, rows[row - 1]]
+    bias = {n: torch.zeros_like(inputs[n]) for n in ("routing_bias",) if n in inputs}
+    return {"routing_logits": logits, **bias}
 
 
 def _of_bias(scale: float) -> dict[str, Change]:
@@ -64,6 +86,9 @@ def _of_deepseek(definition: Definition) -> list[DomainMutant]:
             i, torch.logit(torch.softmax(_wide(i), dim=1), _LEAST)
         ),
         "scaling factor missing": lambda i: {"routed_scaling_factor": 1.0},
+        "scaling factor of the model, not the given one": lambda i: {
+            "routed_scaling_factor": 2.5
+        },
     }
     experts, local = moe_routing.experts_of(definition)
     if experts > local:

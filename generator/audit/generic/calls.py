@@ -114,12 +114,16 @@ def orders(code: Code) -> Iterator[Edit]:
 
 
 def masks(code: Code) -> Iterator[Edit]:
-    """Yield masks turned over where values are filled in."""
+    """Yield masks turned over where values are filled in, and 0 for what is."""
     for node in code.find(ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if name in _MASKED and node.args:
             inverted = ast.UnaryOp(ast.Invert(), node.args[0])
             yield Edit("mask", node, rewritten(node, args=[inverted, *node.args[1:]]))
+            filled = node.args[1:2]
+            if filled and not _is_zero(filled[0]):
+                args = [node.args[0], ast.Constant(0.0), *node.args[2:]]
+                yield Edit("mask", node, rewritten(node, args=args))
 
 
 def arguments(code: Code) -> Iterator[Edit]:
@@ -150,6 +154,10 @@ def _is_no_value(node: ast.expr) -> bool:
     """Return whether a node is an unpacking, a slice or an einsum's equation."""
     text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return text or isinstance(node, (ast.Starred, ast.Slice))
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _is_of_a_module(function: ast.Attribute) -> bool:

@@ -123,6 +123,8 @@ _PREFILL = {
     "ragged": ("medium", tuple((n % 97 + 1, n + 97) for n in _RAGGED[:8])),
     "long": ("large", tuple((n % 509 + 1, n + 509) for n in _LONG[:16])),
 }
+# whose scale is not what a head's length makes it: none that is recorded
+_OTHER_SCALE = ("one-long", "long")
 
 
 def decode_cases(page_size: int) -> list[Case]:
@@ -181,7 +183,18 @@ def paged_case(
 def _params(name: str, q_lens: Sequence[int], kv_lens: Sequence[int]) -> dict[str, Any]:
     # a deviation of 2 spreads the weights over few keys, so that each one matters
     q_std = 40.0 if name == "extreme-logits" else 2.0
-    return {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
+    params = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
+    if name in _OTHER_SCALE:
+        params["scale"] = 0.75
+    return params
+
+
+def scale_of(case: Case, dim: int) -> float:
+    """Return 1 / sqrt(dim), or another scale where a case is about that.
+
+    A reference that makes its own of the head's length shows there alone.
+    """
+    return float(case.params.get("scale", 1.0)) / math.sqrt(dim)
 
 
 def oracle_attention(

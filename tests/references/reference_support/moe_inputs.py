@@ -66,15 +66,17 @@ def routing_inputs(
     hot = hot_experts(definition, case, stream)
     top_k = definition.constants["top_k"]
     ends = end_experts(definition, case)
-    own = stream.child("routing")
+    own, uneven = stream.child("routing"), "uneven" in case.params
     if method == routing.ROUTED:
-        return {"topk_ids": routing.packed_choices(own, tokens, top_k, hot, ends)}
+        ids = routing.packed_choices(own, tokens, top_k, hot, ends, uneven)
+        return {"topk_ids": ids}
     if method == routing.DEEPSEEK:
         raised = ends or hot[: case.params["local"]]
-        logits, bias = routing.draw_scores(own, tokens, experts, hot, raised)
+        mean = case.params.get("bias_mean", 0.0)
+        logits, bias = routing.draw_scores(own, tokens, experts, hot, raised, mean)
         return {"routing_logits": logits, "routing_bias": bias}
     top = 1.0 if method == routing.LLAMA4 else 4.0
-    logits = routing.draw_logits(own, tokens, experts, hot, top, ends)
+    logits = routing.draw_logits(own, tokens, experts, hot, top, ends, uneven)
     made = {"routing_logits": logits.to(torch.bfloat16)}
     if method == routing.LLAMA4:
         # logits that follow each other are up to 1/32 apart as sigmoids

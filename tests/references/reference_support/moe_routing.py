@@ -16,6 +16,8 @@ from .definition import Definition
 from .stream import Stream
 
 DEEPSEEK, RENORMALIZE, LLAMA4, ROUTED = "deepseek", "renormalize", "llama4", "routed"
+# so many of the largest logits are unevenly apart: more than any token chooses
+_UNEVEN = 16
 # a token's experts with their weights
 Choice = dict[int, float]
 
@@ -139,12 +141,15 @@ def draw_logits(
     hot: list[int],
     top: float,
     first: Sequence[int] = (),
+    uneven: bool = False,
 ) -> torch.Tensor:
     """Return distinct bfloat16 multiples of 1/8 a token, `hot` experts the largest.
 
     Those of `first` come before other hot ones, each in turn before all.
     float32 [tokens, experts]. Each token has an order of its own. The largest logit is
-    `top` - 1 … `top` + 1, so that a sigmoid of it is neither 0 nor 1.
+    `top` - 1 … `top` + 1, so that a sigmoid of it is neither 0 nor 1. Logits that
+    follow each other are 1/8 apart: softmax over the best gives every token the same
+    weights. With `uneven` the largest are up to 1/2 apart, and weights differ.
     """
     rows = []
     others = [e for e in range(experts) if e not in hot]
@@ -154,24 +159,35 @@ def draw_logits(
         rest = [others[i] for i in own.child("rest").permutation(len(others)).tolist()]
         level = 8.0 * top + own.child("top").integers(-8, 9, 1)[0]
         row = torch.empty(experts)
-        row[best + rest] = (level - torch.arange(experts)) / 8.0
+        steps = torch.arange(experts)
+        if uneven:
+            wider = own.child("gaps").integers(0, 4, min(_UNEVEN, experts - 1))
+            steps[1 : len(wider) + 1] += torch.tensor(wider).cumsum(0)
+            steps[len(wider) + 1 :] += sum(wider)
+        row[best + rest] = (level - steps) / 8.0
         rows.append(row)
     return torch.stack(rows)
 
 
 def draw_scores(
-    stream: Stream, tokens: int, experts: int, hot: list[int], raised: list[int]
+    stream: Stream,
+    tokens: int,
+    experts: int,
+    hot: list[int],
+    raised: list[int],
+    bias_mean: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return float32 logits and a bfloat16 bias that choose by their sum.
 
     All choices fall on the `hot` experts, those of every other token, from the first
     on, also on `raised` ones of these. The bias reorders them: the choice by unbiased
-    scores is another one.
+    scores is another one. With a bias below -1 every sum is negative, so that a group
+    which is left out by 0 in the place of its sums would be chosen.
     """
     logits = stream.child("logits").values((tokens, experts), 0.8) - 4.0
     logits[:, hot] += 4.0
     logits[::2, raised] += 3.0
-    bias = stream.child("bias").values((experts,), 0.1)
+    bias = stream.child("bias").values((experts,), 0.1) + bias_mean
     return logits, bias.to(torch.bfloat16)
 
 
@@ -181,18 +197,21 @@ def packed_choices(
     top_k: int,
     hot: list[int],
     first: Sequence[int] = (),
+    uneven: bool = False,
 ) -> torch.Tensor:
     """Return packed ids: `top_k` distinct experts of `hot` a token, int32.
 
     Those of `first` are chosen before others, each in turn before all.
     The weights are sixteenths that add up to about 1, as a router's do, and differ.
+    With `uneven` they have all the bits that a bfloat16 has.
     """
     rows = []
     for token in range(tokens):
         own = stream.child(f"token {token}")
         order = [hot[i] for i in own.permutation(len(hot)).tolist()]
         experts = torch.tensor(_led(order, first, token)[:top_k])
-        # 8 + 0 … 15 sixteenths of an even share
-        shares = torch.tensor(own.child("weights").integers(8, 24, top_k))
-        rows.append(pack(experts, shares.float() / 16.0 / top_k))
+        # 1/2 to 3/2 of an even share
+        whole = 4096 if uneven else 16
+        shares = own.child("weights").integers(whole // 2, whole * 3 // 2, top_k)
+        rows.append(pack(experts, torch.tensor(shares).float() / whole / top_k))
     return torch.stack(rows)

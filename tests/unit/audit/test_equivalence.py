@@ -95,6 +95,7 @@ def sampler() -> Equivalence:
     [
         ("topk(int(k.max()), dim=1)", "topk(min(int(k.max()) + 5, 600), dim=1)", True),
         ("before < top_p", "before <= top_p", False),
+        ("before < top_p", "before < top_p.bfloat16().float()", False),
         ("rank >= k", "rank > k", False),
         ("top_k > 0", "top_k >= 0", False),
     ],
@@ -163,6 +164,41 @@ def test_random_cases_of_experts_keep_a_choice_and_differ():
     drawn = [varied(cls.definition(), cls.cases(definition), n)[0] for n in range(20)]
     assert all(case.params["local"] > 8 for case in drawn)
     assert {case.axes["seq_len"] for case in drawn} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        (
+            "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512",
+            "weights[tokens, slots]",
+            "weights[tokens - 1, slots]",
+        ),
+        (
+            "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768",
+            "0xFFFF",
+            "0xFFFE",
+        ),
+        (
+            "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048",
+            "* routed_scaling_factor",
+            "* 2.5",
+        ),
+        (
+            "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048",
+            'float("-inf")',
+            "0.0",
+        ),
+        (
+            "gqa_paged_decode_h16_kv2_d128_ps64",
+            "* sm_scale",
+            "* q.shape[-1] ** -0.5",
+        ),
+    ],
+)
+def test_random_cases_show_what_small_cases_hide(name, old, new):
+    text = replaced(definition_of(name).reference, old, new)
+    assert not equivalence(name).shown(loaded(text)()).equivalent
 
 
 def test_random_cases_of_the_indexer_have_lengths_around_k():

@@ -90,6 +90,11 @@ def changes(source: str, kind: str | None = None) -> set[str]:
         ("order", "y = x.sort(descending=True)", set()),
         ("flag", "y = x.sort(descending=True)", {"y = x.sort(descending=False)"}),
         ("mask", "y = x.masked_fill(m, 0)", {"y = x.masked_fill(~m, 0)"}),
+        (
+            "mask",
+            "y = x.masked_fill(m, z)",
+            {"y = x.masked_fill(~m, z)", "y = x.masked_fill(m, 0.0)"},
+        ),
         ("precision", "y = x.float()", {"y = x.bfloat16().float()"}),
         (
             "precision",

@@ -138,6 +138,11 @@ WRITTEN = [
         ((".topk(2, dim=2)", ".topk(1, dim=2)"),),
     ),
     (DEEPSEEK, "local expert offset ignored", ((" + local_expert_offset", ""),)),
+    (
+        DEEPSEEK,
+        "weights of the next token",
+        (("weights[tokens, slots]", "weights[tokens - 1, slots]"),),
+    ),
     (DEEPSEEK, "gate and up swapped", (("up, gate = (", "gate, up = ("),)),
     (
         DEEPSEEK,

@@ -230,13 +230,17 @@ def test_keys_have_length_1_and_heads_long_and_short_memories(stage):
     definition = known(f"gdn_{stage}_qk16_v32_d128_k_last")
     case = gdn.cases(definition)[-2]
     inputs = gdn.make_inputs(definition, case, Stream(definition.name, case.name))
-    for name in ("q", "k"):
+    # a kernel that normalises queries itself is told by those of another length
+    wanted = {"q": case.params.get("q_length", 1.0), "k": 1.0}
+    for name, length in wanted.items():
         lengths = inputs[name].double().square().sum(-1).sqrt()
-        assert (lengths - 1).abs().max() < 2**-9
+        assert (lengths - length).abs().max() < 2**-9
     gates = gdn.gates(inputs)[0].exp()
     assert gates.min() < 0.8
     assert gates.max() > 0.99
     cls = class_of(gdn, definition, None)
+    medium = [c for c in cases_of(cls, ("medium",)) if c.name != "long-memory"]
+    assert {c.params["q_length"] for c in medium} == {0.5}
     for case in cases_of(cls, ("small", "medium")):
         state = trial_of(cls, case).inputs.get("state")
         assert state is None or not torch.equal(state, state.transpose(-1, -2))

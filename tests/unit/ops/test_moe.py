@@ -66,6 +66,11 @@ BLOCK_SCALES = {
 }
 UNWEIGHTED = {
     "no weights": (" * weights[tokens, slots].unsqueeze(1)", ""),
+    # an equal place in another token's list of experts
+    "weights of the token before": (
+        "weights[tokens, slots]",
+        "weights[tokens - 1, slots]",
+    ),
     "weights of the first slot": ("weights[tokens, slots]", "weights[tokens, 0]"),
 }
 SOFTMAX = {
@@ -115,6 +120,7 @@ TENSOR_SCALES = {
 GROUPED = {
     "no normalisation": (" / chosen.sum(dim=1, keepdim=True)", ""),
     "no scaling factor": (" * routed_scaling_factor", ""),
+    "the model's scaling factor": ("* routed_scaling_factor", "* 2.5"),
     "biased weights": ("scores.gather(", "biased.gather("),
     "bias left out": (" + routing_bias.float()", " + 0 * routing_bias.float()"),
     "softmax for sigmoid": (
@@ -141,6 +147,8 @@ GROUPED = {
     ),
 }
 GROUPS = {
+    # where all sums are negative, 0 is the best
+    "other groups masked by 0": ('float("-inf")', "0.0"),
     "no group limit": ("masked_fill(~allowed", "masked_fill(False & ~allowed"),
     "groups by their best": (".topk(2, dim=2)", ".topk(1, dim=2)"),
     "groups by their sum": ("grouped.topk(2, dim=2).values.sum", "grouped.sum"),

@@ -96,6 +96,29 @@ def test_the_tokens_of_a_case_choose_among_the_experts_it_counts(name):
         assert bool(here) == (case.name != "experts-elsewhere")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_tokens_of_a_batch_have_the_same_weights(name):
+    """Else one token's weights may be taken for another's, and nothing shows it."""
+    definition = known(name)
+    (case,) = (c for c in moe.cases(definition) if c.name == "batch")
+    made = routing_inputs(definition, case, Stream(name, case.name))
+    made["routed_scaling_factor"] = 2.5
+    rows = [sorted(choice.values()) for choice in routing.choices(definition, made)]
+    if definition.constants["top_k"] > 1:
+        assert len(set(map(tuple, rows))) == len(rows)
+    # of one expert each: 17 levels of its score, or of its packed weight
+    assert len(set(map(tuple, rows))) > len(rows) // 2
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "routed" in n])
+def test_packed_weights_of_a_batch_use_all_their_bits(name):
+    definition = known(name)
+    (case,) = (c for c in moe.cases(definition) if c.name == "batch")
+    ids = routing_inputs(definition, case, Stream(name, case.name))["topk_ids"]
+    for bit in range(7):
+        assert {packed >> bit & 1 for packed in ids.flatten().tolist()} == {0, 1}
+
+
 def test_a_tie_among_the_chosen_changes_nothing():
     definition = known(RENORM)
     logits = torch.zeros(1, 128)
