@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Generic
 
 from generator.discover import DatasetFile
+from generator.inquiry.child import by_status
 from generator.inquiry.inquiry import Event, Inquiry
 from generator.inquiry.kept import R, find, keep
+from generator.wording import one_line
 from generator.worker_process import start_worker
 
 _WORKER = "generator.inquiry.worker"
@@ -117,10 +119,10 @@ class _Slot(threading.Thread, Generic[R]):
                 return
             try:
                 result = self._inquiry.read(file, key, self._events(file))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except Exception as error:  # noqa: BLE001
                 # what this worker says next may be of this definition still
                 self._end_worker()
-                result = self._inquiry.broken(file, key, str(error))
+                result = self._inquiry.broken(file, key, _why(error))
             if not self._stopped:
                 self._done.put((file.path, result))
 
@@ -158,5 +160,12 @@ class _Slot(threading.Thread, Generic[R]):
         except BrokenPipeError:
             pass
         self._worker = None
-        status = worker.wait()
-        yield {"event": "broken", "why": f"the worker ended with status {status}"}
+        how = by_status(worker.wait())
+        yield {"event": "broken", "why": f"the worker ended {how}"}
+
+
+def _why(error: Exception) -> str:
+    """Return why there is no result: something else than the work may have answered."""
+    if isinstance(error, OSError) or type(error) is ValueError:
+        return str(error)
+    return one_line(f"the worker's answer is none: {type(error).__name__}: {error}")

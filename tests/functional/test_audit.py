@@ -124,6 +124,12 @@ WRONG = [
         "raise OSError('\\x1b[2J')",
         "does not pass test_output_shape in case one-row: raised OSError: \\x1b[2J",
     ),
+    (
+        # the connection of a mutant's child lies where those were
+        "x = hidden_states.float()",
+        "x = hidden_states.float(); import os; os.closerange(0, 3)",
+        "not audited: the reference itself does not pass run where mutants run: ",
+    ),
 ]
 
 
