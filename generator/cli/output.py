@@ -81,7 +81,9 @@ def run(command: click.Command, program: str) -> int:
         error.show()
         return error.exit_code
     except OSError as error:
-        say(f"Error: {error.strerror or error}")
+        what = error.strerror or str(error)
+        named = error.filename is not None
+        say(f"Error: {error.filename}: {what}" if named else f"Error: {what}")
         return EXIT_USAGE
 
 

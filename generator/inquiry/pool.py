@@ -15,7 +15,7 @@ from typing import Any, Generic
 from generator.discover import DatasetFile
 from generator.inquiry.child import by_status
 from generator.inquiry.inquiry import Event, Inquiry
-from generator.inquiry.kept import R, find, keep
+from generator.inquiry.kept import R, find, keep, make_folder
 from generator.wording import one_line
 from generator.worker_process import start_worker
 
@@ -44,8 +44,11 @@ def ask(
 
     Where there are fewer definitions than jobs, each may use as many processes as are
     left to it. `tell` gets each result as it comes, and whether it was kept from an
-    earlier time. Interrupted, the workers are ended; what was told is kept.
+    earlier time. Interrupted, the workers are ended; what was told is kept. Raises
+    OSError, before the work, where results can't be kept.
     """
+    if options.state is not None:
+        make_folder(options.state)
     results: dict[str, R] = {}
     waiting: queue.SimpleQueue[tuple[DatasetFile, str]] = queue.SimpleQueue()
     count = 0

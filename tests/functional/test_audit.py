@@ -207,6 +207,17 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("command", ["audit", "audit --seeds 1"])
+def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
+    root = dataset(tmp_path)
+    (root / "state").write_text("no folder")
+    status, out, err = audit(
+        *command.split()[1:], "--all", "--dataset", root, "--resume", root / "state"
+    )
+    assert (status, out) == (2, "")
+    assert err == f"Error: {root / 'state'}: File exists\n"
+
+
 def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):
     root, *_ = audited
     for kept in (root / "state").iterdir():
