@@ -11,6 +11,7 @@ from generator.audit.job import prepare
 from generator.audit.lanes import objection, run_all, waiting_seconds
 from generator.discover import DatasetFile
 from generator.inquiry.child import Link
+from generator.inquiry.inquiry import CannotAsk
 from generator.load import load_file
 
 
@@ -22,14 +23,13 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     """
     definition, problems = load_file(Path(task["root"]), DatasetFile(**task["file"]))
     if definition is None:
-        raise ValueError(str(problems[0]) if problems else "it can't be read")
+        raise CannotAsk(str(problems[0]) if problems else "it can't be read")
     job = prepare(definition, Path(task["recordings"]), task["tolerance"])
     patience = task["patience"] + waiting_seconds(job)
     link.send({"event": "prepared", "longest": patience})
     why = objection(job)
     if why is not None:
-        link.send({"event": "broken", "why": why})
-        return
+        raise CannotAsk(why)
     left_out = [
         f"{test} in case {case}: {why}"
         for (test, case), why in job.bench.left_out.items()

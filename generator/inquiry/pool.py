@@ -63,7 +63,7 @@ def ask(
         else:
             waiting.put((file, key))
             count += 1
-    done: queue.SimpleQueue[tuple[str, R]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[DatasetFile, R]] = queue.SimpleQueue()
     about = {
         "root": str(options.dataset.resolve()),
         "work": inquiry.work,
@@ -77,9 +77,10 @@ def ask(
         for slot in slots:
             slot.start()
         for _ in range(count):
-            path, result = _next(done)
-            results[path] = result
-            if options.state is not None and not result.error:
+            file, result = _next(done)
+            results[file.path] = result
+            is_sound = not result.error and _is_of(result, file, inquiry)
+            if options.state is not None and is_sound:
                 keep(options.state, result)
             tell(result, False)
     finally:
@@ -88,7 +89,20 @@ def ask(
     return [results[file.path] for file in files]
 
 
-def _next(done: queue.SimpleQueue[tuple[str, R]]) -> tuple[str, R]:
+def _is_of(result: R, file: DatasetFile, inquiry: Inquiry[R]) -> bool:
+    """Return whether what the result depends on is what it was before the work.
+
+    Else the worker may have read another text than the one that the key is of.
+    """
+    try:
+        return inquiry.key(file) == result.key
+    except OSError:
+        return False
+
+
+def _next(
+    done: queue.SimpleQueue[tuple[DatasetFile, R]],
+) -> tuple[DatasetFile, R]:
     while True:
         # with a timeout, so that Ctrl-C is seen on every system
         with suppress(queue.Empty):
@@ -103,7 +117,7 @@ class _Slot(threading.Thread, Generic[R]):
         inquiry: Inquiry[R],
         about: Mapping[str, Any],
         waiting: queue.SimpleQueue[tuple[DatasetFile, str]],
-        done: queue.SimpleQueue[tuple[str, R]],
+        done: queue.SimpleQueue[tuple[DatasetFile, R]],
     ) -> None:
         super().__init__(daemon=True)
         self._inquiry = inquiry
@@ -127,7 +141,7 @@ class _Slot(threading.Thread, Generic[R]):
                 self._end_worker()
                 result = self._inquiry.broken(file, key, _why(error))
             if not self._stopped:
-                self._done.put((file.path, result))
+                self._done.put((file, result))
 
     def stop(self) -> None:
         """End the worker, whatever it does; its children end with it."""

@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import Any
 
 from generator.inquiry.child import Child, Link, keep_to_oneself
-from generator.inquiry.inquiry import Event
+from generator.inquiry.inquiry import CannotAsk, Event
 from generator.inquiry.limits import be_quiet, die_with_parent
 from generator.wording import one_line
 
@@ -58,6 +58,9 @@ def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
         be_quiet()
         try:
             answer(task, link)
+        except CannotAsk as error:
+            link.send({"event": "broken", "why": str(error)})
+            return
         except BaseException as error:  # noqa: BLE001
             link.send({"event": "broken", "why": _short(error)})
             return

@@ -207,6 +207,20 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
     ]
 
 
+def test_a_file_that_can_t_be_read_is_told_in_its_own_words(tmp_path):
+    root = dataset(tmp_path)
+    path = root / "definitions" / "rmsnorm" / f"{NORM}.json"
+    path.write_text("{")
+    for more in ((), ("--seeds", "1")):
+        status, out, _ = audit(
+            *("--all", "--dataset", root, "--resume", root / "state", *more)
+        )
+        assert status == 1
+        (line,) = [x for x in out.splitlines() if x.startswith(f"{NORM}: ")]
+        assert f": definitions/rmsnorm/{NORM}.json line 1: error: The text ends" in line
+        assert "ValueError" not in line
+
+
 @pytest.mark.parametrize("command", ["audit", "audit --seeds 1"])
 def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
     root = dataset(tmp_path)

@@ -62,10 +62,10 @@ def parent_of(pid: int) -> int:
     return int(stat.rsplit(")", 1)[1].split()[1])
 
 
-def errors(asking: Asking) -> list[str]:
+def errors(asking: Asking, state: Path | None = None) -> list[str]:
     """Return what is said of each; the questions end within a minute."""
     found: list[DefinitionResult] = []
-    options = Options(Path(), None)
+    options = Options(Path(), state)
 
     def work() -> None:
         found.extend(ask(FILES, asking, options, lambda result, was_kept: None))
@@ -91,3 +91,24 @@ def test_an_answer_that_is_none_is_told_and_the_next_one_asked(error, why):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_a_worker_that_is_killed_is_told_by_the_signal():
     assert errors(Asking(kills=True)) == ["the worker ended by SIGKILL", ""]
+
+
+class Changing(Asking):
+    """Ask about two definitions; the text of the first changes meanwhile."""
+
+    asked = 0
+
+    def key(self, file: DatasetFile) -> str:
+        self.asked += file.name == "one"
+        return file.name if file.name == "two" else f"one {self.asked}"
+
+    def read(
+        self, file: DatasetFile, key: str, events: Iterator[Event]
+    ) -> DefinitionResult:
+        list(events)
+        return DefinitionResult(file.name, file.op_type, key)
+
+
+def test_what_may_be_of_another_text_is_not_kept(tmp_path):
+    assert errors(Changing(), tmp_path) == ["", ""]
+    assert [path.name for path in tmp_path.iterdir()] == ["two.json"]
