@@ -62,6 +62,10 @@ def progress(text: str) -> Iterator[None]:
 
 def run(command: click.Command, program: str) -> int:
     """Run a command and return its exit status; no exception of its own escapes."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # the caller closed it (`>&-`): nobody reads, and no file gets its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a character shows its escape.
