@@ -19,7 +19,12 @@ from typing import Any
 
 from generator.inquiry.child import Child, Link, keep_to_oneself
 from generator.inquiry.inquiry import CannotAsk, Event
-from generator.inquiry.limits import be_quiet, die_with_parent
+from generator.inquiry.limits import (
+    adopt_orphans,
+    be_quiet,
+    die_with_parent,
+    end_orphans,
+)
 from generator.wording import one_line
 
 
@@ -29,6 +34,7 @@ def main() -> int:
     die_with_parent()
     if _is_left_alone():
         return 1
+    adopt_orphans()
     import torch
 
     torch.set_num_threads(1)
@@ -70,15 +76,17 @@ def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
         while True:
             event = child.link.receive(longest)
             if event is None:
-                yield {"event": "broken", "why": child.how_it_ended()}
-                return
+                event = {"event": "broken", "why": child.how_it_ended()}
             # known when the work is: what it told last holds from then on
             longest = event.get("longest", longest)
-            if event["event"] == "done":
-                event["seconds"] = round(time.monotonic() - begun, 2)
-            yield event
             if event["event"] in ("done", "broken"):
-                return
+                break
+            yield event
+    # before the last event: whoever gets it may end this process at once
+    end_orphans()
+    if event["event"] == "done":
+        event["seconds"] = round(time.monotonic() - begun, 2)
+    yield event
 
 
 def _short(error: BaseException) -> str:

@@ -29,13 +29,14 @@ time.sleep(60)
 """
 
 
-def task(seconds: float) -> str:
+def task(seconds: float, **more: Any) -> str:
     value: Mapping[str, Any] = {
         "work": "tests.unit.inquiry.works",
         "patience": 90.0,
         "seconds": seconds,
         # so that nobody notices that there is none to be told
         "is_quiet": True,
+        **more,
     }
     return json.dumps(value)
 
@@ -71,6 +72,24 @@ def test_its_children_have_none_of_its_pipes():
     assert event["pid"] != worker.pid
     assert event["pipes"] == []
     assert json.loads(worker.stdout.readline())["event"] == "done"
+    worker.stdin.close()
+    assert worker.wait(30.0) == 0
+    worker.stdout.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone can")
+def test_what_was_left_in_a_session_of_its_own_ends_with_the_definition():
+    worker = start_worker(WORKER)
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(task(0.0, leaves=True) + "\n")
+    worker.stdin.flush()
+    events = [json.loads(worker.stdout.readline()) for _ in range(3)]
+    assert [event["event"] for event in events] == ["at", "left", "done"]
+    until = time.monotonic() + 20.0
+    while alive(events[1]["pid"]) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(events[1]["pid"])
     worker.stdin.close()
     assert worker.wait(30.0) == 0
     worker.stdout.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,9 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
         time.sleep(task["seconds"])
     pipes = [n for n in range(256) if is_pipe(n)]
     link.send({"event": "at", "pid": os.getpid(), "pipes": pipes})
+    if task.get("leaves"):
+        left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        link.send({"event": "left", "pid": left.pid})
     if not task["is_quiet"]:
         time.sleep(task["seconds"])
 
