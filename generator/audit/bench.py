@@ -176,7 +176,9 @@ class Bench:
         """Return why a test is red; a skip says nothing against a mutant."""
         if name == "test_matches_recorded" and not stand.is_recorded:
             return None
-        tests = type(self.cls.__name__, (self.cls,), {"reference": lambda: run})
+        # in place of one that remembers each class for good, and what its run() keeps
+        given_run = {"load_run": staticmethod(lambda: run)}
+        tests = type(self.cls.__name__, (self.cls,), given_run)
         self._current = stand
         given: list[Any] = [trial]
         if name == "test_matches_recorded":

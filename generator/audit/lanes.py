@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
-from generator.audit.job import EQUIVALENCE_SECONDS, Job, ended, timed_out
-from generator.audit.result import MutantResult
+from generator.audit.bench import loaded
+from generator.audit.job import (
+    EQUIVALENCE_SECONDS,
+    Job,
+    Planned,
+    ended,
+    timed_out,
+)
+from generator.audit.result import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
 from generator.inquiry.child import Child, Link, with_events
 from generator.inquiry.limits import MORE_BYTES, limit_memory
 from generator.support.memory import needed_bytes
@@ -51,6 +59,22 @@ def run_all(
             lane.close()
 
 
+def objection(job: Job, waiting: float | None = None) -> str | None:
+    """Return why the reference itself is caught where its mutants run; None if not.
+
+    What it is caught by there, and was not where it was prepared, is no mutant's doing:
+    a memory that is too small for it, or what it does to its process.
+    """
+    name = "the reference"
+    own = Planned(MutantResult(name, "", SURVIVED), loaded(job.definition.reference))
+    alone = replace(job, planned=[own], equivalences=())
+    for _, result in run_all(alone, 1, waiting):
+        if result.status in (CAUGHT, TIMED_OUT):
+            at = " in case ".join(filter(None, (result.test or "run", result.case)))
+            return f"{name} itself does not pass {at} where mutants run: {result.why}"
+    return None
+
+
 class _Lane:
     """Hold a child that runs mutants, where it is, and until when it must speak."""
 
@@ -58,6 +82,7 @@ class _Lane:
         self._job = job
         self._waiting = waiting
         self._child: Child | None = None
+        self._is_second = False
         self.place = -1
         self.until = 0.0
 
@@ -71,6 +96,11 @@ class _Lane:
         """Let the child run the mutant of a place; return whether there is one."""
         if place is None:
             return False
+        self._is_second = False
+        self._ask(place)
+        return True
+
+    def _ask(self, place: int) -> None:
         if self._child is None:
             self._child = Child(partial(_run, self._job))
         self.place = place
@@ -78,10 +108,9 @@ class _Lane:
         # one that is gone meanwhile is told as this mutant's end
         with suppress(OSError):
             self.link.send({"event": "next", "place": place})
-        return True
 
     def result(self) -> MutantResult | None:
-        """Return what became of the mutant; None where only its tests are through."""
+        """Return what became of the mutant; None where that is not known yet."""
         assert self._child is not None
         event = self.link.receive(max(self.until - time.monotonic(), 0.0))
         with suppress(KeyError, TypeError):
@@ -92,9 +121,17 @@ class _Lane:
                 return MutantResult(**event["result"])
         planned = self._job.planned[self.place].result
         how = self._child.how_it_ended()
-        tell = timed_out if self.link.silent else ended
+        was_silent = self.link.silent
         self.close()
-        return tell(planned, how)
+        if was_silent:
+            return timed_out(planned, how)
+        if self._is_second:
+            return ended(planned, how)
+        # what an earlier one left behind may have done that, or a system short of
+        # memory: it is this one's doing if it happens in a child of its own as well
+        self._is_second = True
+        self._ask(self.place)
+        return None
 
     def close(self) -> None:
         """End the child; the next mutant gets another."""
@@ -113,11 +150,15 @@ def _heard(lanes: list[_Lane]) -> list[_Lane]:
 
 def _run(job: Job, link: Link) -> None:
     """Run the mutants that the parent names until it is gone."""
+    # what is here already is not looked at again for each
+    gc.freeze()
     limit_memory(_most_bytes(job) + MORE_BYTES)
     tell: Callable[[], None] = lambda: link.send({"event": "passed"})
     while (task := link.receive()) is not None:
         result = job.audit(task["place"], tell)
         link.send({"event": "mutant", "result": asdict(result)})
+        # what one kept in its globals, a cycle, takes none of the next one's memory
+        gc.collect()
 
 
 def _most_bytes(job: Job) -> int:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from generator.audit.job import prepare
-from generator.audit.lanes import run_all, waiting_seconds
+from generator.audit.lanes import objection, run_all, waiting_seconds
 from generator.discover import DatasetFile
 from generator.inquiry.child import Link
+from generator.inquiry.inquiry import CannotAsk
 from generator.load import load_file
 
 
@@ -22,8 +23,13 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     """
     definition, problems = load_file(Path(task["root"]), DatasetFile(**task["file"]))
     if definition is None:
-        raise ValueError(str(problems[0]) if problems else "it can't be read")
+        raise CannotAsk(str(problems[0]) if problems else "it can't be read")
     job = prepare(definition, Path(task["recordings"]), task["tolerance"])
+    patience = task["patience"] + waiting_seconds(job)
+    link.send({"event": "prepared", "longest": patience})
+    why = objection(job)
+    if why is not None:
+        raise CannotAsk(why)
     left_out = [
         f"{test} in case {case}: {why}"
         for (test, case), why in job.bench.left_out.items()
@@ -35,7 +41,6 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
             "reduced": dict(job.axes),
             "left_out": left_out,
             "recorded_cases": sum(stand.is_recorded for stand in job.bench.stands),
-            "longest": task["patience"] + waiting_seconds(job),
         }
     )
     for place, result in run_all(job, task["lanes"]):

@@ -10,6 +10,7 @@ from typing import Any
 from generator.audit.seeds import Seeded, seeded
 from generator.audit.seeds_result import LOW
 from generator.inquiry.child import Link
+from generator.inquiry.inquiry import CannotAsk
 from generator.inquiry.limits import MORE_BYTES, limit_memory
 from generator.load import load_definitions
 from generator.support.distribution import SIGNIFICANCE
@@ -25,7 +26,7 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     own = [d for d in found.definitions if d.path == file["path"]]
     if not own:
         problems = [str(p) for p in found.problems if p.file == file["path"]]
-        raise ValueError(problems[0] if problems else "it can't be read")
+        raise CannotAsk(problems[0] if problems else "it can't be read")
     seeds = range(task["seeds"]["first"], task["seeds"]["last"] + 1)
     for whole in (task["whole"], True):
         asked, axes = seeded(own[0], found.definitions, whole=whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib import metadata
@@ -21,8 +22,10 @@ from generator.wording import one_line, plural
 def texts_of(dataset: Path, files: Sequence[DatasetFile]) -> list[str]:
     """Return the hash of each definition's file, empty where it can't be read.
 
-    Stops the command where there is an audit.json that can't be added to.
+    Stops the command where there is an audit.json that can't be added to, or none can
+    be written.
     """
+    _check_folder(dataset)
     _known(dataset)
     return [_sha256(dataset / file.path) for file in files]
 
@@ -67,6 +70,22 @@ def _why_not(result: DefinitionResult, *, changed: bool) -> str:
     if result.left_out:
         return f"the reference itself does not pass {result.left_out[0]}"
     return ""
+
+
+def _check_folder(dataset: Path) -> None:
+    folder = (dataset / AUDIT).parent
+    if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(dataset)):
+        raise Failure(
+            f"{AUDIT} can't be written: {folder.name} is a link that leads out of the "
+            "dataset. Make it a folder."
+        )
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise Failure(
+            f"{AUDIT} can't be written: {folder.name} is no folder. Move it away."
+        )
+    there = folder if folder.exists() else dataset
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise Failure(f"{AUDIT} can't be written: {there}: Permission denied.")
 
 
 def _known(dataset: Path) -> dict[str, Audited] | None:

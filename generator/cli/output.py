@@ -62,6 +62,10 @@ def progress(text: str) -> Iterator[None]:
 
 def run(command: click.Command, program: str) -> int:
     """Run a command and return its exit status; no exception of its own escapes."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # the caller closed it (`>&-`): nobody reads, and no file gets its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a character shows its escape.
@@ -81,7 +85,9 @@ def run(command: click.Command, program: str) -> int:
         error.show()
         return error.exit_code
     except OSError as error:
-        say(f"Error: {error.strerror or error}")
+        what = error.strerror or str(error)
+        named = error.filename is not None
+        say(f"Error: {error.filename}: {what}" if named else f"Error: {what}")
         return EXIT_USAGE
 
 

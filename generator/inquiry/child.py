@@ -14,11 +14,17 @@ from contextlib import suppress
 from generator.inquiry.inquiry import Event
 from generator.inquiry.limits import die_with_parent
 
-# ends of links that this process holds: none of its children's business
+# ends of connections that this process holds: none of its children's business
 _held: set[int] = set()
 _LEAVING_SECONDS = 0.5
 # whether a fork that happens now is that of a Child
 _forking = False
+
+
+def keep_to_oneself(descriptor: int) -> int:
+    """Return a descriptor that no child of this process is going to have."""
+    _held.add(descriptor)
+    return descriptor
 
 
 class Link:
@@ -28,7 +34,8 @@ class Link:
         self._end = end
         self._text = b""
         self.silent = False
-        _held.add(end.fileno())
+        self.garbled = False
+        keep_to_oneself(end.fileno())
 
     def fileno(self) -> int:
         """Return the descriptor, so that a link can be waited for."""
@@ -51,7 +58,7 @@ class Link:
     def receive(self, seconds: float | None = None) -> Event | None:
         """Return the next event; None where the other end is gone, or silent that long.
 
-        Then `silent` tells the two apart.
+        Then `silent` tells the two apart; `garbled` is told by what is no event.
         """
         until = None if seconds is None else time.monotonic() + seconds
         while not self.has_event:
@@ -69,16 +76,30 @@ class Link:
         line, self._text = self._text.split(b"\n", 1)
         try:
             event: Event = json.loads(line)
-            return event if isinstance(event["event"], str) else None
-        except (ValueError, KeyError, TypeError):
-            # something else than this package wrote to it
-            return None
+            if isinstance(event["event"], str):
+                return event
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        # something else than this package wrote to it
+        self.garbled = True
+        return None
 
 
 def with_events(links: Sequence[Link], seconds: float) -> list[Link]:
     """Return the links on which something came, or ended; wait no longer than that."""
     ready = [link for link in links if link.has_event]
     return ready or list(select.select(links, [], [], max(seconds, 0.0))[0])
+
+
+def by_status(code: int) -> str:
+    """Return how a process ended: `with status 3`, or of a negative code `by SIGKILL`."""
+    if code >= 0:
+        return f"with status {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        # one of the real-time signals has a name, the others have not
+        return f"by signal {-code}"
 
 
 class Child:
@@ -93,6 +114,7 @@ class Child:
         here, there = socket.socketpair()
         self._status: int | None = None
         self._killed = False
+        own = os.getpid()
         self._pid = _fork()
         if self._pid:
             there.close()
@@ -108,6 +130,9 @@ class Child:
             os.register_at_fork(after_in_child=_end_unless_expected)
             os.setpgid(0, 0)
             die_with_parent()
+            if os.getppid() != own:
+                # gone before it could be told
+                os._exit(1)
             work(Link(there))
             os._exit(0)
         finally:
@@ -122,16 +147,15 @@ class Child:
         """Return why there are no more events: `ended its process with status 3`."""
         if self.link.silent:
             return "did not answer any more"
+        if self.link.garbled:
+            return "wrote to the connection of the process that runs it"
         # it closed its end and is about to be gone: ask how, but not for long
         until = time.monotonic() + _LEAVING_SECONDS
         while self._status is None and time.monotonic() < until:
             self._ask(os.WNOHANG)
             time.sleep(0.005)
-        status = self._end()
-        if os.WIFSIGNALED(status):
-            name = signal.Signals(os.WTERMSIG(status)).name
-            return f"ended its process by {name}"
-        return f"ended its process with status {os.WEXITSTATUS(status)}"
+        code = os.waitstatus_to_exitcode(self._end())
+        return f"ended its process {by_status(code)}"
 
     def _end(self) -> int:
         """Kill the child and its children, once; return its status."""

@@ -12,6 +12,10 @@ Event = dict[str, Any]
 R_co = TypeVar("R_co", bound=Result, covariant=True)
 
 
+class CannotAsk(Exception):
+    """Say in one line why nothing can be found out about a definition."""
+
+
 class Inquiry(Protocol[R_co]):
     """Say what a worker is asked about a definition, and read what it answers."""
 

@@ -5,8 +5,10 @@ An audit that was interrupted goes on where it was: what it had is here, whole.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
@@ -59,6 +61,13 @@ R = TypeVar("R", bound=Result)
 def default_folder() -> Path:
     """Return where results are kept: below XDG_CACHE_HOME, else ~/.cache."""
     return default_path().with_name("audit")
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of results. Raises OSError where none can be written there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def key_of(definition: Path, recording: Path, tolerance: float | None) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from generator.sandbox.linux import PR_SET_PDEATHSIG, prctl
+from generator.sandbox.linux import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 
 # after the first alarm: a mutant that catches everything gets it again and again
 _AGAIN_SECONDS = 0.25
@@ -77,3 +77,23 @@ def die_with_parent() -> None:
     if sys.platform.startswith("linux"):
         with suppress(OSError):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL, what="die with the parent")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what descendants leave behind, where the system can."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError):
+            prctl(PR_SET_CHILD_SUBREAPER, 1, what="adopt orphans")
+
+
+def end_orphans() -> None:
+    """End all children that this process has: those that it adopted, between works.
+
+    One in a session of its own is not reached with the group of the child it is of.
+    """
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with suppress(OSError):
+        while pids := children.read_text().split():
+            for pid in map(int, pids):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Generic
 
 from generator.discover import DatasetFile
+from generator.inquiry.child import by_status
 from generator.inquiry.inquiry import Event, Inquiry
-from generator.inquiry.kept import R, find, keep
+from generator.inquiry.kept import R, find, keep, make_folder
+from generator.wording import one_line
 from generator.worker_process import start_worker
 
 _WORKER = "generator.inquiry.worker"
@@ -43,8 +45,11 @@ def ask(
 
     Where there are fewer definitions than jobs, each may use as many processes as are
     left to it. `tell` gets each result as it comes, and whether it was kept from an
-    earlier time. Interrupted, the workers are ended; what was told is kept.
+    earlier time. Interrupted, the workers are ended; what was told is kept. Raises
+    OSError, before the work, where results can't be kept.
     """
+    if options.state is not None:
+        make_folder(options.state)
     results: dict[str, R] = {}
     waiting: queue.SimpleQueue[tuple[DatasetFile, str]] = queue.SimpleQueue()
     count = 0
@@ -59,7 +64,7 @@ def ask(
         else:
             waiting.put((file, key))
             count += 1
-    done: queue.SimpleQueue[tuple[str, R]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[DatasetFile, R]] = queue.SimpleQueue()
     about = {
         "root": str(options.dataset.resolve()),
         "work": inquiry.work,
@@ -73,9 +78,10 @@ def ask(
         for slot in slots:
             slot.start()
         for _ in range(count):
-            path, result = _next(done)
-            results[path] = result
-            if options.state is not None and not result.error:
+            file, result = _next(done)
+            results[file.path] = result
+            is_sound = not result.error and _is_of(result, file, inquiry)
+            if options.state is not None and is_sound:
                 keep(options.state, result)
             tell(result, False)
     finally:
@@ -87,7 +93,20 @@ def ask(
     return [results[file.path] for file in files]
 
 
-def _next(done: queue.SimpleQueue[tuple[str, R]]) -> tuple[str, R]:
+def _is_of(result: R, file: DatasetFile, inquiry: Inquiry[R]) -> bool:
+    """Return whether what the result depends on is what it was before the work.
+
+    Else the worker may have read another text than the one that the key is of.
+    """
+    try:
+        return inquiry.key(file) == result.key
+    except OSError:
+        return False
+
+
+def _next(
+    done: queue.SimpleQueue[tuple[DatasetFile, R]],
+) -> tuple[DatasetFile, R]:
     while True:
         # with a timeout, so that Ctrl-C is seen on every system
         with suppress(queue.Empty):
@@ -102,7 +121,7 @@ class _Slot(threading.Thread, Generic[R]):
         inquiry: Inquiry[R],
         about: Mapping[str, Any],
         waiting: queue.SimpleQueue[tuple[DatasetFile, str]],
-        done: queue.SimpleQueue[tuple[str, R]],
+        done: queue.SimpleQueue[tuple[DatasetFile, R]],
     ) -> None:
         super().__init__(daemon=True)
         self._inquiry = inquiry
@@ -127,12 +146,12 @@ class _Slot(threading.Thread, Generic[R]):
                 return
             try:
                 result = self._inquiry.read(file, key, self._events(file))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except Exception as error:  # noqa: BLE001
                 # what this worker says next may be of this definition still
                 self._end_worker()
-                result = self._inquiry.broken(file, key, str(error))
+                result = self._inquiry.broken(file, key, _why(error))
             if not self._stopped:
-                self._done.put((file.path, result))
+                self._done.put((file, result))
 
     def stop(self) -> None:
         """End the worker, whatever it does; its children, and this thread, follow."""
@@ -141,18 +160,18 @@ class _Slot(threading.Thread, Generic[R]):
         if worker is not None:
             worker.kill()
 
-    def _end_worker(self) -> int | None:
-        """End the worker and let its pipes go; return its status, None of none."""
+    def _end_worker(self) -> None:
+        """End the worker and let its pipes go."""
         worker, self._worker = self._worker, None
         if worker is None:
-            return None
+            return
         worker.kill()
         for pipe in (worker.stdin, worker.stdout):
             # what was not sent yet can't be any more
             with suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        return worker.wait()
+        worker.wait()
 
     def _events(self, file: DatasetFile) -> Iterator[Event]:
         """Yield what the worker tells of a definition, last `done` or `broken`."""
@@ -182,5 +201,12 @@ class _Slot(threading.Thread, Generic[R]):
         # it is about to be gone, or was killed: before it is ended here
         with suppress(subprocess.TimeoutExpired):
             worker.wait(_LEAVING_SECONDS)
-        status = self._end_worker()
-        yield {"event": "broken", "why": f"the worker ended with status {status}"}
+        self._end_worker()
+        yield {"event": "broken", "why": f"the worker ended {by_status(worker.wait())}"}
+
+
+def _why(error: Exception) -> str:
+    """Return why there is no result: something else than the work may have answered."""
+    if isinstance(error, OSError) or type(error) is ValueError:
+        return str(error)
+    return one_line(f"the worker's answer is none: {type(error).__name__}: {error}")

@@ -10,30 +10,47 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-from generator.inquiry.child import Child, Link
-from generator.inquiry.inquiry import Event
-from generator.inquiry.limits import be_quiet, die_with_parent
+from generator.inquiry.child import Child, Link, keep_to_oneself
+from generator.inquiry.inquiry import CannotAsk, Event
+from generator.inquiry.limits import (
+    adopt_orphans,
+    be_quiet,
+    die_with_parent,
+    end_orphans,
+)
 from generator.wording import one_line
 
 
 def main() -> int:
     """Ask about the definitions that stdin names until it ends."""
+    # first: importing torch takes seconds, in which the command may go
+    die_with_parent()
+    if _is_left_alone():
+        return 1
+    adopt_orphans()
     import torch
 
-    die_with_parent()
     torch.set_num_threads(1)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(keep_to_oneself(os.dup(1)), "w", encoding="utf-8")
     for line in sys.stdin:
         for event in _of_definition(json.loads(line)):
             answers.write(json.dumps(event) + "\n")
             answers.flush()
     return 0
+
+
+def _is_left_alone() -> bool:
+    """Return whether the other end of stdin is closed: before anybody could be told."""
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
@@ -47,6 +64,9 @@ def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
         be_quiet()
         try:
             answer(task, link)
+        except CannotAsk as error:
+            link.send({"event": "broken", "why": str(error)})
+            return
         except BaseException as error:  # noqa: BLE001
             link.send({"event": "broken", "why": _short(error)})
             return
@@ -56,15 +76,17 @@ def _of_definition(task: Mapping[str, Any]) -> Iterator[Event]:
         while True:
             event = child.link.receive(longest)
             if event is None:
-                yield {"event": "broken", "why": child.how_it_ended()}
-                return
+                event = {"event": "broken", "why": child.how_it_ended()}
             # known when the work is: what it told last holds from then on
             longest = event.get("longest", longest)
-            if event["event"] == "done":
-                event["seconds"] = round(time.monotonic() - begun, 2)
-            yield event
             if event["event"] in ("done", "broken"):
-                return
+                break
+            yield event
+    # before the last event: whoever gets it may end this process at once
+    end_orphans()
+    if event["event"] == "done":
+        event["seconds"] = round(time.monotonic() - begun, 2)
+    yield event
 
 
 def _short(error: BaseException) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from generator.discover import DatasetFile
 from generator.inquiry.child import Link
+from generator.inquiry.inquiry import CannotAsk
 from generator.inquiry.limits import limit_memory
 from generator.load import load_file
 from generator.precision.measure import measure
@@ -24,7 +25,7 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     file = DatasetFile(**task["file"])
     definition, problems = load_file(Path(task["root"]), file)
     if definition is None:
-        raise ValueError(str(problems[0]) if problems else "it can't be read")
+        raise CannotAsk(str(problems[0]) if problems else "it can't be read")
     found = measure(
         definition,
         file.path,

@@ -80,14 +80,17 @@ def measure(
         # small cases as they are, without a float64 run: with what was recorded of them
         whole = rendered_class(definition, tolerance=tolerance)
         _go_through(definition, whole, found, recordings, False)
+    rows = tuple(_rows(definition, tests, found))
+    why = found.left_out[0] if found.left_out else "no case has finite outputs"
     return Floors(
         definition.name,
         definition.op_type,
         path,
-        tuple(_rows(definition, tests, found)),
+        rows,
         found.off,
         short,
         tuple(found.left_out),
+        error="" if rows else f"no case could be measured: {why}",
     )
 
 

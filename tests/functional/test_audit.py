@@ -124,6 +124,12 @@ WRONG = [
         "raise OSError('\\x1b[2J')",
         "does not pass test_output_shape in case one-row: raised OSError: \\x1b[2J",
     ),
+    (
+        # the connection of a mutant's child lies where those were
+        "x = hidden_states.float()",
+        "x = hidden_states.float(); import os; os.closerange(0, 3)",
+        "not audited: the reference itself does not pass run where mutants run: ",
+    ),
 ]
 
 
@@ -199,6 +205,31 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
         True,
         False,
     ]
+
+
+def test_a_file_that_can_t_be_read_is_told_in_its_own_words(tmp_path):
+    root = dataset(tmp_path)
+    path = root / "definitions" / "rmsnorm" / f"{NORM}.json"
+    path.write_text("{")
+    for more in ((), ("--seeds", "1")):
+        status, out, _ = audit(
+            *("--all", "--dataset", root, "--resume", root / "state", *more)
+        )
+        assert status == 1
+        (line,) = [x for x in out.splitlines() if x.startswith(f"{NORM}: ")]
+        assert f": definitions/rmsnorm/{NORM}.json line 1: error: The text ends" in line
+        assert "ValueError" not in line
+
+
+@pytest.mark.parametrize("command", ["audit", "audit --seeds 1"])
+def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
+    root = dataset(tmp_path)
+    (root / "state").write_text("no folder")
+    status, out, err = audit(
+        *command.split()[1:], "--all", "--dataset", root, "--resume", root / "state"
+    )
+    assert (status, out) == (2, "")
+    assert err == f"Error: {root / 'state'}: File exists\n"
 
 
 def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):

@@ -75,6 +75,30 @@ def test_a_broken_file_stops_it_before_the_work_and_stays(tmp_path, text, said):
     assert not (root / "state").exists()
 
 
+def outside(root: Path) -> None:
+    (root.parent / "outside").mkdir()
+    (root / "verification").symlink_to(root.parent / "outside")
+
+
+def a_file(root: Path) -> None:
+    (root / "verification").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("makes", "said"),
+    [(outside, "a link that leads out of the dataset"), (a_file, "no folder")],
+)
+def test_where_it_can_t_be_written_nothing_is_begun(tmp_path, makes, said):
+    root = dataset(tmp_path / "dataset")
+    makes(root)
+    status, out, err = recorded(root)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith(f"Error: {AUDIT} can't be written: verification is {said}")
+    assert not (root / "state").exists()
+    assert list(tmp_path.glob("outside/*")) == []
+
+
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
     root = dataset(tmp_path_factory.mktemp("recorded"))

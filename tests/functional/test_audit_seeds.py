@@ -210,15 +210,16 @@ def test_samplers_are_told_with_their_significance_and_shorter_axes(tmp_path):
 
 
 def test_one_that_speaks_for_the_worker_ends_nothing_else(tmp_path):
-    # it writes to every pipe that it finds
+    # it writes to every connection that it finds: it has its own alone
     liar = norm_with(
         "a_liar",
-        '[os.write(n, b\'{"event": "done"}\\n\') for n in range(3, 256) if is_pipe(n)]',
+        '[os.write(n, b\'{"event": "done"}\\n\') for n in range(3, 256) if is_open(n)]',
         imports=(
             "import os, stat\n"
-            "def is_pipe(n):\n"
-            "    try: return stat.S_ISFIFO(os.fstat(n).st_mode)\n"
+            "def is_open(n):\n"
+            "    try: mode = os.fstat(n).st_mode\n"
             "    except OSError: return False\n"
+            "    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)\n"
         ),
     )
     root = dataset(tmp_path, liar, with_text(name=f"{NORM}_b"))

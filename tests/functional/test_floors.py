@@ -85,6 +85,16 @@ WRONG = [
         "import os; raise OSError(os.environ.get('PLANTED_SECRET'))",
         "not measured: OSError: None",
     ),
+    (
+        "return (x",
+        "return None and (x",
+        "not measured: no case could be measured: one-row: output and oracle's don't",
+    ),
+    (
+        "return (x",
+        "return float('nan') * (x",
+        "not measured: no case could be measured: no case has finite outputs",
+    ),
 ]
 
 
@@ -105,7 +115,7 @@ def test_a_reference_that_is_wrong_itself_is_told(wrong, number):
     lines = [line for line in out.splitlines() if f"{NORM}_v{number}" in line]
     assert any(WRONG[number][2] in line for line in lines), out
     assert "\x1b" not in out + err
-    assert f"{len(WRONG)} definitions, 4 not measured: 1 error" in err
+    assert f"{len(WRONG)} definitions, 6 not measured: 1 error" in err
 
 
 def test_interrupted_it_ends_its_processes(tmp_path):

@@ -292,6 +292,24 @@ def test_a_full_disk(root: Path) -> None:
     assert done.stderr == "Error: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", ["1", "2", "1 2", "0 1 2"])
+def test_a_stream_that_the_caller_closed(root: Path, closed: str) -> None:
+    def begin() -> None:
+        for descriptor in closed.split():
+            os.close(int(descriptor))
+
+    done = subprocess.run(
+        [*COMMAND, "validate", "--dataset", str(root)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=begin,
+    )
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupt_is_no_traceback(root: Path) -> None:
     os.remove(root / FILE)
     # An interrupt while files are read, at a place that does not depend on timing.

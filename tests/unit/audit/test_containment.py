@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from generator.audit.bench import loaded
 from generator.audit.job import Job, Planned, prepare
-from generator.audit.lanes import run_all
+from generator.audit.lanes import objection, run_all
 from generator.audit.result import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
 from tests.builders import loaded as definition_of
 
@@ -259,6 +260,46 @@ def test_lanes_work_side_by_side(job, tmp_path):
     assert [r.why for r in results(job, *texts, lanes=2)] == [
         "raised ValueError: met"
     ] * 2
+
+
+def test_what_one_left_behind_is_no_fault_of_the_next(job):
+    leaves = mutant(
+        "threading.Thread(target=leave, daemon=True).start()", "threading, time, os"
+    ) + ("\ndef leave():\n    time.sleep(0.4)\n    os._exit(3)\n")
+    leaves = leaves.replace("* weight.float()", "")
+    # under way when it happens, on its own as well
+    waits = GOOD_NEIGHBOUR.replace(
+        "    x = ", "    import time; time.sleep(1)\n    x = "
+    )
+    first, second = results(job, leaves, waits)
+    assert (first.status, first.test) == (CAUGHT, "test_matches_oracle")
+    assert (second.status, second.test) == (CAUGHT, "test_matches_oracle")
+
+
+def test_what_one_kept_takes_none_of_the_next_one_s_memory(job):
+    # 3/8 GiB each of the two times that it is loaded, of the 2 GiB that it may have
+    keeps = "KEPT = []\n" + mutant(
+        "len(KEPT) < 6 and KEPT.append(torch.empty(2 ** 24))"
+    )
+    found = results(job, *[keeps] * 6)
+    assert [result.status for result in found] == ["equivalent"] * 6
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("raise ValueError('another process')", "raised ValueError: another process"),
+        ("os._exit(5)", "ended its process with status 5"),
+    ],
+)
+def test_a_reference_that_fails_where_mutants_run_is_told(job, line, why):
+    here = f"if os.getpid() != {os.getpid()}: {line}"
+    definition = replace(job.definition, reference=mutant(here, "os"))
+    said = objection(replace(job, definition=definition), WAITING)
+    assert said is not None
+    assert said.startswith("the reference itself does not pass ")
+    assert said.endswith(f" where mutants run: {why}")
+    assert objection(job, WAITING) is None
 
 
 def test_more_lanes_than_mutants_are_no_trouble(job):

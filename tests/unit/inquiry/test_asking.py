@@ -109,7 +109,7 @@ BROKEN = {
     "raises": "ValueError: on",
     "dies": "ended its process with status 5",
     "hangs": "did not answer any more",
-    "kills the worker": "the worker ended with status -9",
+    "kills the worker": "the worker ended by SIGKILL",
     "says no event": "ended its process by SIGKILL",
     "is done at once": "no task was told",
 }

@@ -44,6 +44,8 @@ def test_events_go_both_ways():
         (lambda link: os._exit(3), "ended its process with status 3"),
         (lambda link: 1 / 0, "ended its process with status 1"),
         (lambda link: os.kill(os.getpid(), 9), "ended its process by SIGKILL"),
+        # one without a name
+        (lambda link: os.kill(os.getpid(), 40), "ended its process by signal 40"),
     ],
 )
 def test_one_that_is_gone_is_told_by_its_status(work, how):
@@ -59,9 +61,14 @@ def test_one_that_is_silent_is_ended():
     assert time.monotonic() - begun < 10.0
 
 
-@pytest.mark.parametrize("text", [b"{}\n", b"[1]\n", b"\xff\n", b'{"event": 1}\n'])
+@pytest.mark.parametrize(
+    "text", [b"{}\n", b"[1]\n", b"\xff\n", b'{"event": 1}\n', b"[" * 9**5 + b"\n"]
+)
 def test_what_is_no_event_is_none(text):
-    assert of_child(lambda link: os.write(link.fileno(), text))[0] is None
+    assert of_child(lambda link: os.write(link.fileno(), text)) == (
+        None,
+        "wrote to the connection of the process that runs it",
+    )
 
 
 def test_a_child_has_no_end_of_a_link_but_its_own():
