@@ -110,7 +110,7 @@ BROKEN = {
     "dies": "ended its process with status 5",
     "hangs": "did not answer any more",
     "kills the worker": "the worker ended by SIGKILL",
-    "says no event": "ended its process by SIGKILL",
+    "says no event": "wrote to the connection of the process that runs it",
     "is done at once": "no task was told",
 }
 

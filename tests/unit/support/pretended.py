@@ -66,7 +66,7 @@ def path_of(cls, job):
 def replay(cls, job, case=None, told=ignore_property):
     """Run the test on every recorded case, or one; return what fails."""
     failures = {}
-    for one in cases_of(cls):
+    for one in cases_of(cls, job.sizes):
         if case in (None, one.name):
             try:
                 cls().test_matches_recorded(trial_of(cls, one), Path(job.out), told)
