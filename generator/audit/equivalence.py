@@ -55,21 +55,13 @@ class Equivalence:
     draws: list[Draw] = field(default_factory=list)
     _next: int = 0
 
+    @widened_by_table()
     def shown(self, run: Run) -> Shown:
         """Return whether a mutant is equivalent: all of its outputs are the same bits.
 
         Or those that are not are no further from the float64 oracle than the
         reference's: another order of the same arithmetic. Raises whatever run() raises.
         """
-        with widened_by_table():
-            return self._shown(run)
-
-    def draw_all(self) -> None:
-        """Make all random cases now, as far as the reference takes them."""
-        with widened_by_table():
-            self._draw(RUNS - 1)
-
-    def _shown(self, run: Run) -> Shown:
         squares = [0.0, 0.0]
         same = True
         for number in range(RUNS):
@@ -92,6 +84,11 @@ class Equivalence:
             f"rounds otherwise: {ratio:.3f} times as far from float64 as the reference "
             f"in {RUNS} random cases",
         )
+
+    @widened_by_table()
+    def draw_all(self) -> None:
+        """Make all random cases now, as far as the reference takes them."""
+        self._draw(RUNS - 1)
 
     def _draw(self, number: int) -> Draw | None:
         """Return a random case, None where the reference takes none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -153,7 +153,7 @@ def _run(job: Job, link: Link) -> None:
     # what is here already is not looked at again for each
     gc.freeze()
     limit_memory(_most_bytes(job) + MORE_BYTES)
-    tell: Callable[[], None] = lambda: link.send({"event": "passed"})
+    tell = partial(link.send, {"event": "passed"})
     while (task := link.receive()) is not None:
         result = job.audit(task["place"], tell)
         link.send({"event": "mutant", "result": asdict(result)})

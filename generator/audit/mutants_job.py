@@ -9,10 +9,9 @@ from typing import Any
 
 from generator.audit.job import prepare
 from generator.audit.lanes import objection, run_all, waiting_seconds
-from generator.discover import DatasetFile
+from generator.inquiry.asked import asked_definition
 from generator.inquiry.child import Link
 from generator.inquiry.inquiry import CannotAsk
-from generator.load import load_file
 
 
 def answer(task: Mapping[str, Any], link: Link) -> None:
@@ -21,9 +20,7 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     What was made once is there at once in every child that runs some. Raises what the
     dataset's own code raises where it is loaded.
     """
-    definition, problems = load_file(Path(task["root"]), DatasetFile(**task["file"]))
-    if definition is None:
-        raise CannotAsk(str(problems[0]) if problems else "it can't be read")
+    definition = asked_definition(task)
     job = prepare(definition, Path(task["recordings"]), task["tolerance"])
     patience = task["patience"] + waiting_seconds(job)
     link.send({"event": "prepared", "longest": patience})

@@ -8,11 +8,9 @@ from typing import Any
 
 import torch
 
-from generator.discover import DatasetFile
+from generator.inquiry.asked import asked_definition
 from generator.inquiry.child import Link
-from generator.inquiry.inquiry import CannotAsk
 from generator.inquiry.limits import limit_memory
-from generator.load import load_file
 from generator.precision.measure import measure
 from generator.support.memory import available_bytes
 
@@ -22,13 +20,9 @@ def answer(task: Mapping[str, Any], link: Link) -> None:
     free = available_bytes(torch.device("cpu"))
     if free is not None:
         limit_memory(free)
-    file = DatasetFile(**task["file"])
-    definition, problems = load_file(Path(task["root"]), file)
-    if definition is None:
-        raise CannotAsk(str(problems[0]) if problems else "it can't be read")
     found = measure(
-        definition,
-        file.path,
+        asked_definition(task),
+        task["file"]["path"],
         Path(task["recordings"]),
         tolerance=task["tolerance"],
         sharing=task["jobs"],
