@@ -153,14 +153,16 @@ def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
     """Return for each source its best evidence, and all that speaks against.
 
     Of each kind of machine the newest counts: on the definition as it is before one on
-    another text. Of kinds that agree one is shown, a GPU's before the CPU's.
+    another text. Which of a day's runs is newer is not known: there what speaks against
+    counts, then what compared more cases. Of kinds that agree one is shown, a GPU's
+    before the CPU's.
     """
     newest: dict[tuple[str, str], _Found] = {}
     for f in found:  # in the order of the runs, the oldest first
         if f.verdict.verdict == SKIPPED:
             continue
         key = (f.source, runs[f.run - 1].machine.get("gpu", ""))
-        if key not in newest or newest[key].stale or not f.stale:
+        if key not in newest or _counts_before(f, newest[key], runs):
             newest[key] = f
     by_source: dict[str, list[_Found]] = {}
     for f in newest.values():
@@ -174,6 +176,19 @@ def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
         against = [f for f in of_source if f.verdict.verdict in _BAD and not f.stale]
         chosen += [best, *(f for f in against if f is not best)]
     return chosen
+
+
+def _counts_before(later: _Found, earlier: _Found, runs: Sequence[Run]) -> bool:
+    """Return whether of two in the order of the runs the later one counts."""
+    if later.stale != earlier.stale:
+        return earlier.stale
+    if runs[later.run - 1].date != runs[earlier.run - 1].date:
+        return True
+
+    def weight(f: _Found) -> tuple[bool, int]:
+        return f.verdict.verdict in _BAD, f.verdict.cases
+
+    return weight(later) >= weight(earlier)
 
 
 def _absent(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:

@@ -123,6 +123,21 @@ def test_the_gpu_is_shown_before_the_cpu_and_a_failure_anywhere(root):
     assert status(verify(root)) == 0
 
 
+@pytest.mark.parametrize("bad", [False, True])
+def test_of_two_runs_of_a_day_the_one_that_compared_more_counts(root, bad):
+    sha = digest(root)
+    both = [result("oracle", comparison(case=case), sha256=sha) for case in "ab"]
+    record(root, *both, machine={**H200, "torch": "2.11.0"})
+    ending, verdict = (FAILED, "FAILED") if bad else ("", "PASSED")
+    one = result("oracle", comparison(verdict=verdict), sha256=sha, ending=ending)
+    for torch in ("2.10.0", "2.12.0"):
+        done = record(root, one, machine={**H200, "torch": torch})
+        shown = rows(verify(root))[0]
+        # a failure counts, however few cases there were
+        assert shown[2:4] == ([verdict, "1"] if bad else ["PASSED", "2"])
+        assert status(done) == (1 if bad else 0)
+
+
 def test_where_nothing_was_compared_the_reason_is_there(root):
     sha = digest(root)
     broken = result(None, sha256=sha, function="test_determinism", ending=FAILED)
