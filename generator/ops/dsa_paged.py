@@ -17,6 +17,7 @@ import torch
 from generator.support.attention import (
     FA2,
     FA3,
+    FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
     lse_of_tensor_cores,
@@ -42,6 +43,7 @@ from generator.support.topk_policy import PADDING, TopKSet
 
 TOLERANCES = (
     *TO_ORACLE,
+    *FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=576, total=1105),
 )
@@ -78,6 +80,7 @@ def cases(definition: Definition) -> list[Case]:
         "scattered-padding": ("small", (5, k // 8, k // 2)),
         "pool-ends": ("small", (1, 2, 9, 40)),
         "extreme-logits": ("small", (min(70, k), 3, min(200, k))),
+        "other-scale": ("small", tuple(min(n, k) for n in (3, 33, 64))),
         "whole-list": ("medium", (k, k - 1, *ragged)),
         "batch": ("large", (k, *many)),
     }
@@ -99,7 +102,7 @@ def _case(
         # as in mla_paged: few keys share the weight, so that each one matters
         "q_std": 40.0 if name == "extreme-logits" else 2.0,
     }
-    if name in ("whole-list", "batch"):
+    if name == "other-scale":
         params["scale"] = 0.75
     return Case(name, size, axes, params)
 

@@ -13,6 +13,7 @@ import torch
 from generator.support.attention import (
     FA2,
     FA3,
+    FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
     lse_of_tensor_cores,
@@ -30,6 +31,7 @@ from generator.support.stream import Stream
 
 TOLERANCES = (
     *TO_ORACLE,
+    *FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=256, total=800),
 )

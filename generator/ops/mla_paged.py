@@ -16,6 +16,7 @@ import torch
 from generator.support.attention import (
     FA2,
     FA3,
+    FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
     decode_cases,
@@ -41,6 +42,7 @@ from generator.support.stream import Stream
 
 TOLERANCES = (
     *TO_ORACLE,
+    *FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=576, total=1090),
 )

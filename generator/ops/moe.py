@@ -25,7 +25,9 @@ _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at 
 _SHORT = (
     "the kernel rounds to bfloat16 what goes into silu, both its factors' product and "
     "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
-    "the reference's own are 1.5e-5 of the power; atol and rtol are 5 of such deviations of outputs up to 2"
+    "the reference's own are 1.5e-5 of the power; where scales have all bits, it rounds "
+    "the dequantised states, for gate and for up, and three weights as well: 2.7e-5; "
+    "atol and rtol are 5 deviations of 1.5e-5 of outputs up to 2"
 )
 _EIGHT_BITS = (
     "the kernel quantises the values between the products to float8_e4m3: a rounding "
@@ -106,7 +108,8 @@ def _case(
     `away` leaves all of them to other devices. With `ends` the first and the last of
     the local experts are chosen for sure. With `uneven` a token's weights are no
     other token's, in whatever order. What is `unusual` has another scaling factor
-    than the model, and a bias that makes all scores negative.
+    than the model, and a bias that makes all scores negative. Scales of float8 have 4
+    bits in what is recorded, and all of theirs elsewhere.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -120,6 +123,8 @@ def _case(
         params |= {"local": min(local, max(here, 2)), "ends": True}
     if uneven:
         params["uneven"] = True
+    if size != "small" and _weights_of(definition) != "fp4":
+        params["all_bits"] = True
     if unusual:
         params |= {"factor": 1.5, "bias_mean": -1.5}
     return Case(name, size, {"seq_len": tokens}, params)
@@ -149,14 +154,15 @@ def peak_bytes(definition: Definition, case: Case) -> int:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return inputs of which no quantisation loses anything, outputs of about 1.
+    """Return inputs that make outputs of about 1.
 
-    The weights are stand-ins (`Tiled`) of which a callee gets tensors.
+    In small cases bfloat16 holds all dequantised values. The weights are stand-ins
+    (`Tiled`) of which a callee gets tensors.
     """
     made = {
         **routing_inputs(definition, case, stream),
         **token_inputs(definition, case, stream),
-        **weight_inputs(definition, stream),
+        **weight_inputs(definition, case, stream),
         "local_expert_offset": case.params["offset"],
         "routed_scaling_factor": case.params.get("factor", 2.5),
     }

@@ -1,8 +1,9 @@
 """Weights of experts: block scales, mxfp4, and what a callee needs of the chosen ones.
 
-Every scale is an integer of 8 … 15 times a power of two. Times the four significant
-bits of a float8_e4m3 that has eight, so that a dequantised value is a bfloat16 and a
-comparison shows the computation, not the quantisation.
+A scale is an integer of 8 … 15 times a power of two, unless a case wants all bits of a
+float32. Times the four significant bits of a float8_e4m3 that has eight, so that a
+dequantised value is a bfloat16 and a comparison shows the computation, not the
+quantisation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ F8_MAX = 448.0
 CODE_STD = 100.0
 # the magnitudes of float4_e2m1 by their three low bits
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+# the significant bits of a float32, and of a scale unless it has all of these
+_ALL_BITS, _FEW_BITS = 24, 4
 # of e2m1 codes drawn evenly: the mean square of the magnitudes above
 MX_STD = math.sqrt(sum(v * v for v in E2M1) / 8)
 
@@ -33,14 +36,19 @@ def draw_f8(stream: Stream, shape: tuple[int, int, int]) -> Tiled:
     return Tiled(base.to(torch.float8_e4m3fn), shape)
 
 
-def draw_scales(stream: Stream, shape: Sequence[int], size: float) -> torch.Tensor:
+def draw_scales(
+    stream: Stream, shape: Sequence[int], size: float, all_bits: bool = False
+) -> torch.Tensor:
     """Return float32 scales of 4 significant bits, their root mean square `size`.
 
-    The power of two that they are multiples of is the nearest: size is met within
-    sqrt(2).
+    With `all_bits` they have 24, so that bfloat16 holds hardly any. The power of two
+    that they are multiples of is the nearest: size is met within sqrt(2).
     """
     count = math.prod(shape)
-    mantissas = torch.tensor(stream.integers(8, 16, count), dtype=torch.float32)
+    bits = _ALL_BITS if all_bits else _FEW_BITS
+    drawn = stream.integers(2 ** (bits - 1), 2**bits, count)
+    # 8 … 15, or all between 8 and 16
+    mantissas = torch.tensor(drawn, dtype=torch.float32) * 2.0 ** (_FEW_BITS - bits)
     doubled = torch.tensor(stream.child("doubled").integers(0, 2, count))
     # of 8 … 15, and of 1 and 2: the mean squares are 137.5 and 2.5
     unit = 2.0 ** round(math.log2(size / math.sqrt(137.5 * 2.5)))
@@ -98,7 +106,7 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     # frexp gives a mantissa of 0.5 … 1: one less is the exponent of 1 … 2
     exponents = torch.where(largest > 0, torch.frexp(largest).exponent - 3, -127)
     exponents = exponents.clamp(-127, 126).to(torch.int32)
-    scaled = blocks.abs() * _power_of_two(-exponents)[:, :, None]
+    scaled = blocks.abs() * power_of_two(-exponents)[:, :, None]
     halfway = torch.tensor(
         [(a + b) / 2 for a, b in pairwise(E2M1)],
         device=values.device,
@@ -118,11 +126,11 @@ def dequantize_mxfp4(packed: torch.Tensor, scales: torch.Tensor) -> torch.Tensor
     codes = torch.stack([packed & 15, packed >> 4], dim=2).view(n, 2 * half).long()
     table = torch.tensor([*E2M1, *(-v for v in E2M1)], device=packed.device)
     blocks = table[codes].view(n, -1, MX_BLOCK)
-    powers = _power_of_two(scales.to(torch.int32) - 127)
+    powers = power_of_two(scales.to(torch.int32) - 127)
     return (blocks * powers[:, :, None]).view(n, 2 * half)
 
 
-def _power_of_two(exponents: torch.Tensor) -> torch.Tensor:
+def power_of_two(exponents: torch.Tensor) -> torch.Tensor:
     """Return 2 to the power of int32 -126 … 127, made of its bits: exact on any GPU."""
     return ((exponents + 127) << 23).view(torch.float32)
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type gqa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gqa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (df08e76a7b83a891).
+definitions and from gen-tests' own sources (8f986f3789abc3dd).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -61,6 +61,7 @@ import torch
 from reference_support.attention import (
     FA2,
     FA3,
+    FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
     decode_cases,
@@ -84,6 +85,7 @@ from reference_support.stream import Stream
 
 TOLERANCES = (
     *TO_ORACLE,
+    *FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=256, total=800),
 )

@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (df08e76a7b83a891).
+definitions and from gen-tests' own sources (8f986f3789abc3dd).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -26,6 +26,7 @@ import torch
 from reference_support.attention import (
     FA2,
     FA3,
+    FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     TO_ORACLE,
     lse_of_tensor_cores,
@@ -48,6 +49,7 @@ from reference_support.stream import Stream
 
 TOLERANCES = (
     *TO_ORACLE,
+    *FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=192, total=740),
 )

@@ -94,7 +94,7 @@ _FAMILIES = (
         "state x dt A B C D dt_bias state_batch_indices nheads ngroups",
     ),
     _Family("sampling", sampling.mutants, "probs samples"),
-    # MoE's inputs lose nothing by it; the indexer's bounds are as wide
+    # MoE has its own; the indexer's bounds are as wide
     *(
         _Family(op_type, common.rounded_inputs, needs)
         for op_type, needs in _PRECISE.items()

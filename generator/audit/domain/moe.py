@@ -11,6 +11,7 @@ from generator.support import moe_routing
 from generator.support.definition import Definition
 
 from . import moe_router
+from .common import rounded_inputs
 from .mutant import Change, DomainMutant, Inputs, on_inputs, shifted, taken, zeroed
 
 
@@ -29,7 +30,14 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         **_of_tensor_scales(definition),
     }
     own = (on_inputs(definition, name, change) for name, change in changes.items())
-    return (*own, *moe_router.mutants(definition))
+    return (*own, *_rounded(definition), *moe_router.mutants(definition))
+
+
+def _rounded(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return defects of scales and logits in bfloat16, which holds every fp4 weight."""
+    lossless = ("gemm1_weights rounded", "gemm2_weights rounded")
+    found = rounded_inputs(definition)
+    return tuple(m for m in found if not m.name.startswith(lossless))
 
 
 def _of_experts(definition: Definition) -> dict[str, Change]:

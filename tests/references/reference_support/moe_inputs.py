@@ -16,6 +16,7 @@ from .moe_weights import (
     draw_f8_rows,
     draw_mx,
     draw_scales,
+    power_of_two,
 )
 from .stream import Stream
 
@@ -28,6 +29,10 @@ _GAIN = {
     routing.ROUTED: 2.0,
     routing.LLAMA4: 4.0,
 }
+# of an expert's outputs before its weight, where each has one scale for all of them. The
+# bounds are made for outputs up to 2: a weight of Llama 4 is at most sigmoid(2) and counts
+# twice, and of eight that add up to 1 the greatest is below 1/2
+_LARGEST = {routing.LLAMA4: 2.5, routing.RENORMALIZE: 4.0}
 
 
 def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]:
@@ -95,12 +100,12 @@ def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     if "hidden_states_scale" in definition.interface.inputs:
         shape = (hidden // BLOCK, tokens)
         made["hidden_states_scale"] = draw_scales(
-            own.child("scale"), shape, 1.0 / CODE_STD
+            own.child("scale"), shape, 1.0 / CODE_STD, "all_bits" in case.params
         )
     return made
 
 
-def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
+def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the experts' weights with their scales where they have such."""
     axes, interface = definition.axes, definition.interface
     experts = routing.experts_of(definition)[1]
@@ -117,6 +122,7 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
             "gemm1_weights": draw_mx(one, first, sizes[0]),
             "gemm2_weights": draw_mx(two, second, more * sizes[1]),
         }
+    all_bits = "all_bits" in case.params
     made: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),
         "gemm2_weights": draw_f8(two, second),
@@ -127,16 +133,36 @@ def weight_inputs(definition: Definition, stream: Stream) -> dict[str, Any]:
             ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
         ):
             shape = (experts, rows // BLOCK, columns // BLOCK)
-            made[name] = draw_scales(own.child("scale"), shape, size / CODE_STD)
+            scales = draw_scales(own.child("scale"), shape, size / CODE_STD, all_bits)
+            made[name] = scales
         return made
     # the hidden states have no scale of their own: the first product's undoes theirs
     undone = sizes[0] / CODE_STD**2
-    gate = draw_scales(one.child("gate"), (experts,), undone)
-    up = draw_scales(one.child("up"), (experts,), undone) * ACTIVATION_SCALE
-    down = draw_scales(two.child("down"), (experts,), 1.5 * sizes[1] / CODE_STD)
+    gate = draw_scales(one.child("gate"), (experts,), undone, all_bits)
+    up = draw_scales(one.child("up"), (experts,), undone, all_bits)
+    down = draw_scales(two.child("down"), (experts,), sizes[1] / CODE_STD, all_bits)
+    down = _limited(definition, gate, up, down)
     return {
         **made,
-        "output1_scales_scalar": up,
+        "output1_scales_scalar": up * ACTIVATION_SCALE,
         "output1_scales_gate_scalar": gate,
         "output2_scales_scalar": down / ACTIVATION_SCALE,
     }
+
+
+def _limited(
+    definition: Definition, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor
+) -> torch.Tensor:
+    """Return `down` times powers of two: every expert's outputs are as large as may be.
+
+    Three scales drawn apart would make outputs of 0.2 for one expert and of 16 for
+    another. The RMS of silu(x) is at most that of x over sqrt(2), x being as often
+    positive as negative. Single IEEE operations, for the same bits on every machine.
+    """
+    axes = definition.axes
+    products = math.sqrt(axes["hidden_size"]) * CODE_STD**2
+    drawn = gate.double() * up.double() * down.double()
+    rms = drawn * (products**2 * math.sqrt(axes["intermediate_size"] / 2.0) * CODE_STD)
+    # a mantissa of 1/2 … 1 times two to this power: one less does not exceed the limit
+    exponents = torch.frexp(_LARGEST[routing.routing_of(definition)] / rms).exponent - 1
+    return down * power_of_two(exponents)

@@ -139,7 +139,7 @@ def _chosen_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs
     made = {
         **routing_inputs(definition, case, stream),
         **token_inputs(definition, case, stream),
-        **weight_inputs(definition, stream),
+        **weight_inputs(definition, case, stream),
         "local_expert_offset": offset,
         "routed_scaling_factor": 2.5,
     }

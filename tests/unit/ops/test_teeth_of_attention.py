@@ -47,6 +47,7 @@ def test_the_mask_aligned_top_left_is_red_exactly_where_lengths_differ():
         "more-queries-than-keys",
         "empty-sequence",
         "extreme-logits",
+        "other-scale",
     ]
 
 

@@ -81,6 +81,13 @@ def test_dequantised_values_are_bfloat16():
     assert torch.equal(made.bfloat16().float(), made)
 
 
+def test_scales_of_all_bits_are_none_that_bfloat16_holds():
+    scales = draw_scales(Stream("many"), (10_000,), 0.01, all_bits=True)
+    assert 0.007 < scales.square().mean().sqrt() < 0.0142
+    assert (scales.bfloat16().float() == scales).float().mean() < 0.01
+    assert torch.equal(torch.frexp(scales).mantissa * 2**24 % 1, torch.zeros(10_000))
+
+
 def test_a_block_has_the_scale_of_its_place():
     scales = torch.tensor([[1.0, 2.0], [4.0, 8.0]])
     made = by_blocks(torch.ones(256, 256), scales)

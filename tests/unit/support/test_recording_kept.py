@@ -284,7 +284,7 @@ def test_large_inputs_are_not_kept_for_the_next_backend(job, monkeypatch):
 
     cls = rendered(DECODE, make_inputs=staticmethod(make_inputs))
     record.record(cls, job, HERE)
-    assert len(made) == 4
+    assert len(made) == 5
     monkeypatch.setattr(take, "KEPT_BYTES", 0)
     record.record(cls, Job("", job.out, "", {}, "cpu", force=True), HERE)
-    assert len(made) == 4 + 3 * 4
+    assert len(made) == 5 + 3 * 5
