@@ -65,6 +65,9 @@ def default_folder() -> Path:
 
 def make_folder(folder: Path) -> None:
     """Make the folder of results. Raises OSError where none can be written there."""
+    if folder.exists() and not folder.is_dir():
+        what = "results are kept in a folder, and this is none"
+        raise NotADirectoryError(errno.ENOTDIR, what, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))

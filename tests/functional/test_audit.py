@@ -229,7 +229,8 @@ def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
         *command.split()[1:], "--all", "--dataset", root, "--resume", root / "state"
     )
     assert (status, out) == (2, "")
-    assert err == f"Error: {root / 'state'}: File exists\n"
+    why = "results are kept in a folder, and this is none"
+    assert err == f"Error: {root / 'state'}: {why}\n"
 
 
 def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):
