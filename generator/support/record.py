@@ -63,10 +63,10 @@ def record(cls: type[ReferenceTests], job: Job, machine: Machine) -> Result:
     try:
         old = _kept(cls, path, result.remarks)
         wanted = [machine.label(*source) for source in sources]
-        if not job.force and _is_current(cls, old, wanted, job.sizes):
+        taken = Take(cls, job, machine, old)
+        if not job.force and old is not None and _is_current(taken, old, wanted):
             result.status, result.labels = CURRENT, tuple(wanted)
             return result
-        taken = Take(cls, job, machine, old)
         made = _first_that_records(taken, sources, result.remarks)
         if made is None:
             return result
@@ -121,20 +121,14 @@ def _kept(
     return old
 
 
-def _is_current(
-    cls: type[ReferenceTests],
-    old: Recording | None,
-    wanted: Sequence[str],
-    sizes: Sequence[str],
-) -> bool:
+def _is_current(taken: Take, old: Recording, wanted: Sequence[str]) -> bool:
     """Return whether a file has all the first provider's labels, of the same inputs.
 
-    The hash of the source of the inputs stands for their bytes, which take longer.
+    The hash of the source of the inputs stands for their bytes, which take longer and
+    are compared where the source is another one.
     """
-    if old is None:
-        return False
-    source = source_hash(cls.make_inputs)
-    cases = {c.name: case_value(c) for c in cases_of(cls, sizes)}
+    cls = taken.cls
+    cases = {c.name: case_value(c) for c in cases_of(cls, taken.job.sizes)}
     recorded = old.body["cases"]
     if not set(recorded) <= {case.name for case in cls.cases(cls.definition())}:
         return False
@@ -145,10 +139,11 @@ def _is_current(
         return False
     present = old.body["recordings"]
     of_first = [label for label in wanted if _provider(label) == _provider(wanted[0])]
-    return all(
-        label in present and present[label]["make_inputs"] == source
-        for label in of_first
-    )
+    if not all(label in present for label in of_first):
+        return False
+    source = source_hash(cls.make_inputs)
+    same_source = all(present[label]["make_inputs"] == source for label in of_first)
+    return same_source or taken.makes_inputs_of(old)
 
 
 def _provider(label: str) -> str:

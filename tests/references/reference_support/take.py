@@ -104,6 +104,22 @@ class Take:
         self.labels.append(label)
         return True
 
+    def makes_inputs_of(self, recording: Recording) -> bool:
+        """Return whether the cases have the inputs that are recorded, bit for bit.
+
+        False where that can't be told: a recording lacks a case, or memory is short.
+        """
+        recorded = recording.body["cases"]
+        for case in cases_of(self.cls, self.job.sizes):
+            trial = self._trial(case)
+            if case.name not in recorded or shortage(
+                trial.definition, case, self.device, self.cls.peak_bytes
+            ):
+                return False
+            if _described(trial) != recorded[case.name]:
+                return False
+        return True
+
     def recording(self) -> Recording:
         """Return the new recordings beside those of old that are of the same inputs."""
         recordings, tensors, cases = self._recordings, self._tensors, self._cases
@@ -134,13 +150,8 @@ class Take:
         return trial
 
     def _describe(self, trial: Trial) -> None:
-        if trial.case.name in self._cases:
-            return
-        self._cases[trial.case.name] = {
-            **case_value(trial.case),
-            "stream": [trial.definition.name, trial.case.name],
-            "inputs": input_hashes(trial.inputs),
-        }
+        if trial.case.name not in self._cases:
+            self._cases[trial.case.name] = _described(trial)
 
     def _oracle(self, trial: Trial) -> tuple[Any, ...] | None:
         """Return the oracle's outputs for a case, None where there is no oracle."""
@@ -153,6 +164,15 @@ class Take:
                 else as_tuple(oracle(trial.definition, trial.fresh_inputs()))
             )
         return self._oracles[name]
+
+
+def _described(trial: Trial) -> dict[str, Any]:
+    """Return what a recording says of a case: what it is, and its inputs' hashes."""
+    return {
+        **case_value(trial.case),
+        "stream": [trial.definition.name, trial.case.name],
+        "inputs": input_hashes(trial.inputs),
+    }
 
 
 def _of_same_inputs(

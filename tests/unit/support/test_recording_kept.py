@@ -110,6 +110,34 @@ def test_a_changed_reference_leaves_a_recording_current(job):
     assert record.record(rendered(NORM, run), job, HERE).status == CURRENT
 
 
+def test_inputs_of_the_same_bytes_by_other_code_leave_a_recording_current(job):
+    record.record(rendered(NORM), job, HERE)
+
+    def rewritten(definition, case, stream):
+        return dict(rmsnorm.make_inputs(definition, case, stream))
+
+    cls = rendered(NORM, make_inputs=staticmethod(rewritten))
+    before = path_of(cls, job).read_bytes()
+    assert record.record(cls, job, HERE).status == CURRENT
+    assert path_of(cls, job).read_bytes() == before
+    other = rendered(NORM, make_inputs=staticmethod(other_inputs))
+    assert record.record(other, job, HERE).status == RECORDED
+
+
+def test_inputs_that_do_not_fit_are_not_taken_for_the_recorded_ones(job):
+    record.record(rendered(NORM), job, HERE)
+
+    def rewritten(definition, case, stream):
+        return dict(rmsnorm.make_inputs(definition, case, stream))
+
+    changed = {"make_inputs": staticmethod(rewritten)}
+    large = {"peak_bytes": staticmethod(lambda definition, case: 2**60)}
+    cls = rendered(NORM, **changed, **large)
+    result = record.record(cls, job, HERE)
+    assert result.status != CURRENT
+    assert any("needs" in remark for remark in result.remarks)
+
+
 def test_recordings_stand_side_by_side(job):
     cls = rendered(DECODE)
     record.record(cls, job, HERE)
