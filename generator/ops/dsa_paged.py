@@ -19,6 +19,7 @@ from generator.support.attention import (
     FA3,
     FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
+    QK_NOPE_HEAD_DIM,
     TO_ORACLE,
     lse_of_tensor_cores,
     oracle_attention,
@@ -49,8 +50,6 @@ TOLERANCES = (
 )
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
 
-# DeepSeek's heads have 128 dimensions before absorption into the latent
-_QK_NOPE_HEAD_DIM = 128
 # FlashInfer's name for its kernels for Blackwell, which take pages of 32 or 64 tokens
 _TRTLLM_GEN = Backend("trtllm-gen", min_sm=100, max_sm=103)
 _TRTLLM_PAGE = 64
@@ -116,7 +115,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     indices = _indices(case, slots, axes["topk"], stream)
     made: dict[str, Any] = {
         "sparse_indices": indices,
-        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)
@@ -259,7 +258,7 @@ def _flashinfer_sparse(definition: Definition, inputs: dict[str, Any]) -> Any:
         query[:, None],
         tokens.view(-1, _TRTLLM_PAGE, tokens.shape[1]),
         workspace(query.device),
-        _QK_NOPE_HEAD_DIM,
+        QK_NOPE_HEAD_DIM,
         axes["head_dim_ckv"],
         axes["head_dim_kpe"],
         packed[:, None].contiguous(),

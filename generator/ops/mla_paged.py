@@ -18,6 +18,7 @@ from generator.support.attention import (
     FA3,
     FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
+    QK_NOPE_HEAD_DIM,
     TO_ORACLE,
     decode_cases,
     lse_of_tensor_cores,
@@ -46,8 +47,6 @@ TOLERANCES = (
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=576, total=1090),
 )
-# DeepSeek's and Kimi's heads have 128 dimensions before absorption into the latent
-_QK_NOPE_HEAD_DIM = 128
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -67,7 +66,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)

@@ -1,7 +1,7 @@
 """Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (85a5214999c08094).
+definitions and from gen-tests' own sources (2a908a0dd32be773).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -33,6 +33,7 @@ from reference_support.attention import (
     FA3,
     FROM_BF16_WEIGHTS,
     LSE_FROM_BF16_SUM,
+    QK_NOPE_HEAD_DIM,
     TO_ORACLE,
     decode_cases,
     lse_of_tensor_cores,
@@ -66,8 +67,6 @@ TOLERANCES = (
     LSE_FROM_BF16_SUM,
     lse_of_tensor_cores(products=576, total=1090),
 )
-# DeepSeek's and Kimi's heads have 128 dimensions before absorption into the latent
-_QK_NOPE_HEAD_DIM = 128
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -87,7 +86,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
-        "sm_scale": scale_of(case, _QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+        "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     # 576 products a logit and a scale made for 192: less spread gives the same logits
     std = case.params["q_std"] / math.sqrt(3.0)

@@ -8,14 +8,13 @@ from typing import Any
 
 import torch
 
+from generator.support.attention import QK_NOPE_HEAD_DIM
 from generator.support.definition import Definition
 from generator.support.trial import as_tuple
 
 from .mutant import DomainMutant, Inputs, Outputs, Run, calling, on_inputs, on_outputs
 from .sequences import key_lengths, one_query_each
 
-# DeepSeek's heads have 128 dimensions before absorption into the latent
-_QK_NOPE_HEAD_DIM = 128
 # of a query's place in its sequence, and of the lengths of queries and keys, how many
 # keys it sees: it is query_place + keys - queries + 1
 Visible = Callable[[int, int, int], int]
@@ -152,7 +151,7 @@ def _usual_scale(definition: Definition) -> float:
     """Return what a reference takes that does not read its scale: 1 / sqrt(length)."""
     axes = definition.axes
     if "head_dim_ckv" in axes:
-        return 1.0 / math.sqrt(_QK_NOPE_HEAD_DIM + axes["head_dim_kpe"])
+        return 1.0 / math.sqrt(QK_NOPE_HEAD_DIM + axes["head_dim_kpe"])
     key = _caches(definition)[0]
     return 1.0 / math.sqrt(_lengths(definition, key)[-1] or 1)
 

@@ -22,6 +22,8 @@ from .stream import Stream
 from .tolerance import Override, Tolerance
 
 WORKSPACE_BYTES = 256 * 2**20
+# DeepSeek's and Kimi's heads have 128 dimensions before absorption into the latent
+QK_NOPE_HEAD_DIM = 128
 LSE_FROM_BF16_SUM = Override(
     "lse",
     Tolerance(rtol=0.0, atol=math.log2(1.0 + 2.0**-8), nmse=1e-6),

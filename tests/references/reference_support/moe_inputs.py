@@ -31,8 +31,13 @@ _GAIN = {
 }
 # of an expert's outputs before its weight, where each has one scale for all of them. The
 # bounds are made for outputs up to 2: a weight of Llama 4 is at most sigmoid(2) and counts
-# twice, and of eight that add up to 1 the greatest is below 1/2
-_LARGEST = {routing.LLAMA4: 2.5, routing.RENORMALIZE: 4.0}
+# twice; of many that add up to 1, as to 2.5 by DeepSeek's factor, none is near all
+_LARGEST = {
+    routing.DEEPSEEK: 1.6,
+    routing.RENORMALIZE: 4.0,
+    routing.ROUTED: 4.0,
+    routing.LLAMA4: 2.5,
+}
 
 
 def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]:
