@@ -162,7 +162,7 @@ def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
         if f.verdict.verdict == SKIPPED:
             continue
         key = (f.source, runs[f.run - 1].machine.get("gpu", ""))
-        if key not in newest or _counts_before(f, newest[key], runs):
+        if key not in newest or _rank(f, runs) >= _rank(newest[key], runs):
             newest[key] = f
     by_source: dict[str, list[_Found]] = {}
     for f in newest.values():
@@ -178,17 +178,10 @@ def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
     return chosen
 
 
-def _counts_before(later: _Found, earlier: _Found, runs: Sequence[Run]) -> bool:
-    """Return whether of two in the order of the runs the later one counts."""
-    if later.stale != earlier.stale:
-        return earlier.stale
-    if runs[later.run - 1].date != runs[earlier.run - 1].date:
-        return True
-
-    def weight(f: _Found) -> tuple[bool, int]:
-        return f.verdict.verdict in _BAD, f.verdict.cases
-
-    return weight(later) >= weight(earlier)
+def _rank(f: _Found, runs: Sequence[Run]) -> tuple[bool, str, bool, int]:
+    """Return what decides between verdicts on one source; the higher counts."""
+    is_bad = f.verdict.verdict in _BAD
+    return not f.stale, runs[f.run - 1].date, is_bad, f.verdict.cases
 
 
 def _absent(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:

@@ -28,10 +28,10 @@ def varied(
     stream = Stream(definition.name, case.name, f"audit {number}")
     draw = stream.child("variation")
     params, axes = dict(case.params), dict(case.axes)
-    # small cases have the usual scale, which a reference may make itself
+    # most cases have the usual scale, which a reference may make itself
     if "q_std" in params and number // len(cases) % 2:
         params["scale"] = draw.child("scale").integers(4, 8, 1)[0] / 8.0
-    # nor does it show there whether queries are normalised once more
+    # where queries have length 1 it does not show that they are normalised once more
     if definition.op_type == "gdn" and number // len(cases) % 2:
         params["q_length"] = 0.5
     if "kv_lens" in params:

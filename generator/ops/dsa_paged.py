@@ -21,6 +21,7 @@ from generator.support.attention import (
     LSE_FROM_BF16_SUM,
     QK_NOPE_HEAD_DIM,
     TO_ORACLE,
+    logit_params,
     lse_of_tensor_cores,
     oracle_attention,
     scale_of,
@@ -98,11 +99,8 @@ def _case(
         "counts": counts,
         "scattered": name == "scattered-padding",
         "ends": name == "pool-ends",
-        # as in mla_paged: few keys share the weight, so that each one matters
-        "q_std": 40.0 if name == "extreme-logits" else 2.0,
+        **logit_params(name),
     }
-    if name == "other-scale":
-        params["scale"] = 0.75
     return Case(name, size, axes, params)
 
 

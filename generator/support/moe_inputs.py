@@ -145,7 +145,7 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     undone = sizes[0] / CODE_STD**2
     gate = draw_scales(one.child("gate"), (experts,), undone, all_bits)
     up = draw_scales(one.child("up"), (experts,), undone, all_bits)
-    down = draw_scales(two.child("down"), (experts,), sizes[1] / CODE_STD, all_bits)
+    down = draw_scales(two.child("down"), (experts,), 1.0, all_bits)
     down = _limited(definition, gate, up, down)
     return {
         **made,

@@ -107,16 +107,14 @@ class Take:
     def makes_inputs_of(self, recording: Recording) -> bool:
         """Return whether the cases have the inputs that are recorded, bit for bit.
 
-        False where that can't be told: a recording lacks a case, or memory is short.
+        False where memory is too short to tell.
         """
         recorded = recording.body["cases"]
         for case in cases_of(self.cls, self.job.sizes):
             trial = self._trial(case)
-            if case.name not in recorded or shortage(
-                trial.definition, case, self.device, self.cls.peak_bytes
-            ):
+            if shortage(trial.definition, case, self.device, self.cls.peak_bytes):
                 return False
-            if _described(trial) != recorded[case.name]:
+            if recorded.get(case.name) != _described(trial):
                 return False
         return True
 

@@ -1,7 +1,7 @@
 """Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (2a908a0dd32be773).
+definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device
@@ -35,6 +35,7 @@ from reference_support.attention import (
     LSE_FROM_BF16_SUM,
     QK_NOPE_HEAD_DIM,
     TO_ORACLE,
+    logit_params,
     lse_of_tensor_cores,
     oracle_attention,
     scale_of,
@@ -122,11 +123,8 @@ def _case(
         "counts": counts,
         "scattered": name == "scattered-padding",
         "ends": name == "pool-ends",
-        # as in mla_paged: few keys share the weight, so that each one matters
-        "q_std": 40.0 if name == "extreme-logits" else 2.0,
+        **logit_params(name),
     }
-    if name == "other-scale":
-        params["scale"] = 0.75
     return Case(name, size, axes, params)
 
 

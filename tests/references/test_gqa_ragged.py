@@ -1,7 +1,7 @@
 """Reference tests of op_type gqa_ragged, rendered by gen-tests 0.1.0.
 
 Don't edit: `gen-tests --op-type gqa_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (2a908a0dd32be773).
+definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
 
 Each class embeds one definition's `run()` and compares what it returns with
 - FlashInfer's kernels, live, on a CUDA device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial, wraps
 from typing import Any
 
@@ -48,15 +49,20 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     return tuple(found)
 
 
-def rounded_inputs(definition: Definition) -> tuple[DomainMutant, ...]:
+def rounded_inputs(
+    definition: Definition, lossless: Collection[str] = ()
+) -> tuple[DomainMutant, ...]:
     """Return defects of float32 inputs that are taken in bfloat16, one at a time.
 
-    Not of buffers to write to.
+    Not of buffers to write to, nor of what is `lossless`: values that bfloat16 holds.
     """
     return tuple(
         on_inputs(definition, f"{name} rounded to bfloat16", partial(_rounded, name))
         for name, spec in definition.interface.input_specs.items()
-        if spec.dtype == "float32" and spec.shape and not name.endswith("_buffer")
+        if spec.dtype == "float32"
+        and spec.shape
+        and not name.endswith("_buffer")
+        and name not in lossless
     )
 
 

@@ -30,14 +30,9 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         **_of_tensor_scales(definition),
     }
     own = (on_inputs(definition, name, change) for name, change in changes.items())
-    return (*own, *_rounded(definition), *moe_router.mutants(definition))
-
-
-def _rounded(definition: Definition) -> tuple[DomainMutant, ...]:
-    """Return defects of scales and logits in bfloat16, which holds every fp4 weight."""
-    lossless = ("gemm1_weights rounded", "gemm2_weights rounded")
-    found = rounded_inputs(definition)
-    return tuple(m for m in found if not m.name.startswith(lossless))
+    # of scales and logits: an fp4 weight is a bfloat16
+    rounded = rounded_inputs(definition, lossless=("gemm1_weights", "gemm2_weights"))
+    return (*own, *rounded, *moe_router.mutants(definition))
 
 
 def _of_experts(definition: Definition) -> dict[str, Change]:

@@ -197,9 +197,14 @@ def paged_case(
 
 
 def _params(name: str, q_lens: Sequence[int], kv_lens: Sequence[int]) -> dict[str, Any]:
+    lengths = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens)}
+    return {**lengths, **logit_params(name)}
+
+
+def logit_params(name: str) -> dict[str, float]:
+    """Return what makes the logits of a case: q_std, and a scale if it is about that."""
     # a deviation of 2 spreads the weights over few keys, so that each one matters
-    q_std = 40.0 if name == "extreme-logits" else 2.0
-    params = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens), "q_std": q_std}
+    params = {"q_std": 40.0 if name == "extreme-logits" else 2.0}
     if name == "other-scale":
         params["scale"] = 0.75
     return params

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,9 +113,6 @@ UNDEFINED = (
     "output of a padded row not zero",
 )
 
-# small cases are recorded, and these have the scale of a head's length: red in others
-MEDIUM = "scale of the head's length, not the given one"
-
 
 def wrong_runs():
     """Return references that are wrong where the real kernel contradicts them."""
@@ -136,8 +132,6 @@ WRONG = wrong_runs()
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_wrong_reference_is_red_in_the_replay(fault, job):
     name, run = WRONG[fault]
-    if fault.endswith(MEDIUM):
-        job = replace(job, sizes=("small", "medium"))
     assert record.record(rendered(name), job, HERE).status == RECORDED
     assert replay(rendered(name, run), job), f"{fault} agrees with the recording"
 
