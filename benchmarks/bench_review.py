@@ -9,7 +9,6 @@ reference is changed. The exit status is 1 where a median is over its limit.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -32,18 +31,16 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "dataset")
-        os.environ["XDG_CACHE_HOME"] = str(Path(name, "cache"))
         clone(folder, options.definition)
         command = [sys.executable, "-m", "generator.cli.trace_dataset", "review"]
         command += ["--dataset", str(folder)]
         commit = [*command, "--base", "HEAD~1", "--head", "HEAD"]
         cases = [
-            ("working tree, no cache", [*command, "--no-cache"], options.runs),
-            ("working tree, cached", command, options.runs),
+            ("working tree", command, options.runs),
         ]
         measured = [timed(*case) for case in cases]
         git(folder, "commit", "-q", "-a", "-m", "change")
-        measured.append(timed("two revisions, cached", commit, options.runs))
+        measured.append(timed("two revisions", commit, options.runs))
         return report([c for _, c, _ in cases] + [commit], measured)
 
 

@@ -13,21 +13,28 @@ from typing import Any
 import pytest
 import torch
 
-from generator.definition import Axis, Tensor
-from generator.definition import Definition as Loaded
-from generator.load import load_definitions
-from generator.plan import Options, plan_tests
-from generator.support.definition import Case, Definition, Interface
-from generator.support.harness import (
+from generator.dataset.definition import Axis, Tensor
+from generator.dataset.definition import Definition as Loaded
+from generator.ops.registry import op_folder, op_packages
+from generator.rendering.plan import RenderOptions, plan_tests
+from generator.rules.load import load_definitions
+from generator.testing.definition import Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesPyTorch,
 )
-from generator.support.recorded import MatchesRecorded
-from generator.support.trial import Trial
+from generator.testing.replay import MatchesRecorded
+from generator.testing.trial import Trial
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
+REFERENCES = {
+    path.stem: path
+    for op_type in op_packages()
+    for path in sorted((op_folder(op_type) / "references").glob("*.py"))
+}
+"""The references of all families by name: the texts of the definitions' `run()`."""
 
 
 @cache
@@ -41,7 +48,7 @@ def loaded(name: str) -> Loaded:
 def known(name: str) -> Definition:
     """Return one of the repository's definitions as a rendered test knows it."""
     definition = loaded(name)
-    plan = plan_tests(definition.op_type, [definition], Options())
+    plan = plan_tests(definition.op_type, [definition], RenderOptions())
     (interface,), (planned,) = plan.interfaces, plan.classes
     return Definition(
         definition.name,

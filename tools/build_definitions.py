@@ -17,9 +17,8 @@ if __name__ == "__main__":
     # Python put this script's folder on the path, not the repository.
     sys.path.insert(0, str(ROOT))
 
-from tools.families.every import every_spec
-from tools.families.spec import definition_json
-from tools.workloads.lines import workload_lines
+from generator.ops.family import definition_json, every_spec
+from generator.ops.workloads.lines import workload_lines
 
 FOLDERS = ("definitions", "workloads", "blob/workloads")
 

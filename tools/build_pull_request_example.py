@@ -1,4 +1,4 @@
-"""Write docs/pull-request-example.md: the text of a pull request that push opens.
+"""Write docs/generated/pull-request-example.md: the text of a pull request that push opens.
 
 python tools/build_pull_request_example.py [--check]
 
@@ -16,22 +16,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator.audit_file import as_text as audit_text
-from generator.audit_file import read_audits
-from generator.discover import discover_definitions
-from generator.evidence import Run, as_text, read_evidence
-from generator.evidence_files import AUDIT, evidence_files
-from generator.files import write_atomically
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
 from generator.hub.bundle import make_bundles
 from generator.hub.client import RemoteFile
 from generator.hub.delta import compare
-from generator.hub.gate import judge
 from generator.hub.local import LocalFile, read_file, take_inventory
-from generator.hub.text import Facts, write_text
-from generator.select import select
+from generator.hub.pr_description import Facts, describe
+from generator.hub.preconditions import judge
+from generator.results.audit_file import as_text as audit_text
+from generator.results.audit_file import read_audits
+from generator.results.evidence import Run, as_text, read_evidence
 from tools.build_review_example import render, take
 
-PAGE = "docs/pull-request-example.md"
+PAGE = "docs/generated/pull-request-example.md"
 PUSHED = "rmsnorm_h4096"
 THERE = "fused_add_rmsnorm_h4096"
 _HEAD = """\
@@ -89,13 +87,13 @@ def page(folder: Path) -> str:
         (),
         {},
     )
-    return _HEAD.format(there=THERE, pushed=PUSHED) + write_text(facts)
+    return _HEAD.format(there=THERE, pushed=PUSHED) + describe(facts)
 
 
 def add(folder: Path, name: str) -> None:
     """Add a definition of this dataset with its test and its evidence."""
     take(folder, name)
-    render(folder)
+    render(folder, standalone=True)
     held = {file.name for file in discover_definitions(folder).files}
     for path in evidence_files(ROOT):
         runs = []

@@ -1,4 +1,4 @@
-"""Write docs/review-example.md and .html: a review of a change, good and bad.
+"""Write docs/generated/review-example.md and .html: a review of a change, good and bad.
 
 python tools/build_review_example.py [--check] [--keep FOLDER]
 
@@ -21,16 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from generator.files import write_atomically
-from generator.generate import generate
-from generator.load import load_definitions
-from generator.plan import Options
-from generator.reports import Style
+from generator.dataset.atomic_write import write_atomically
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
+from generator.review.report import shown
 from generator.review.review import make_review
-from generator.review.shown import shown
 from generator.review.sources import open_sources
+from generator.rules.load import load_definitions
 
-PAGES = {"markdown": "docs/review-example.md", "html": "docs/review-example.html"}
+PAGES = {
+    "markdown": "docs/generated/review-example.md",
+    "html": "docs/generated/review-example.html",
+}
 """Format → the file that shows it; of both nothing was executed."""
 
 GOOD = "rmsnorm_h4096"
@@ -109,10 +111,11 @@ def take(folder: Path, name: str) -> None:
             shutil.copyfile(source, target)
 
 
-def render(folder: Path) -> None:
+def render(folder: Path, *, standalone: bool = False) -> None:
     """Render the tests of the dataset as it is."""
     loaded = load_definitions(folder)
-    generate(folder, loaded, folder / "tests/references", Options(), everything=True)
+    options = RenderOptions(standalone=standalone)
+    generate(folder, loaded, folder / "tests/references", options, everything=True)
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -135,11 +138,11 @@ def commit(folder: Path, message: str) -> None:
 def pages(folder: Path) -> dict[str, bytes]:
     """Return file → content; commits have the same name in every run."""
     with open_sources(folder, None, "HEAD") as sources:
-        review = make_review(sources, None, 1)
+        review = make_review(sources, 1)
     heads = {"markdown": _HEAD.format(good=GOOD, bad=BAD)}
     contents = {}
     for form, file in PAGES.items():
-        text = "".join(shown(form)(review, Style()))
+        text = "".join(shown(review, form))
         for commit_id, name in (
             (review.revisions.head, "head"),
             (review.revisions.base, "base"),

@@ -1,10 +1,12 @@
 """Set up a virtual environment and use it: one command from a clone to a result.
 
-    python3 tools/dev.py run     render the reference tests and run them
-    python3 tools/dev.py test    everything that a change must pass
+    python3 tools/dev.py run          render the reference tests and run them, of each
+                                      reference's text one definition's small cases
+    python3 tools/dev.py run --all    run all of them
+    python3 tools/dev.py test         everything that a change must pass
 
 The environment is .venv in the checkout; pip installs into it once, and again where
-pyproject.toml or constraints.txt changed. Arguments after `run` go to pytest.
+pyproject.toml or constraints.txt changed. Other arguments after `run` go to pytest.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ STEPS = (
     ("definitions are up to date", "python tools/build_definitions.py --check"),
     ("rendering is up to date", "gen-tests --all --check"),
     ("dataset is valid", "trace-dataset validate --strict"),
-    ("rules page is up to date", "python tools/build_rules_page.py --check"),
+    ("pages are up to date", "python tools/build_pages.py --check"),
     ("example review is up to date", "python tools/build_review_example.py --check"),
     (
         "example pull request is up to date",
@@ -45,6 +47,7 @@ STEPS = (
     ("lint", "ruff check ."),
     ("format", "ruff format --check ."),
     ("types", "mypy"),
+    ("imports", "lint-imports"),
     (
         "project tests",
         "python -m pytest -q -m 'not slow' -n 2 --cov=generator --cov-fail-under=90 --cov-report=term:skip-covered",
@@ -71,10 +74,24 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments[0] == "test":
         return test()
+    return run(arguments[1:])
+
+
+def run(arguments: list[str]) -> int:
+    """Render the reference tests and run them; return the exit status."""
+    given = [a for a in arguments if a != "--all"]
     rendered = call(["gen-tests", "--all"])
     # what was rendered is run even where some definition has a problem
-    tests = ["python", "-m", "pytest", "-q", "-m", "not slow", "tests/references"]
-    ran = call([*tests, *arguments[1:]])
+    tests = ["python", "-m", "pytest", "-m", "not slow", "tests/references"]
+    options = ["-n", "2", "--dist", "loadscope"]
+    if "--all" not in arguments:
+        options += ["--each-reference", "--sizes", "small"]
+    ran = call([*tests, *options, *given])
+    if "--all" not in arguments:
+        print(
+            "These were the small cases of one definition of each reference's text; "
+            "all: python3 tools/dev.py run --all"
+        )
     return ran or rendered
 
 

@@ -2,79 +2,93 @@
 
 from __future__ import annotations
 
-import json
-import math
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.audit_seeds import audit_seeds, read_seeds
-from generator.cli.choose import (
-    check_choice,
+from generator.cli.audit_tolerances import audit_tolerances
+from generator.cli.choose import check_choice, chosen_files
+from generator.cli.options import (
     choice_options,
-    chosen_files,
     dataset_option,
+    fresh_option,
     jobs_option,
+    output_option,
+    tolerance_option,
 )
 from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Numbered,
+    format_option,
+    numbered,
     require_modules,
-    say,
-    write,
+    show,
 )
-from generator.wording import plural
-
-if TYPE_CHECKING:
-    from generator.audit.result import DefinitionResult
+from generator.problems.messages import plural, quote
 
 _NEEDED = ("torch", "numpy", "pytest")
+_MOST = 10**6
+_FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
+
+
+def _read_seeds(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
+    """Return the first and the last seed: of `50` 1 and 50, of `17-20` these two."""
+    if value is None:
+        return None
+    form = _FORM.fullmatch(value)
+    if form is not None:
+        first, last = int(form[1] or 1), int(form[2])
+        if 1 <= first <= last <= _MOST:
+            return first, last
+    raise click.UsageError(
+        f"--seeds {quote(value)}: choose a number from 1 to {_MOST}, or a range of "
+        "such: 17-20."
+    )
 
 
 @click.command()
-@choice_options(
-    "Audit the definitions of this op_type",
-    "Audit this definition",
-    "Audit all definitions",
-)
+@choice_options()
 @dataset_option
-@jobs_option
+@jobs_option()
 @click.option(
     "--resume",
     "state",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of the results so far: what is there and still true is not audited "
-    "again. Below ~/.cache/gen-tests if not given.",
+    help="Folder of earlier results, which are used again if nothing changed; below "
+    "~/.cache/gen-tests if not given.",
 )
-@click.option("--fresh", is_flag=True, help="Audit anew what there are results of.")
-@click.option(
-    "--tolerance",
-    type=float,
-    metavar="X",
-    help="Set atol and rtol of every comparison to X, to see what would survive.",
-)
+@fresh_option()
+@tolerance_option
 @click.option(
     "--seeds",
-    callback=read_seeds,
+    callback=_read_seeds,
     metavar="N",
-    help="Plant nothing: ask the tests about the references as they are, with inputs "
-    "and draws of seeds 1 to N, or of a range such as 17-20. None may be red.",
+    help="Plant no defects: run the tests on the unchanged references, with inputs and "
+    "draws of seeds 1 to N, or of a range such as 17-20. None may fail.",
 )
 @click.option(
-    "--whole", is_flag=True, help="With --seeds: shorten no axis of large definitions."
+    "--whole", is_flag=True, help="With --seeds: keep all axes of large definitions."
 )
 @click.option(
     "--record",
     "recorded",
     is_flag=True,
-    help="Keep the results in verification/audit.json of the dataset, beside those of "
-    "the other definitions.",
+    help="Save the results in verification/audit.json of the dataset; those of other "
+    "definitions stay.",
 )
 @click.option("--survivors", is_flag=True, help="List each survivor with its line.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option(
+    "--tolerances",
+    is_flag=True,
+    help="Plant no defects: compare each tolerance with the errors of correct outputs, "
+    "measured in float64.",
+)
+@output_option(
+    "With --tolerances: write the tables there as Markdown.", "FILE.md", dir_okay=False
+)
+@format_option()
 def audit(
     op_types: tuple[str, ...],
     names: tuple[str, ...],
@@ -88,26 +102,27 @@ def audit(
     whole: bool,
     recorded: bool,
     survivors: bool,
-    as_json: bool,
+    tolerances: bool,
+    output: Path | None,
+    form: str,
 ) -> int:
-    """Plant defects in references, one at a time, and see which tests catch them.
+    """Plant defects in references, one at a time, and check that a test catches each.
 
-    Choose definitions by --op-type, --definition-name or --all. With --seeds nothing is
-    planted, and no test may be red. This executes the dataset's code, as pytest does.
-    Interrupted, it goes on where it was the next time. Data goes to stdout, talk to
-    stderr. Exit status: 0 every defect is caught, or no test is red; 1 some survive, or
-    a definition can't be audited; 2 wrong usage or unreadable input.
+    Choose definitions by --op-type, --definition-name or --all. This executes the
+    dataset's code, as pytest does. After an interrupt, the same command continues. The
+    result goes to stdout, messages to stderr. Exit status: 0 every defect is caught, or
+    with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
+    survives, a test fails, a tolerance does not fit or a definition can't be audited; 2 wrong usage or unreadable input.
     """
-    from generator.audit import table
-    from generator.audit.mutants import Mutants
     from generator.cli.audit_record import record, texts_of
-    from generator.inquiry.kept import default_folder
-    from generator.inquiry.pool import Options, ask
-    from generator.parallel import default_jobs
+    from generator.execution.task_cache import default_folder
+    from generator.execution.worker_pool import PoolOptions, run_task
+    from generator.mutation.audit_task import AuditTask
+    from generator.mutation.report import mutants_report, seeds_report
+    from generator.mutation.seeds_task import SeedsTask
+    from generator.validation.parallel import default_jobs
 
     check_choice("audit", op_types, names, everything)
-    if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
-        raise click.UsageError(f"--tolerance {tolerance}: choose a number from 0 on.")
     if recorded and tolerance is not None:
         raise click.UsageError(
             "--record keeps what the tests catch as they are: drop --tolerance."
@@ -120,53 +135,40 @@ def audit(
         raise click.UsageError(
             "--whole goes with --seeds: mutants are too many for it."
         )
+    if tolerances and (seeds is not None or survivors or recorded or state or fresh):
+        raise click.UsageError(
+            "--tolerances goes with --tolerance, --jobs, --format and --output alone."
+        )
+    if output is not None and not tolerances:
+        raise click.UsageError("--output goes with --tolerances.")
     _, files = chosen_files(dataset, op_types, names)
+    if tolerances:
+        return audit_tolerances(files, dataset, jobs, tolerance, form, output)
     require_modules("An audit needs", _NEEDED)
-    options = Options(dataset, state or default_folder(), jobs or default_jobs(), fresh)
+    options = PoolOptions(
+        dataset, state or default_folder(), jobs or default_jobs(), fresh
+    )
     if seeds is not None:
-        return audit_seeds(files, options, seeds, whole, as_json)
+        tell = numbered(
+            len(files),
+            "not asked to the end",
+            lambda result: (
+                f"{plural(result.asked, 'test')}, {plural(len(result.alarms), 'alarm')}, "
+            ),
+        )
+        task = SeedsTask(dataset, *seeds, whole, options.jobs)
+        return show(seeds_report(run_task(files, task, options, tell), seeds), form)
     # before the work: what can't be added to must not be found out at its end
     texts = texts_of(dataset, files) if recorded else []
-    told = Numbered(len(files))
-
-    def tell(result: DefinitionResult, was_kept: bool) -> None:
-        told.say(result.definition, _said(result, was_kept))
-
-    results = ask(files, Mutants(dataset, tolerance), options, tell)
-    if as_json:
-        write(_json(results))
-    else:
-        write(table.table(results))
-        for remark in table.remarks(results):
-            write(f"{remark}\n")
-        if survivors:
-            for line in table.survivors(results):
-                write(f"{line}\n")
+    tell = numbered(
+        len(files),
+        "not audited",
+        lambda result: (
+            f"{plural(len(result.mutants), 'mutant')}, "
+            f"{result.counts['survived']} survived, "
+        ),
+    )
+    results = run_task(files, AuditTask(dataset, tolerance), options, tell)
     if recorded:
         record(dataset, files, results, texts)
-    counts = table.total(results)
-    judged = sum(counts.values()) - counts["equivalent"]
-    say(
-        f"{plural(len(results), 'definition')}: {plural(judged, 'mutant')} that are not "
-        f"equivalent, {counts['survived']} survived"
-    )
-    return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
-
-
-def _said(result: DefinitionResult, was_kept: bool) -> str:
-    """Return what became of a definition."""
-    if result.error:
-        return f"not audited: {result.error}"
-    how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
-    mutants = plural(len(result.mutants), "mutant")
-    return f"{mutants}, {result.counts['survived']} survived, {how}"
-
-
-def _json(results: list[DefinitionResult]) -> str:
-    from generator.audit.table import total
-
-    value = {
-        "totals": {"definitions": len(results), **total(results)},
-        "definitions": [result.as_dict() for result in results],
-    }
-    return json.dumps(value, indent=2) + "\n"
+    return show(mutants_report(results, survivors=survivors), form)

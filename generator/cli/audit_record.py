@@ -9,14 +9,13 @@ from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 
-from generator.audit.result import DefinitionResult
-from generator.audit_file import BrokenAudit, as_text, read_audits
-from generator.audited import Audited, merge, of_result
 from generator.cli.output import Failure, say
-from generator.discover import DatasetFile
-from generator.evidence_files import AUDIT
-from generator.files import write_atomically
-from generator.wording import one_line, plural
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.paths import AUDIT, DatasetFile
+from generator.problems.messages import one_line, plural
+from generator.results.audit_file import BrokenAudit, as_text, read_audits
+from generator.results.audit_result import DefinitionResult
+from generator.results.audited import Audited, merge, of_result
 
 
 def texts_of(dataset: Path, files: Sequence[DatasetFile]) -> list[str]:

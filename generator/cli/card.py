@@ -7,36 +7,29 @@ from pathlib import Path
 
 import click
 
-from generator.cli.choose import dataset_option
+from generator.cli.options import (
+    check_option,
+    dataset_option,
+    force_option,
+    output_option,
+    repo_option,
+)
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, Failure, say
-from generator.wording import one_line, quote
-
-_PATHS = click.Path(path_type=Path)
+from generator.problems.messages import one_line, quote
 
 
 @click.command()
 @dataset_option
-@click.option(
-    "--output",
-    type=_PATHS,
-    metavar="FILE",
-    help="Write the card alone there, without its tables; to look at it.",
-)
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Write nothing; exit 1 if a file is not what the dataset gives.",
-)
-@click.option(
-    "--force", is_flag=True, help="Overwrite a README.md that somebody else wrote."
-)
-@click.option("--repo", metavar="OWNER/NAME", help="The dataset's name on the Hub.")
-@click.option("--title", metavar="TEXT", help="The dataset's name for people.")
+@output_option("Write the card there, without its tables.", "FILE")
+@check_option
+@force_option
+@repo_option(required=False)
+@click.option("--title", metavar="TEXT", help="The dataset's title.")
 @click.option(
     "--license",
     "license_id",
     metavar="ID",
-    help="The Hub's identifier of the licence; what LICENSE says if not given.",
+    help="The Hub's identifier of the licence; if not given, that of the file LICENSE.",
 )
 def card(
     dataset: Path,
@@ -49,9 +42,9 @@ def card(
 ) -> int:
     """Write the dataset's card, README.md, and the tables that the Hub shows.
 
-    tables/*.jsonl hold definitions, workloads and verification as one row each; the
-    card's metadata names them, so that the Hub's viewer and `datasets` find them.
-    Exit status 1 where --check finds a file out of date.
+    tables/*.jsonl hold a row for each definition, workload and verification; the card's
+    metadata names them for the Hub's viewer and `datasets`. Exit status 1 if --check
+    finds a file out of date.
     """
     from generator.hub.card import LICENSE_ID, TITLE, Settings, card_files, license_of
     from generator.hub.names import bad_repo
@@ -69,13 +62,13 @@ def card(
     if not settings.license and not license_of(dataset):
         say("The card names no licence: --license ID, or a LICENSE in the dataset.")
     if output is not None:
-        return _bring(output.parent, {output.name: files["README.md"]}, check, True)
-    return _bring(dataset, files, check, force)
+        return _write(output.parent, {output.name: files["README.md"]}, check, True)
+    return _write(dataset, files, check, force)
 
 
-def _bring(root: Path, files: Mapping[str, bytes], check: bool, force: bool) -> int:
+def _write(root: Path, files: Mapping[str, bytes], check: bool, force: bool) -> int:
     """Write or check the files below a folder; return the exit status."""
-    from generator.files import write_atomically
+    from generator.dataset.atomic_write import write_atomically
     from generator.hub.card import CARD, MARK, all_paths
 
     present = {path: _read(root / path) for path in files}
@@ -91,7 +84,7 @@ def _bring(root: Path, files: Mapping[str, bytes], check: bool, force: bool) -> 
     old = present.get(CARD)
     if drifted and old is not None and MARK.encode() not in old and not force:
         raise Failure(
-            f"{one_line(str(root / CARD))} is not a card that was written here: --force "
+            f"{one_line(str(root / CARD))} was not written by this command: --force "
             "overwrites it, --output FILE writes the card elsewhere."
         )
     for path in drifted:

@@ -1,79 +1,24 @@
-"""Choose definitions on a command line: the options that most commands share."""
+"""Find the definitions that a command line chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from generator.cli.output import Failure
 
 if TYPE_CHECKING:
-    from generator.discover import DatasetFile, Discovered
+    from generator.dataset.paths import DatasetFile, Discovered
     from generator.problems import Problem
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-dataset_option = click.option(
-    "--dataset",
-    type=click.Path(path_type=Path),
-    default=Path("."),
-    metavar="DIR",
-    help="Root of the dataset; the current directory if not given.",
-)
-
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Processes side by side; as many as there are cores if not given.",
-)
-
-
-def choice_options(
-    of_type: str, of_name: str, of_all: str = ""
-) -> Callable[[Command], Command]:
-    """Add --op-type and --definition-name to a command, and --all if `of_all` is given.
-
-    It gets them as `op_types`, `names` and `everything`. The texts are those of --help,
-    less that the first two may be repeated.
-    """
-    options = [
-        click.option(
-            "--op-type",
-            "op_types",
-            multiple=True,
-            metavar="OP_TYPE",
-            help=f"{of_type}; may be repeated.",
-        ),
-        click.option(
-            "--definition-name",
-            "names",
-            multiple=True,
-            metavar="NAME",
-            help=f"{of_name}; may be repeated.",
-        ),
-    ]
-    if of_all:
-        options.append(
-            click.option("--all", "everything", is_flag=True, help=f"{of_all}.")
-        )
-
-    def add(command: Command) -> Command:
-        # as decorators do, from the last to the first
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def check_choice(
     verb: str, op_types: Sequence[str], names: Sequence[str], everything: bool
 ) -> None:
-    """Raise click.UsageError where nothing is chosen, or everything and some of it."""
+    """Raise click.UsageError if nothing is chosen, or --all beside another choice."""
     if not (op_types or names or everything):
         raise click.UsageError(
             f"Say what to {verb}: --op-type, --definition-name, --all."
@@ -85,8 +30,8 @@ def check_choice(
 
 
 def require_definitions(problems: Iterable[Problem]) -> None:
-    """Raise Failure where discovery found no dataset, or nothing in it."""
-    from generator.discover import NOTHING_THERE
+    """Raise Failure if discovery found no dataset, or an empty one."""
+    from generator.dataset.paths import NOTHING_THERE
 
     for problem in problems:
         if problem.rule in NOTHING_THERE:
@@ -96,18 +41,20 @@ def require_definitions(problems: Iterable[Problem]) -> None:
 def chosen_files(
     dataset: Path, op_types: Sequence[str], names: Sequence[str]
 ) -> tuple[Discovered, tuple[DatasetFile, ...]]:
-    """Return what a dataset holds, and the definition files that were chosen.
+    """Return the files of a dataset, and the chosen definition files.
 
-    Raises Failure where there is no dataset, or nothing of the name.
+    Raises Failure where there is no dataset, or nothing of the name, and BadOpType where
+    an op_type of another distribution is broken: once, and not in every worker.
     """
-    from generator.discover import discover_definitions
+    from generator.dataset.paths import UnknownName, discover_definitions, select
+    from generator.ops.registry import op_specs
     from generator.problems import Severity
-    from generator.select import UnknownName, select
 
     found = discover_definitions(dataset)
     require_definitions(found.problems)
+    op_specs()
     if not found.files:
-        # something is there, and nothing of it may be read
+        # there are files, but none that may be read
         worst = next(p for p in found.problems if p.severity is Severity.ERROR)
         raise Failure(f"{worst.file}: {worst.message} {worst.fix}")
     try:

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
-from generator.cli.choose import (
-    check_choice,
+from generator.cli.choose import check_choice, require_definitions
+from generator.cli.options import (
+    check_option,
     choice_options,
     dataset_option,
-    require_definitions,
+    force_option,
+    json_option,
+    output_option,
+    tolerance_option,
 )
 from generator.cli.output import (
     EXIT_FINE,
@@ -26,13 +30,13 @@ from generator.cli.output import (
     say,
     write,
 )
-from generator.plan import DEFAULT_SIZES, SIZES, Options
+from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
-    from generator.definition import Definition
-    from generator.generate import Generated
+    from generator.dataset.definition import Definition
     from generator.ground_truth.resolver import Resolution
     from generator.problems import Problem
+    from generator.rendering.generate import Generated
 
 
 def _sizes(
@@ -48,26 +52,11 @@ def _sizes(
     return tuple(size for size in SIZES if size in chosen)
 
 
-def _tolerance(
-    context: click.Context, parameter: click.Parameter, value: float | None
-) -> float | None:
-    if value is not None and not 0.0 <= value < float("inf"):
-        raise click.BadParameter(f"{value} is not a tolerance: it is at least 0.")
-    return value
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@choice_options(
-    "Render the tests of this op_type",
-    "Render the tests of this definition, beside those that its file already holds",
-    "Render all definitions",
-)
+@choice_options()
 @dataset_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the tests; tests/references in the dataset if not given.",
+@output_option(
+    "Folder of the tests; tests/references in the dataset if not given.", "DIR"
 )
 @click.option(
     "--sizes",
@@ -77,25 +66,23 @@ def _tolerance(
     metavar="SIZES",
     help="Case sizes that the tests run by default, out of small,medium,large.",
 )
+@tolerance_option
 @click.option(
-    "--tolerance",
-    type=float,
-    callback=_tolerance,
-    metavar="X",
-    help="Set atol and rtol of every comparison to X.",
+    "--standalone/--no-standalone",
+    default=None,
+    help="Write the modules that the tests import beside them, or remove them; if not "
+    "given, keep the form of the folder.",
 )
-@click.option("--force", is_flag=True, help="Overwrite files that a person edited.")
-@click.option(
-    "--check", is_flag=True, help="Write nothing; exit 1 where a file is out of date."
-)
+@force_option
+@check_option
 @click.option(
     "--list",
     "listing",
     is_flag=True,
-    help="Print each definition's ground truth and why others are not used; of all "
-    "definitions if none are chosen.",
+    help="Print each definition's ground truth, and why other providers are not used; "
+    "for all definitions if none is chosen.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli(
     op_types: tuple[str, ...],
@@ -105,6 +92,7 @@ def cli(
     output: Path | None,
     sizes: tuple[str, ...],
     tolerance: float | None,
+    standalone: bool | None,
     force: bool,
     check: bool,
     listing: bool,
@@ -112,19 +100,18 @@ def cli(
 ) -> int:
     """Render one pytest file per op_type from a dataset's definitions.
 
-    Choose definitions by --op-type, --definition-name or --all. Data goes to stdout,
+    Choose definitions by --op-type, --definition-name or --all. With --definition-name,
+    a test file keeps the other definitions that it holds. The result goes to stdout,
     problems to stderr. Exit status: 0 fine, 1 problems found or files out of date,
     2 wrong usage or unreadable input.
     """
-    from generator.load import load_definitions
-    from generator.select import UnknownName
+    from generator.dataset.paths import UnknownName
+    from generator.rules.load import load_definitions
 
     if not listing or everything:
         check_choice("render", op_types, names, everything)
     if check and force:
-        raise click.UsageError(
-            "--check writes nothing, so there is nothing to --force."
-        )
+        raise click.UsageError("--check writes nothing: drop --force.")
     if listing and (check or force):
         raise click.UsageError("--list renders nothing: drop --check and --force.")
     try:
@@ -135,16 +122,16 @@ def cli(
     if not loaded.op_types:
         raise Failure(f"{loaded.problems[0].message} {loaded.problems[0].fix}")
     if listing:
-        return _list(loaded.definitions, loaded.problems, as_json)
+        return _list(dataset, loaded.definitions, loaded.problems, as_json)
 
-    from generator.generate import generate
+    from generator.rendering.generate import generate
 
     try:
         generated = generate(
             dataset,
             loaded,
             output if output is not None else dataset / "tests" / "references",
-            Options(sizes, tolerance),
+            RenderOptions(sizes, tolerance, standalone),
             by_name=bool(names),
             everything=everything,
             force=force,
@@ -157,7 +144,7 @@ def cli(
 
 
 def _report(generated: Generated, as_json: bool) -> int:
-    """Print what became of each file and every problem; return the exit status."""
+    """Print the status of each file and every problem; return the exit status."""
     from generator.problems import has_errors
 
     if as_json:
@@ -172,16 +159,23 @@ def _report(generated: Generated, as_json: bool) -> int:
 
 
 def _list(
-    definitions: Sequence[Definition], problems: Sequence[Problem], as_json: bool
+    dataset: Path,
+    definitions: Sequence[Definition],
+    problems: Sequence[Problem],
+    as_json: bool,
 ) -> int:
-    """Print the resolver's verdicts; return the exit status."""
+    """Print where each definition's ground truth is from; return the exit status."""
+    from generator.dataset.paths import RECORDINGS
     from generator.ground_truth.machine import this_machine
     from generator.ground_truth.resolver import resolve
     from generator.problems import has_errors
 
     machine = this_machine()
     with progress("Resolving ground truths"):
-        resolutions = [resolve(definition, machine) for definition in definitions]
+        resolutions = [
+            resolve(definition, machine, recordings=dataset / RECORDINGS)
+            for definition in definitions
+        ]
     if as_json:
         rows = [r.as_dict() for r in resolutions]
         value = {"definitions": rows, "problems": [p.as_dict() for p in problems]}
@@ -195,18 +189,25 @@ def _list(
 
 
 def _lines(resolution: Resolution) -> str:
+    """Return a definition's ground truth, and why others are not used.
+
+    A kernel that can be called comes before a recording, which is replayed beside it.
+    """
     definition, chosen = resolution.definition, resolution.chosen
+    replays = resolution.replay.summary
     if resolution.unresolved:
         provider = f"UNRESOLVED: {resolution.unresolved}"
     elif chosen is None:
-        provider = "none usable here, float64 oracle only"
+        provider = replays or "none usable here, float64 oracle only"
     else:
         symbol = f" ({chosen.symbol})" if chosen.symbol else ""
         note = f" ({chosen.note})" if chosen.note else ""
         provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
     head = f"{definition.name}  {definition.op_type}  {provider}\n"
+    if chosen is not None and replays:
+        head += f"    {replays}\n"
     return head + "".join(
-        f"    not {v.provider}: {v.reason}\n" for v in resolution.rejected
+        f"    not {p.provider}: {p.obstacle}\n" for p in resolution.rejected
     )
 
 

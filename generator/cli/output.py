@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
 import click
 
-from generator.wording import one_line
+from generator.ops.registry import BadOpType
+from generator.problems.messages import one_line
+from generator.reports import FORMATS, printed
+from generator.reports.report import Report, Status
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXIT_FINE = 0
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
+EXIT_NEEDS_GPU = 3
 EXIT_INTERRUPTED = 130
+
+STATUSES = {
+    Status.PASSED: EXIT_FINE,
+    Status.FAILED: EXIT_PROBLEMS,
+    Status.OPEN: EXIT_NEEDS_GPU,
+}
+"""Status of a report → exit status."""
 
 
 class Failure(click.ClickException):
@@ -46,6 +59,34 @@ def say(text: str) -> None:
     """Write one line of talk to stderr."""
     # Nobody is left to be told where stderr is gone too.
     _write_quietly(sys.stderr, one_line(text, 1000) + "\n")
+
+
+def format_option(
+    default: str = "text", formats: Iterable[str] = FORMATS
+) -> Callable[[Command], Command]:
+    """Return what adds --format and --json to a command, which gets them as `form`."""
+    option = click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(formats)),
+        default=default,
+        show_default=True,
+        help="How to print what was found.",
+    )
+    as_json = click.option(
+        "--json", "form", flag_value="json", help="Print the result as JSON."
+    )
+    return lambda command: option(as_json(command))
+
+
+def show(report: Report, form: str) -> int:
+    """Write a report to stdout and return the exit status that it asks for."""
+    for text in printed(report, form):
+        write(text)
+    conclusion = report.conclude()
+    if report.is_said:
+        say(conclusion.summary)
+    return STATUSES[conclusion.status]
 
 
 @contextmanager
@@ -84,6 +125,9 @@ def run(command: click.Command, program: str) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except BadOpType as error:
+        say(f"Error: {error}")
+        return EXIT_USAGE
     except OSError as error:
         what = error.strerror or str(error)
         named = error.filename is not None
@@ -108,13 +152,18 @@ def require_modules(who: str, modules: Iterable[str]) -> None:
             raise Failure(f"{who} {module}: pip install {module}.")
 
 
-class Numbered:
-    """Say of each of so many definitions what became of it, as it comes."""
+def numbered(
+    count: int, failed: str, said: Callable[[Any], str]
+) -> Callable[[Any, bool], None]:
+    """Return a progress callback that prints one numbered line for each result.
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._done = 0
+    `said` describes a result without an error; `failed` precedes an error.
+    """
+    numbers = iter(range(1, count + 1))
 
-    def say(self, definition: str, what: str) -> None:
-        self._done += 1
-        say(f"{self._done}/{self._count} {one_line(definition, 100)}: {what}")
+    def tell(result: Any, was_kept: bool) -> None:
+        how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
+        what = f"{failed}: {result.error}" if result.error else said(result) + how
+        say(f"{next(numbers)}/{count} {one_line(result.definition, 100)}: {what}")
+
+    return tell

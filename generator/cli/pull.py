@@ -1,4 +1,4 @@
-"""The command `trace-dataset pull`: bring a published dataset here, or a part of it."""
+"""The command `trace-dataset pull`: download a published dataset, or a part of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.choose import check_choice, choice_options
+from generator.cli.choose import check_choice
+from generator.cli.options import (
+    choice_options,
+    dataset_option,
+    force_option,
+    pr_option,
+    repo_option,
+)
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -17,32 +24,24 @@ from generator.cli.output import (
     say,
     write,
 )
-from generator.wording import one_line, plural, quote
+from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
     from generator.hub.pull import Fate, Pulled
 
 _MIB = 1024 * 1024
 _SHOWN = 50
-# fewer than a push has: it is run again at no cost
+# fewer than a push has: a second run continues the first
 _ATTEMPTS = 5
 
 
 @click.command()
-@click.option(
-    "--repo", required=True, metavar="OWNER/NAME", help="The dataset on the Hub."
-)
+@repo_option()
 @click.option(
     "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
 )
-@click.option(
-    "--pr", type=click.IntRange(1), metavar="N", help="The pull request with number N."
-)
-@choice_options(
-    "Pull what belongs to the definitions of this op_type",
-    "Pull what belongs to this definition",
-    "Pull the whole dataset",
-)
+@pr_option()
+@choice_options()
 @click.option(
     "--blobs",
     type=click.Choice(["none", "needed", "all"]),
@@ -51,14 +50,8 @@ _ATTEMPTS = 5
     help="Tensor files to pull as well: none, those that the chosen workloads name and "
     "the recordings of the chosen definitions, or all that belong to these.",
 )
-@click.option(
-    "--dataset",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    metavar="DIR",
-    help="Where the dataset is, or is to be; the current directory if not given.",
-)
-@click.option("--force", is_flag=True, help="Overwrite files that were edited here.")
+@dataset_option
+@force_option
 def pull(
     repo: str,
     revision: str | None,
@@ -70,34 +63,35 @@ def pull(
     dataset: Path,
     force: bool,
 ) -> int:
-    """Bring a dataset from the Hub here, or what belongs to some definitions.
+    """Download a dataset from the Hub, or the files that belong to some definitions.
 
-    What is here with the right hash is not fetched again, so a second run goes on where
-    one was cut. Files that were edited here stay, and what was written is printed. Exit
-    status: 0 all that was chosen is here, 1 something is not, 2 wrong usage or no answer
-    from the Hub.
+    Files with the right hash are not fetched again, so that a second run continues an
+    interrupted one. Edited files stay; written files are printed. Exit status: 0 all
+    chosen files are present, 1 some are missing, 2 wrong usage or no answer from the Hub.
     """
     from generator.hub.names import bad_repo
 
     if reason := bad_repo(repo):
         raise click.UsageError(f"--repo {quote(repo)}: {reason}")
+    if dataset.is_file():
+        raise click.UsageError(f"--dataset {quote(str(dataset))}: this is a file.")
     if revision is not None and pr is not None:
-        raise click.UsageError("--revision and --pr are two ways to say the same.")
+        raise click.UsageError("Choose one of --revision and --pr.")
     check_choice("pull", op_types, names, everything)
-    from generator.hub.choose import Blobs
+    from generator.dataset.paths import UnknownName
+    from generator.hub.choose import BlobChoice
     from generator.hub.client import Client
     from generator.hub.failures import HubFailure
     from generator.hub.pull import Order
     from generator.hub.pull import pull as bring
-    from generator.select import UnknownName
 
     at = f"refs/pr/{pr}" if pr is not None else revision or "main"
-    # why it waits matters to who waits, and that is nobody without a terminal
+    # retries are reported on a terminal alone
     talk = say if sys.stderr.isatty() else lambda text: None
-    order = Order(at, names, op_types, Blobs(blobs), force)
+    order = Order(at, names, op_types, BlobChoice(blobs), force)
     try:
         with progress(f"Pulling {one_line(repo)}"):
-            pulled = bring(Client(repo, talk, _ATTEMPTS), order, dataset, _tell)
+            pulled = bring(Client(repo, talk, _ATTEMPTS), order, dataset, _print_file)
     except (HubFailure, UnknownName) as error:
         raise Failure(str(error)) from error
     except OSError as error:
@@ -106,12 +100,12 @@ def pull(
     return _report(pulled)
 
 
-def _tell(path: str, fate: Fate) -> None:
+def _print_file(path: str, fate: Fate) -> None:
     write(f"{fate.value:<8}{path}\n")
 
 
 def _report(pulled: Pulled) -> int:
-    """Say what became of everything; return the exit status."""
+    """Print the problems and the totals; return the exit status."""
     from generator.hub.pull import Fate
 
     for problem in pulled.problems[:_SHOWN]:

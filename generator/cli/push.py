@@ -1,18 +1,22 @@
-"""The command `trace-dataset push`: publish what passed to a Hub dataset repository."""
+"""The command `trace-dataset push`: publish definitions that passed to the Hub."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.choose import (
-    check_choice,
+from generator.cli.choose import check_choice, chosen_files
+from generator.cli.options import (
     choice_options,
-    chosen_files,
     dataset_option,
+    dry_run_option,
+    pr_option,
+    repo_option,
+    yes_option,
 )
 from generator.cli.output import (
     EXIT_FINE,
@@ -22,14 +26,14 @@ from generator.cli.output import (
     say,
     write,
 )
-from generator.wording import one_line, plural
+from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
     from generator.hub.bundle import Bundle
     from generator.hub.client import Client
-    from generator.hub.gate import Judged
     from generator.hub.local import LocalFile
-    from generator.hub.plan import Package, Plan, Where
+    from generator.hub.plan import Package, PushPlan, Where
+    from generator.hub.preconditions import Judged
     from generator.hub.pulls import PullRequests
 
 _OBJECTIONS = 10
@@ -37,55 +41,47 @@ _ROUNDS = 3
 
 
 @click.command()
-@click.option(
-    "--repo",
-    required=True,
-    metavar="OWNER/NAME",
-    help="The dataset's repository on the Hub.",
-)
-@choice_options(
-    "Push the definitions of this op_type",
-    "Push this definition and what belongs to it",
-    "Push all definitions",
-)
+@repo_option()
+@choice_options()
 @click.option(
     "--create-pr",
     is_flag=True,
-    help="Push to a pull request: an open one of yours for the same definitions if "
-    "there is one, else a new one. This is what happens anyway.",
+    help="Push to a pull request: your open one for the same definitions, or a new one; "
+    "this is the default.",
 )
+@pr_option()
 @click.option(
-    "--pr", "number", type=click.IntRange(min=1), metavar="N", help="Push to that one."
-)
-@click.option(
-    "--branch", metavar="B", help="Commit to a branch, such as main, and not to one."
+    "--branch",
+    metavar="B",
+    help="Commit to a branch, such as main, without a pull request.",
 )
 @click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what would be done and do nothing, which is what happens anyway.",
-)
-@click.option("--yes", is_flag=True, help="Do it.")
+@dry_run_option
+@yes_option
 @click.option(
     "--together",
     is_flag=True,
-    help="One pull request for all chosen definitions, not one for each.",
+    help="Open one pull request for all chosen definitions, not one for each.",
 )
 @click.option(
     "--allow",
     "allowances",
     multiple=True,
     metavar="RULE=REASON",
-    help="Push against this rule's objection; the reason is written into the pull "
-    "request. May be repeated.",
+    help="Push in spite of this rule's objection; the pull request states the reason. "
+    "May be repeated.",
 )
 @click.option(
     "--delete",
     multiple=True,
     metavar="PATH",
-    help="Delete this file of the repository as well; nothing else is ever deleted. "
-    "May be repeated.",
+    help="Delete this file of the repository; no other file is deleted. May be "
+    "repeated.",
+)
+@click.option(
+    "--card",
+    is_flag=True,
+    help="Also push the dataset card, with current tables.",
 )
 @dataset_option
 def push(
@@ -94,7 +90,7 @@ def push(
     op_types: tuple[str, ...],
     everything: bool,
     create_pr: bool,
-    number: int | None,
+    pr: int | None,
     branch: str | None,
     message: str | None,
     dry_run: bool,
@@ -102,23 +98,22 @@ def push(
     together: bool,
     allowances: tuple[str, ...],
     delete: tuple[str, ...],
+    card: bool,
     dataset: Path,
 ) -> int:
     """Publish definitions that passed, as pull requests of a Hub dataset repository.
 
-    A dry run unless --yes is given. What is pushed must be valid, its tests rendered,
-    and its bytes on record as agreeing with a production kernel. After a lost connection
-    the same command goes on; with nothing new it does nothing.
+    A dry run unless --yes is given. A definition must be valid and rendered, and the
+    evidence must show that it agrees with a production kernel. After a lost connection,
+    the same command continues. Without changes it makes no commit.
     """
-    _check_usage(
-        repo, names, op_types, everything, create_pr, number, branch, dry_run, yes
-    )
+    _check_usage(repo, names, op_types, everything, create_pr, pr, branch, dry_run, yes)
     from generator.hub.bundle import make_bundles
     from generator.hub.client import Client
     from generator.hub.failures import Changed, HubFailure
-    from generator.hub.gate import judge, read_allowances
     from generator.hub.local import Unfit
     from generator.hub.plan import Where
+    from generator.hub.preconditions import judge, read_allowances
     from generator.hub.pulls import PullRequests
 
     try:
@@ -127,21 +122,26 @@ def push(
         raise click.UsageError(str(error)) from None
     found, files = chosen_files(dataset, op_types, names)
     bundles = make_bundles(files, op_types=op_types, names=names, together=together)
-    if len(bundles) > 1 and (number or branch or delete):
+    if len(bundles) > 1 and (pr or branch or delete):
         raise click.UsageError(
-            f"{len(bundles)} definitions go into as many pull requests: add --together "
-            "to bring them into one place."
+            f"Each of the {len(bundles)} definitions gets a pull request of its own: add "
+            "--together to push all to one place."
         )
-    with progress("Judging what is to be pushed"):
+    with progress("Checking the definitions"):
         judged = judge(dataset, files, found)
-    standing = _tell_objections(bundles, judged, reasons)
+    standing = _print_objections(bundles, judged, reasons)
     try:
         client = Client(repo, say)
-        packages = _packages(dataset, bundles, judged, reasons, message, delete)
-        pulls, where = PullRequests(client), Where(number, branch)
-        _check_account(client, yes)
-        for package in packages:
-            _push(client, pulls, package, where, yes=yes and not standing)
+        pulls, where = PullRequests(client), Where(pr, branch)
+        with TemporaryDirectory(prefix="trace-dataset-push-") as name:
+            folder = Path(name)
+            shown = _write_card(dataset, folder, repo) if card else []
+            packages = _packages(
+                dataset, folder, bundles, judged, reasons, message, delete, shown
+            )
+            _check_account(client, yes)
+            for package in packages:
+                _push(client, pulls, package, where, yes=yes and not standing)
     except Changed as error:
         say(str(error))
         return EXIT_PROBLEMS
@@ -150,7 +150,7 @@ def push(
     if not yes:
         say("Dry run: nothing was sent. Add --yes to push.")
     elif standing:
-        say("Nothing was sent: mend what is objected to, or --allow RULE=REASON.")
+        say("Nothing was sent: fix the objections, or add --allow RULE=REASON.")
     return EXIT_PROBLEMS if standing else EXIT_FINE
 
 
@@ -160,7 +160,7 @@ def _check_usage(
     op_types: Sequence[str],
     everything: bool,
     create_pr: bool,
-    number: int | None,
+    pr: int | None,
     branch: str | None,
     dry_run: bool,
     yes: bool,
@@ -170,19 +170,19 @@ def _check_usage(
     if why := bad_repo(repo):
         raise click.BadParameter(f"{one_line(repo, 80)!r}: {why}", param_hint="--repo")
     check_choice("push", op_types, names, everything)
-    if create_pr + (number is not None) + (branch is not None) > 1:
+    if create_pr + (pr is not None) + (branch is not None) > 1:
         raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
     if dry_run and yes:
-        raise click.UsageError("--dry-run does nothing, so there is no --yes to it.")
+        raise click.UsageError("Choose one of --dry-run and --yes.")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
 
 
-def _tell_objections(
+def _print_objections(
     bundles: Sequence[Bundle], judged: Judged, reasons: dict[str, str]
 ) -> bool:
-    """Say what speaks against pushing; return whether any of it stands."""
-    from generator.hub.gate import PARTIAL, split
+    """Print the objections to a push; return whether any is not allowed."""
+    from generator.hub.preconditions import PARTIAL, split
 
     keys = {key for bundle in bundles for key in bundle.keys}
     standing, allowed = split(judged.of(keys), reasons)
@@ -202,50 +202,76 @@ def _check_account(client: Client, yes: bool) -> None:
     if account is None:
         if yes:
             raise HubFailure("There is no token: run `hf auth login`, or set HF_TOKEN.")
-        say("No token: your open pull requests are not looked for.")
+        say("No token: can't search for your open pull requests.")
         return
     token = (account.get("auth") or {}).get("accessToken") or {}
     if yes and token.get("role") == "read":
         raise HubFailure(
-            "The token may only read: make one with write access at "
+            "The token has read access only: create one with write access at "
             f"{client.api.endpoint}/settings/tokens, then `hf auth login --force`."
         )
 
 
+def _write_card(dataset: Path, folder: Path, repo: str) -> list[str]:
+    """Write the dataset's card and its tables to a folder; return their paths."""
+    from generator.dataset.atomic_write import write_atomically
+    from generator.hub.card import card_files, settings_of
+
+    try:
+        files = card_files(dataset, settings_of(dataset, repo))
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    for path, content in files.items():
+        write_atomically(folder / path, content)
+    return list(files)
+
+
 def _packages(
     dataset: Path,
+    folder: Path,
     bundles: Sequence[Bundle],
     judged: Judged,
     reasons: dict[str, str],
     message: str | None,
     delete: tuple[str, ...],
+    card: Sequence[str],
 ) -> list[Package]:
-    """Return each bundle with its files, read once however many share them."""
+    """Return each bundle with its files, read once however many share them.
+
+    Tests that are not standalone are sent in the standalone form, written to `folder`,
+    where the files of the `card` are.
+    """
+    from dataclasses import replace
     from functools import cache
 
     from huggingface_hub import get_token
 
-    from generator.hub.gate import split
+    from generator.dataset.json_file import read_json
     from generator.hub.local import Unfit, read_file, take_inventory
     from generator.hub.plan import Package
-    from generator.jsonfile import read_json
+    from generator.hub.preconditions import split
+    from generator.hub.standalone_tests import make_standalone
 
     inventory = take_inventory(dataset)
     secret = get_token() or ""
+    made_here = make_standalone(dataset, inventory.tests, folder, secret) or ()
+    if made_here:
+        inventory = replace(inventory, tests=made_here)
 
     @cache
     def read(path: str) -> LocalFile:
-        return read_file(dataset, path, secret)
+        is_made = path in made_here or path in card
+        return read_file(folder if is_made else dataset, path, secret)
 
     unrecorded = read_json(dataset, "blob/ground_truth/unrecorded.json").value
     named = set(unrecorded) if isinstance(unrecorded, dict) else set()
     made = []
     for bundle in bundles:
         paths = [path for key in bundle.keys for path in inventory.owned.get(key, ())]
-        paths += inventory.shared(bundle.keys, named)
+        paths += [*inventory.shared(bundle.keys, named), *card]
         both = sorted(set(paths) & set(delete))
         if both:
-            raise Unfit(f"{one_line(both[0])} is pushed: it can't be deleted as well.")
+            raise Unfit(f"{one_line(both[0])} is pushed, so that it can't be deleted.")
         files = [read(path) for path in sorted(paths)]
         allowed = split(judged.of(bundle.keys), reasons)[1]
         title = " ".join(one_line(message or "", 200).split())
@@ -283,11 +309,11 @@ def _push(
             break
     else:
         raise HubFailure(
-            f"The Hub opened pull request {made.number} without its files, again and "
-            "again: run the same command later."
+            f"The Hub opened pull request {made.number} without its files several times: "
+            "run the same command later."
         )
     number = made.number
-    place = pulls.url(number) if number else f"{client.repo}, {plan.revision}"
+    place = client.url(number) if number else f"{client.repo}, {plan.revision}"
     if made.commit:
         write(f"pushed: {place}, commit {made.commit[:12]}\n")
     elif made.described:
@@ -296,9 +322,9 @@ def _push(
         write("nothing new: no commit was made\n")
 
 
-def _shown(client: Client, plan: Plan) -> str:
-    """Return what a plan would do, a line for each file."""
-    from generator.hub.text import human
+def _shown(client: Client, plan: PushPlan) -> str:
+    """Return the changes of a plan, a line for each file."""
+    from generator.hub.pr_description import human
 
     delta = plan.delta
     if plan.opens:
@@ -311,22 +337,19 @@ def _shown(client: Client, plan: Plan) -> str:
     adds = {file.path for file in delta.added}
     for file in delta.sent:
         does = "add" if file.path in adds else "change"
-        lfs = "  LFS" if file.path in plan.lfs else ""
         size = human(file.size)
-        lines.append(f"  {does:<6}  {one_line(file.path):<{width}}  {size:>10}{lfs}")
+        lines.append(f"  {does:<6}  {one_line(file.path):<{width}}  {size:>10}")
     for gone in delta.deleted:
         size = human(gone.size)
         lines.append(f"  delete  {one_line(gone.path):<{width}}  {size:>10}")
     for path in delta.absent:
-        say(f"{one_line(path)} is not there: nothing to delete.")
+        say(f"{one_line(path)} is not in the repository: nothing to delete.")
     total = sum(file.size for file in delta.sent)
-    through = sum(file.size for file in delta.sent if file.path in plan.lfs)
-    guess = "" if plan.asked or not delta.sent else " (usually: the Hub was not asked)"
     lines.append(
         f"  {len(delta.added)} to add, {len(delta.changed)} to change, "
-        f"{len(delta.deleted)} to delete; {human(total)}, of it {human(through)} "
-        f"through LFS{guess}; {plural(delta.same, 'file')} there already"
+        f"{len(delta.deleted)} to delete; {human(total)}; "
+        f"{plural(delta.same, 'file')} unchanged"
     )
     if plan.pull is not None and not plan.owns_text:
-        lines.append("  its text stays: it is not one that this command wrote")
+        lines.append("  its text stays: this command did not write it")
     return "\n".join(lines) + "\n"

@@ -7,24 +7,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.choose import (
-    check_choice,
+from generator.cli.choose import check_choice, chosen_files
+from generator.cli.options import (
     choice_options,
-    chosen_files,
     dataset_option,
+    fresh_option,
+    jobs_option,
+    output_option,
 )
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
     Failure,
+    format_option,
     require_modules,
     say,
     write,
 )
-from generator.wording import one_line, plural
+from generator.cli.record_compare import compare_recordings
+from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
-    from generator.recording import Result
+    from generator.ground_truth.recording import RecordingResult
 
 _PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _SIZES = ("small", "medium", "large")
@@ -32,11 +36,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
 @click.command()
-@choice_options(
-    "Record the definitions of this op_type",
-    "Record this definition",
-    "Record all definitions",
-)
+@choice_options()
 @click.option(
     "--provider",
     "providers",
@@ -52,11 +52,10 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     metavar="DIR",
     help="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
-@click.option(
+@output_option(
+    "Folder of the recordings; blob/ground_truth in the dataset if not given.",
+    "DIR",
     "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the recordings; blob/ground_truth in the dataset if not given.",
 )
 @click.option(
     "--size",
@@ -73,20 +72,23 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     show_default=True,
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    default=4,
-    show_default=True,
-    help="Processes side by side on the device.",
-)
+@jobs_option(default=4)
 @click.option(
     "--logs",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder to keep what the kernels and their failures print.",
+    help="Folder for the output of the kernels and their errors.",
 )
-@click.option("--force", is_flag=True, help="Record anew what is current.")
+@fresh_option("--force")
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="Record nothing: print where the outputs of recording B differ from those of A. "
+    "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
+    "TEXT.",
+)
+@format_option()
 def record(
     op_types: tuple[str, ...],
     names: tuple[str, ...],
@@ -94,66 +96,82 @@ def record(
     providers: tuple[str, ...],
     dataset: Path,
     tests: Path | None,
-    out: Path | None,
+    output: Path | None,
     sizes: tuple[str, ...],
     device: str,
     jobs: int,
     logs: Path | None,
-    force: bool,
+    fresh: bool,
+    compare: tuple[str, str] | None,
+    form: str,
 ) -> int:
-    """Record what production kernels return, for replay on any machine.
+    """Record the outputs of production kernels, for replay on any machine.
 
-    Choose definitions by --op-type, --definition-name or --all. What is current is left
-    alone, so a second run goes on where a first one stopped. Data goes to stdout, talk
-    to stderr. Exit status: 0 fine, 1 some definition has no recording or disagrees
-    with the oracle, 2 wrong usage or no device.
+    Choose definitions by --op-type, --definition-name or --all. Recordings that are up
+    to date are skipped, so that a second run continues the first. The result goes to
+    stdout, messages to stderr. Exit status: 0 fine, 1 a definition has no recording or
+    disagrees with the oracle, or with --compare an output differs; 2 wrong usage or no
+    device.
     """
-    from generator.discover import RECORDINGS
-    from generator.recording import Options
-    from generator.recording import record as record_definitions
+    if compare is not None:
+        if op_types or names or everything:
+            raise click.UsageError("--compare takes two recordings: drop the choice.")
+        return compare_recordings(*compare, form)
+    if form != "text":
+        raise click.UsageError("--format and --json go with --compare.")
+    from generator.dataset.paths import RECORDINGS
+    from generator.ground_truth.recording import RecordOptions
+    from generator.ground_truth.recording import record as record_definitions
 
     check_choice("record", op_types, names, everything)
     _, files = chosen_files(dataset, op_types, names)
     _check_device(device)
     results = record_definitions(
         files,
-        Options(
+        RecordOptions(
             dataset,
             tests if tests is not None else dataset / "tests" / "references",
-            out if out is not None else dataset / RECORDINGS,
+            output if output is not None else dataset / RECORDINGS,
             "cuda:0" if device == "cuda" else device,
             providers,
             sizes,
-            force,
+            fresh,
             jobs,
             logs,
         ),
-        _tell,
+        _print_result,
     )
     counts = dict.fromkeys(("recorded", "current", "unusable", "failed"), 0)
     for result in results:
         counts[result.status] += 1
-    told = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    totals = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
     size = sum(result.bytes for result in results)
-    say(f"{plural(len(results), 'definition')}: {told}; {size / 2**20:.1f} MiB written")
+    say(
+        f"{plural(len(results), 'definition')}: {totals}; "
+        f"{size / 2**20:.1f} MiB written"
+    )
     return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
 
 
 def _check_device(device: str) -> None:
-    from generator.ground_truth.machine import this_machine
-
     require_modules("Recording needs", _NEEDED)
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise Failure(f"--device {device!r}: choose cpu, cuda or cuda:N.")
-    if kind == "cuda" and this_machine().capability is None:
+    if kind == "cuda" and not _has_cuda():
         raise Failure(
             "No CUDA device here: recordings are made on a machine with a GPU. "
             "--device cpu records the few kernels that run on a CPU."
         )
 
 
-def _tell(result: Result) -> None:
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _print_result(result: RecordingResult) -> None:
     size = f"  {result.bytes / 1024:.0f} KiB" if result.bytes else ""
     labels = f"  {', '.join(result.labels)}" if result.labels else ""
     write(f"{result.status:<8}  {result.definition}{size}{labels}\n")

@@ -1,4 +1,4 @@
-"""The command `trace-dataset rules`: list and explain what validate looks for."""
+"""The command `trace-dataset rules`: list and explain the rules of validate."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.options import json_option
 from generator.cli.output import EXIT_FINE, Failure, write
 
 if TYPE_CHECKING:
-    from generator.select import UnknownName
+    from generator.dataset.paths import UnknownName
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[ID|GROUP]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the rules as JSON.")
+@json_option
 def rules(names: tuple[str, ...], as_json: bool) -> int:
-    """List the rules of validate, or explain those that are named."""
+    """List the rules of validate, or explain the named ones."""
     import json
 
-    from generator.rules.explain import as_dicts, as_list, as_text, select_rules
-    from generator.rules.table import RULES
-    from generator.select import UnknownName
+    from generator.dataset.paths import UnknownName
+    from generator.rules.catalogue import RULES, select_rules
+    from generator.rules.explain import as_dicts, as_list, as_text
 
     try:
         chosen = select_rules(names)
@@ -38,12 +39,12 @@ def rules(names: tuple[str, ...], as_json: bool) -> int:
 
 
 def _unknown(error: UnknownName) -> str:
-    """Return what to say of a name that is no rule's: a problem of `floors` has one."""
-    from generator.precision.judge import IDS
+    """Return the message for an unknown rule, which may be a problem of `audit --tolerances`."""
+    from generator.mutation.tolerances.judge import IDS
 
     if error.name not in IDS:
         return str(error)
     return (
-        f"{error.name} is no rule of validate: `trace-dataset floors` tells it, and "
-        "docs/precision.md says what it means."
+        f"{error.name} is no rule of validate: `trace-dataset audit --tolerances` reports it, and "
+        "docs/generated/precision.md explains it."
     )

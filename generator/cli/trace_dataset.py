@@ -1,54 +1,58 @@
-"""The command `trace-dataset`: look after a dataset."""
+"""The command `trace-dataset`: check, review and publish a dataset."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from generator import __version__
 from generator.cli.audit import audit
+from generator.cli.audit_tolerances import floors
 from generator.cli.card import card
 from generator.cli.comment import comment
-from generator.cli.drift import drift
-from generator.cli.floors import floors
+from generator.cli.options import dataset_option, json_option
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.pull import pull
 from generator.cli.push import push
 from generator.cli.record import record
+from generator.cli.record_compare import drift
 from generator.cli.review import review
 from generator.cli.rules import rules
 from generator.cli.validate import validate
 from generator.cli.verify import verify
-from generator.wording import one_line
+from generator.problems.messages import one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """Look after a trace dataset.
+    """Check, review and publish a trace dataset.
 
-    Data goes to stdout, talk to stderr. Exit status: 0 fine, 1 problems found,
+    Results go to stdout, messages to stderr. Exit status: 0 fine, 1 problems found,
     2 wrong usage or unreadable input.
     """
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(as_json: bool) -> int:
+@dataset_option
+@json_option
+def doctor(dataset: Path, as_json: bool) -> int:
     """Say what this machine can test, and what to install for the rest.
 
-    For each op_type: the provider that would be its ground truth here, or why none.
+    For each op_type: which providers can be its ground truth here, of how many
+    definitions the dataset has recordings, and why others can't.
     Exit status 1 where no reference test can run.
     """
     import json
 
-    from generator.doctor import can_test, diagnose, served
+    from generator.ground_truth.doctor import can_test, diagnose, served, table_lines
     from generator.ground_truth.machine import this_machine
 
     with progress("Trying imports"):
         checks = diagnose(this_machine())
-        op_types = served(this_machine())
+        op_types = served(this_machine(), dataset)
     if as_json:
         rows = [check.as_dict() for check in checks]
         table = [row.as_dict() for row in op_types]
@@ -58,11 +62,9 @@ def doctor(as_json: bool) -> int:
             write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
             if check.advice:
                 write(f"        {check.advice}\n")
-        width = max(len(row.op_type) for row in op_types)
-        write("\nop_type, and its ground truth on this machine\n")
-        for row in op_types:
-            text = row.summary if row.provider else f"none ({row.summary})"
-            write(f"{row.op_type:<{width}}  {one_line(text)}\n")
+        write("\n")
+        for line in table_lines(op_types):
+            write(f"{one_line(line)}\n")
     return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
 
 

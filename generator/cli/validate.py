@@ -1,35 +1,36 @@
-"""The command `trace-dataset validate`: check a dataset without running any of it."""
+"""The command `trace-dataset validate`: check a dataset without executing its code."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.choose import choice_options, dataset_option, require_definitions
-from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Failure,
-    progress,
-    say,
-    write,
+from generator.cli.choose import require_definitions
+from generator.cli.options import (
+    choice_options,
+    dataset_option,
+    jobs_option,
+    no_cache_option,
+    notes_option,
+    trust_option,
 )
-from generator.wording import plural
+from generator.cli.output import Failure, format_option, progress, say, show
+from generator.problems.messages import plural
 
 if TYPE_CHECKING:
     from generator.problems import Problem
-    from generator.validate import Plan
+    from generator.validation.validate import ValidationPlan
 
-_FORMATS = ["text", "json", "sarif", "junit", "markdown", "github"]
 _MAX_CONFIG = 4 * 1024 * 1024
 
 
 @click.command()
 @dataset_option
-@choice_options("Check the definitions of this op_type", "Check this definition")
+@choice_options(with_all=False)
 @click.option(
     "--checks",
     multiple=True,
@@ -41,39 +42,20 @@ _MAX_CONFIG = 4 * 1024 * 1024
     "--model-config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A model's config.json: const axes must be what it says, divided by tp: and "
+    help="A model's config.json: const axes must equal its values, divided by tp: and "
     "ep: tags.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMATS),
-    default="text",
-    show_default=True,
-    help="How to print what was found.",
-)
+@format_option()
 @click.option(
     "--execute",
     is_flag=True,
     help="Call each reference once on small inputs, in a sandbox; needs torch.",
 )
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="With --execute: also call what the screen of the sources objects to, and "
-    "without isolation from the network.",
-)
-@click.option("--notes", is_flag=True, help="Show notes in text and github as well.")
+@trust_option
+@notes_option
 @click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for a large dataset; as many as there are cores if not given.",
-)
-@click.option(
-    "--no-cache", is_flag=True, help="Check everything anew, and remember nothing."
-)
+@jobs_option(most=None)
+@no_cache_option
 def validate(
     dataset: Path,
     op_types: tuple[str, ...],
@@ -86,27 +68,23 @@ def validate(
     notes: bool,
     strict: bool,
     jobs: int | None,
-    no_cache: bool,
 ) -> int:
-    """Check definitions and all that belongs to them.
+    """Check definitions, and the workloads, solutions and tensors that belong to them.
 
-    Without --execute nothing of the dataset runs.
+    Without --execute, no code of the dataset runs.
     """
     if trust and not execute:
         raise click.UsageError("--trust goes with --execute.")
     from dataclasses import replace
 
-    from generator.cache import Cache, default_path
-    from generator.parallel import default_jobs
-    from generator.problems import Severity
-    from generator.reports import Style, report
-    from generator.rules.explain import select_rules
-    from generator.select import UnknownName
-    from generator.validate import Counts, make_plan, run_plan
+    from generator.dataset.paths import UnknownName
+    from generator.validation.parallel import default_jobs
+    from generator.validation.report import validation_report
+    from generator.validation.validate import Counts, make_plan, run_plan
 
     config = _config(model_config) if model_config is not None else None
     try:
-        rules = select_rules([c.strip() for part in checks for c in part.split(",")])
+        rules = _rules(checks)
         plan = make_plan(dataset, op_types=op_types, names=names)
     except UnknownName as error:
         raise Failure(str(error)) from error
@@ -120,23 +98,25 @@ def validate(
         counts,
         rules=rules,
         config=config,
-        cache=None if no_cache else Cache(default_path()),
         jobs=jobs,
     )
-    for text in report(form)(
-        problems, counts, Style(prefix_of(dataset), notes, strict)
-    ):
-        write(text)
-    failed = counts.found[Severity.ERROR] or (strict and counts.found[Severity.WARNING])
-    return EXIT_PROBLEMS if failed else EXIT_FINE
+    report = validation_report(
+        problems,
+        counts,
+        prefix=prefix_of(dataset),
+        notes=notes,
+        strict=strict,
+        hint=" (--notes shows them)" if form == "text" and not notes else "",
+    )
+    return show(report, form)
 
 
-def _executed(plan: Plan, trust: bool, jobs: int) -> tuple[Problem, ...]:
-    """Return what calling the references shows, of definitions that can be rendered."""
-    from generator.execute.run import check, why_not
-    from generator.load import load_file
-    from generator.rules.table import is_blocked
-    from generator.sandbox import warnings
+def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ...]:
+    """Call the references of definitions that can be rendered; return the Problems."""
+    from generator.execution.sandbox import warnings
+    from generator.rules.catalogue import is_blocked
+    from generator.rules.load import load_file
+    from generator.validation.execute.run import check, why_not
 
     reason = why_not(trust)
     if reason is not None:
@@ -152,16 +132,25 @@ def _executed(plan: Plan, trust: bool, jobs: int) -> tuple[Problem, ...]:
         return tuple(check(definitions, trust=trust, jobs=jobs))
 
 
+def _rules(checks: Sequence[str]) -> Collection[str] | None:
+    """Return the ids of the rules that `--checks` asks for, None for all of them."""
+    if not checks:
+        return None
+    from generator.rules.catalogue import select_rules
+
+    return select_rules([c.strip() for part in checks for c in part.split(",")])
+
+
 def prefix_of(dataset: Path) -> str:
-    """Return the way from here to a dataset below, for readers who open files."""
+    """Return the path from the current directory to a dataset below it, else empty."""
     path = os.path.relpath(dataset).replace(os.sep, "/")
     return "" if path == "." or path.startswith("..") else f"{path}/"
 
 
 def _config(path: Path) -> dict[str, Any]:
-    """Return a model's config.json; a nested text_config is what counts."""
-    from generator.jsonfile import read_json
-    from generator.wording import quote
+    """Return a model's config.json; a nested text_config overrides the outer values."""
+    from generator.dataset.json_file import read_json
+    from generator.problems.messages import quote
 
     read = read_json(path.parent, path.name, _MAX_CONFIG)
     if not read.ok or read.problems:

@@ -1,30 +1,46 @@
-"""What a provider of ground truth is, and what the resolver says of it."""
+"""A provider of ground truth, and whether it can serve on a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from generator.definition import Definition
+from generator.dataset.definition import Definition
 from generator.ground_truth.machine import Machine
-from generator.ops import OpSpec
-from generator.sources import OpSource
+from generator.ops.op_source import OpSource
+from generator.ops.spec import OpSpec
+from generator.testing.obstacle import Kind, Obstacle
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Availability:
     """Say whether a provider can give a definition's ground truth on a machine.
 
-    `symbol` is what would be called. `reason` is empty where `usable`, else exactly
-    what stands in the way. `note` says in what way it is installed, where that matters.
+    `obstacle` is what stands in the way, None where nothing does. `symbol` is what would
+    be called; `note` says in what way it is installed, where that matters.
     """
 
     provider: str
-    usable: bool
+    obstacle: Obstacle | None = None
     symbol: str = ""
     version: str = ""
-    reason: str = ""
     note: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Return whether nothing stands in the way."""
+        return self.obstacle is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        return {
+            "usable": self.usable,
+            "version": self.version,
+            "note": self.note,
+            "kind": self.obstacle.kind.value if self.obstacle else None,
+            "reason": self.obstacle.reason if self.obstacle else "",
+        }
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
@@ -52,22 +68,26 @@ class Library:
 
     def judge(
         self, definition: Definition, spec: OpSpec, op: OpSource, machine: Machine
-    ) -> Verdict:
-        """Return the verdict; the import is tried in a process of its own."""
+    ) -> Availability:
+        """Return whether it can serve a definition, and by which symbol."""
+        found = self.serves(spec, op, machine)
         if self.name not in op.providers:
-            return Verdict(self.name, False, reason=self.refusal(spec, op, machine))
-        symbol = ", ".join(self.symbols(definition))
-        version = machine.version(self.distribution)
-        reason = self.refusal(spec, op, machine)
-        note = "" if reason else self.note(machine)
-        return Verdict(self.name, not reason, symbol, version or "", reason, note)
+            return found
+        return replace(found, symbol=", ".join(self.symbols(definition)))
 
-    def refusal(self, spec: OpSpec, op: OpSource, machine: Machine) -> str:
-        """Return why the library can't serve an op_type on a machine, or nothing."""
+    def serves(self, spec: OpSpec, op: OpSource, machine: Machine) -> Availability:
+        """Return whether it can serve an op_type; the import is tried in a process."""
         if self.name not in op.providers:
-            reason = f"no {self.title} adapter for {spec.op_type}"
-            return spec.absent.get(self.name, reason)
-        return self.obstacle(machine, needs_cuda=self.name not in op.on_cpu)
+            if self.name in spec.absent:
+                obstacle = Obstacle(Kind.NO_KERNEL, spec.absent[self.name])
+            else:
+                reason = f"no {self.title} adapter for {spec.op_type}"
+                obstacle = Obstacle(Kind.NO_ADAPTER, reason)
+            return Availability(self.name, obstacle)
+        version = machine.version(self.distribution) or ""
+        found = self.obstacle(machine, needs_cuda=self.name not in op.on_cpu)
+        note = self.note(machine) if found is None else ""
+        return Availability(self.name, found, version=version, note=note)
 
     def note(self, machine: Machine) -> str:
         """Return in what way the library is installed, nothing for the usual one."""
@@ -78,14 +98,16 @@ class Library:
         found = definition.tag_values("fi_api") if self.name == "flashinfer" else ()
         return [symbol for symbol in found if symbol.split(".")[0] == self.module]
 
-    def obstacle(self, machine: Machine, *, needs_cuda: bool = True) -> str:
-        """Return what keeps the library from being used on a machine, or nothing."""
+    def obstacle(self, machine: Machine, *, needs_cuda: bool = True) -> Obstacle | None:
+        """Return what keeps the library from being used on a machine, None if nothing."""
         version = machine.version(self.distribution)
         if version is None:
-            return "not installed"
+            return Obstacle(Kind.NOT_INSTALLED, "not installed")
         if version_numbers(version) < self.oldest:
             oldest = ".".join(str(n) for n in self.oldest)
-            return f"version {version} is older than {oldest}"
+            reason = f"version {version} is older than {oldest}"
+            return Obstacle(Kind.TOO_OLD, reason)
         if needs_cuda and machine.capability is None:
-            return "needs CUDA, no CUDA device here"
-        return machine.import_failure(self.module)
+            return Obstacle(Kind.NEEDS_CUDA, f"needs CUDA, {machine.no_device}")
+        failure = machine.import_failure(self.module)
+        return Obstacle(Kind.BROKEN, failure) if failure else None

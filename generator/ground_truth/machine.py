@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
+import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from generator.support import sglang_light
+from generator.testing import sglang_light
 
 _IMPORT_SECONDS = 120
-# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
-_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 # prints one line whatever the import raises; os._exit skips broken atexit handlers
 _TRY_IMPORT = """
 import importlib, importlib.util, os, sys
@@ -43,13 +42,21 @@ class Machine:
     """Answer questions on installed packages and the first CUDA device.
 
     `capability` is the device's compute capability as 90 for 9.0, None without one;
-    `memory` is its bytes, `cuda` the newest CUDA version that its driver knows.
+    `memory` is its bytes, `cuda` the newest CUDA version that its driver knows. Without
+    nvidia-ml-py nothing of a device is known, and `is_known` is False.
     """
 
     capability: int | None
     device: str = field(default="", kw_only=True)
     memory: int = field(default=0, kw_only=True)
     cuda: str = field(default="", kw_only=True)
+    is_known: bool = field(default=True, kw_only=True)
+
+    @property
+    def no_device(self) -> str:
+        """Return why `capability` is None."""
+        known = "no CUDA device here"
+        return known if self.is_known else "no CUDA device known without nvidia-ml-py"
 
     def version(self, distribution: str) -> str | None:
         """Return the installed version of a distribution, None where it is not."""
@@ -65,12 +72,6 @@ class Machine:
     def import_failure(self, module: str) -> str:
         """Return why a module can't be imported, empty where it can; takes seconds."""
         return _import_failure(module)
-
-
-@cache
-def this_machine() -> Machine:
-    """Return the machine that the process runs on."""
-    return _first_device() or Machine(None)
 
 
 @cache
@@ -93,37 +94,43 @@ def _import_failure(module: str) -> str:
     return line.strip()
 
 
-def _first_device() -> Machine | None:
-    """Ask the CUDA driver itself; torch would take seconds to say the same."""
+@cache
+def this_machine() -> Machine:
+    """Return the machine that the process runs on.
+
+    NVIDIA's management library is asked; torch would take seconds to say the same.
+    """
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    attribute = driver.cuDeviceGetAttribute
-    failed = (
-        driver.cuInit(0)
-        or driver.cuDeviceGet(ctypes.byref(device), 0)
-        or attribute(ctypes.byref(major), _CAPABILITY_MAJOR, device)
-        or attribute(ctypes.byref(minor), _CAPABILITY_MINOR, device)
-    )
-    if failed:
-        return None
-    # what the driver does not tell is left out, not a reason to do without a device
-    name, memory, version = (
-        ctypes.create_string_buffer(256),
-        ctypes.c_size_t(),
-        ctypes.c_int(),
-    )
-    driver.cuDeviceGetName(name, len(name), device)
-    driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
-    driver.cuDriverGetVersion(ctypes.byref(version))
-    cuda = (
-        f"{version.value // 1000}.{version.value % 1000 // 10}" if version.value else ""
-    )
+        import pynvml
+    except ImportError:
+        return Machine(None, is_known=False)
+    try:
+        pynvml.nvmlInit()
+        device = _visible(pynvml)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
+    except pynvml.NVMLError:
+        return Machine(None)
+
+    def asked(function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return an answer, None where the library has none: that does no harm."""
+        try:
+            return function(*arguments)
+        except pynvml.NVMLError:
+            return None
+
+    memory = asked(pynvml.nvmlDeviceGetMemoryInfo, device)
+    cuda = asked(pynvml.nvmlSystemGetCudaDriverVersion)
     return Machine(
-        10 * major.value + minor.value,
-        device=name.value.decode("utf-8", "replace"),
-        memory=memory.value,
-        cuda=cuda,
+        10 * major + minor,
+        device=asked(pynvml.nvmlDeviceGetName, device) or "",
+        memory=memory.total if memory is not None else 0,
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
     )
+
+
+def _visible(pynvml: Any) -> Any:
+    """Return the first device that CUDA sees; the library counts all that there are."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    if first.isdecimal():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(first))
+    return pynvml.nvmlDeviceGetHandleByUUID(first)

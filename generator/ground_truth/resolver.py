@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from generator.constants import resolve_constants
-from generator.definition import Definition
+from generator.dataset.definition import Definition
 from generator.ground_truth.flashinfer import FLASHINFER
-from generator.ground_truth.interface import Library, Verdict
+from generator.ground_truth.interface import Availability, Library
 from generator.ground_truth.machine import Machine
 from generator.ground_truth.pytorch import PYTORCH
+from generator.ground_truth.recordings import Replay, replay_of
 from generator.ground_truth.sglang import SGLANG
-from generator.ops import OPS, OpSpec
-from generator.sources import op_source
+from generator.ops.op_source import op_source
+from generator.ops.registry import op_specs
+from generator.ops.spec import OpSpec
+from generator.rules.constants import resolve_constants
 
 # in order of preference
 PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
@@ -22,25 +25,26 @@ PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
 
 @dataclass(frozen=True)
 class Resolution:
-    """Hold every provider's verdict on one definition, in order of preference.
+    """Hold whether each provider can serve one definition, in order of preference.
 
-    `unresolved` says why there is none to ask at all, as for an op_type without a
+    `replay` is what is recorded of it, which serves on any machine. `unresolved` says why there is none to ask at all, as for an op_type without a
     module; it is empty otherwise.
     """
 
     definition: Definition
-    verdicts: tuple[Verdict, ...]
+    providers: tuple[Availability, ...]
     unresolved: str = ""
+    replay: Replay = field(default_factory=lambda: Replay(()))
 
     @property
-    def chosen(self) -> Verdict | None:
+    def chosen(self) -> Availability | None:
         """Return the first usable provider, None where there is none."""
-        return next((v for v in self.verdicts if v.usable), None)
+        return next((p for p in self.providers if p.usable), None)
 
     @property
-    def rejected(self) -> tuple[Verdict, ...]:
+    def rejected(self) -> tuple[Availability, ...]:
         """Return the providers that can't be used, with their reasons."""
-        return tuple(v for v in self.verdicts if not v.usable)
+        return tuple(p for p in self.providers if not p.usable)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the resolution as plain JSON values."""
@@ -54,15 +58,26 @@ class Resolution:
             "note": chosen.note if chosen else "",
             "status": "UNRESOLVED" if self.unresolved else "RESOLVED",
             "reason": self.unresolved,
-            "rejected": {v.provider: v.reason for v in self.rejected},
+            "rejected": {
+                p.provider: {"kind": p.obstacle.kind.value, "reason": p.obstacle.reason}
+                for p in self.rejected
+                if p.obstacle is not None
+            },
+            "replay": self.replay.as_dict(),
         }
 
 
 def resolve(
-    definition: Definition, machine: Machine, ops: Mapping[str, OpSpec] = OPS
+    definition: Definition,
+    machine: Machine,
+    ops: Mapping[str, OpSpec] | None = None,
+    recordings: Path | None = None,
 ) -> Resolution:
-    """Return every provider's verdict on a definition for a machine."""
-    spec = ops.get(definition.op_type)
+    """Return whether each provider can serve a definition on a machine.
+
+    `recordings` is the folder of recordings, if there is one to look at.
+    """
+    spec = (op_specs() if ops is None else ops).get(definition.op_type)
     if spec is None:
         reason = f"no op module for {definition.op_type}"
         if definition.tag_values("fi_api"):
@@ -73,5 +88,8 @@ def resolve(
     if unknown:
         return Resolution(definition, (), f"no source knows {', '.join(unknown)}")
     source = op_source(definition.op_type)
-    verdicts = tuple(p.judge(definition, spec, source, machine) for p in PROVIDERS)
-    return Resolution(definition, verdicts)
+    providers = tuple(p.judge(definition, spec, source, machine) for p in PROVIDERS)
+    if recordings is None:
+        return Resolution(definition, providers)
+    replay = replay_of(recordings, definition.op_type, definition.name)
+    return Resolution(definition, providers, replay=replay)

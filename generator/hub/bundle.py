@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from generator.attached import Key
-from generator.discover import DatasetFile
-from generator.wording import one_line, plural
+from generator.dataset.artifacts import Key
+from generator.dataset.paths import DatasetFile
+from generator.problems.messages import one_line, plural
 
 _START = "<!-- trace-dataset push: "
 _LONGEST = 120

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from generator.compared_with import ORACLE
+from generator.hub.failures import NOT_INSTALLED
 from generator.hub.tables import COLUMNS, Row, Tables, as_jsonl, tables_of
-from generator.reports.markdown import inert
-from generator.verification_text import summary
-from generator.wording import one_line, plural
+from generator.problems.messages import one_line, plural
+from generator.reports.markdown import inert, table
+from generator.results.sources import ORACLE
+from generator.results.verification_report import summary
 
 CARD = "README.md"
 FOLDER = "tables"
@@ -73,6 +75,36 @@ class Settings:
     license: str = ""
 
 
+def settings_of(dataset: Path, repo: str) -> Settings:
+    """Return the settings of the card that the dataset has, for a repository.
+
+    Raises ValueError, one line, for a README.md that `trace-dataset card` did not write.
+    """
+    from huggingface_hub import DatasetCard
+
+    try:
+        text = (dataset / CARD).read_text("utf-8")
+    except FileNotFoundError:
+        return Settings(repo=repo)
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if MARK not in text:
+        raise ValueError(
+            f"{CARD} was not written by trace-dataset card, which makes the card that is "
+            "pushed: trace-dataset card --force."
+        )
+    try:
+        data = DatasetCard(text).data
+    except Exception:  # noqa: BLE001 - the YAML library's kinds; somebody edited it
+        raise ValueError(f"{CARD} has broken metadata: trace-dataset card.") from None
+    known = str(data.get("license") or "")
+    return Settings(
+        str(data.get("pretty_name") or TITLE),
+        repo,
+        known if LICENSE_ID.fullmatch(known) else "",
+    )
+
+
 def card_files(dataset: Path, settings: Settings | None = None) -> dict[str, bytes]:
     """Return path → content of the card and its tables; the same dataset, the same bytes.
 
@@ -114,8 +146,8 @@ def _card(tables: Tables, names: Sequence[str], settings: Settings, known: str) 
         _OPENING,
         summary(tables.evidence),
         "## Tables",
-        _table(
-            "table|rows|what it holds",
+        table(
+            ("table", "rows", "what it holds"),
             ([f"`{n}`", str(len(tables.rows(n))), _ABOUT[n]] for n in names),
         ),
         "## How to load it",
@@ -141,27 +173,43 @@ _OPENING = (
 
 
 def _metadata(tables: Tables, names: Sequence[str], title: str, known: str) -> str:
-    """Return the YAML block; every text in it is quoted as JSON, which YAML reads."""
-    op_types = sorted({str(row["op_type"]) for row in tables.definitions})
-    tags = sorted({*_TAGS, *(o for o in op_types if _TAG.fullmatch(o))})
+    """Return the YAML block. Raises ValueError without huggingface_hub."""
+    try:
+        from huggingface_hub import DatasetCardData
+    except ImportError:
+        raise ValueError(NOT_INSTALLED) from None
+
+    op_types = {str(row["op_type"]) for row in tables.definitions}
     rows = sum(len(tables.rows(name)) for name in names)
     size = next((label for limit, label in _SIZES if rows < limit), _LARGEST)
-    lines = ["---", f"pretty_name: {json.dumps(title, ensure_ascii=False)}"]
-    lines += [f"license: {json.dumps(known)}"] if known else []
-    lines += ["language:", "- en", "size_categories:", f'- "{size}"', "tags:"]
-    lines += [f'- "{tag}"' for tag in tags]
-    lines.append("configs:")
-    for name in names:
-        lines += [f"- config_name: {name}"]
-        lines += ["  default: true"] if name == names[0] else []
-        lines += ["  data_files:", "  - split: train", f"    path: {_path(name)}"]
-    lines.append("dataset_info:")
-    for name in names:
-        lines += [f"- config_name: {name}", "  features:"]
-        for column, kind in COLUMNS[name].items():
-            key, _, of = kind.rpartition(" ")
-            lines += [f"  - name: {column}", f"    {key or 'dtype'}: {of}"]
-    return "\n".join([*lines, "---"])
+    configs: list[dict[str, Any]] = [
+        {
+            "config_name": name,
+            "data_files": [{"split": "train", "path": _path(name)}],
+        }
+        for name in names
+    ]
+    configs[0]["default"] = True
+    data = DatasetCardData(
+        pretty_name=title,
+        license=known or None,
+        language=["en"],
+        size_categories=[size],
+        tags=sorted({*_TAGS, *filter(_TAG.fullmatch, op_types)}),
+        configs=configs,
+        dataset_info=[
+            {"config_name": name, "features": _features(name)} for name in names
+        ],
+    )
+    return f"---\n{data.to_yaml()}\n---"
+
+
+def _features(name: str) -> list[dict[str, str]]:
+    found = []
+    for column, kind in COLUMNS[name].items():
+        key, _, of = kind.rpartition(" ")
+        found.append({"name": column, key or "dtype": of})
+    return found
 
 
 def _loading(repo: str, names: Sequence[str]) -> str:
@@ -189,8 +237,8 @@ def _op_types(tables: Tables) -> str:
         workloads = sum(row["workloads"] for row in of_one)
         cells = (len(of_one), workloads, kernels)
         rows.append([inert(op_type), *map(str, cells)])
-    head = "op_type|definitions|workloads|agree with a production kernel"
-    return _table(head, rows)
+    head = ("op_type", "definitions", "workloads", "agree with a production kernel")
+    return table(head, rows)
 
 
 def _verification(tables: Tables) -> str:
@@ -203,7 +251,7 @@ def _verification(tables: Tables) -> str:
     left = f"\n\n{plural(more, 'definition')} more: see the table `verification`."
     head = "definition|agrees with|worst NMSE of these|failed against"
     head += "|planted defects caught"
-    return _table(head, rows) + (left if more else "")
+    return table(head.split("|"), rows) + (left if more else "")
 
 
 def _verified(
@@ -232,9 +280,3 @@ def _caught(row: Row) -> str:
     if row["planted_defects"] is None:
         return ""
     return f"{row['caught_defects']} / {row['planted_defects']}"
-
-
-def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
-    names = head.split("|")
-    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from generator.attached import Key
-from generator.discover import DatasetFile, Discovered
-from generator.evidence_files import FOLDER
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import VERIFICATION, DatasetFile, Discovered, select
 from generator.hub.client import RemoteFile
 from generator.hub.listing import Listing
-from generator.jsonfile import read_json_lines
-from generator.review.changes import owner_of
-from generator.select import select
 
 
-class Blobs(str, Enum):
+class BlobChoice(str, Enum):
     """Which tensors are fetched: none, those that workloads name, or all."""
 
     NONE = "none"
@@ -26,14 +24,16 @@ class Blobs(str, Enum):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenFiles:
     """Hold the files that are text, and the blobs that belong to them."""
 
     texts: tuple[RemoteFile, ...]
     blobs: tuple[RemoteFile, ...]
 
 
-def choose(listing: Listing, op_types: Sequence[str], names: Sequence[str]) -> Chosen:
+def choose(
+    listing: Listing, op_types: Sequence[str], names: Sequence[str]
+) -> ChosenFiles:
     """Return the files of some definitions; everything where none are named.
 
     What belongs to no definition, the evidence of verification/ for one, is always
@@ -48,7 +48,7 @@ def choose(listing: Listing, op_types: Sequence[str], names: Sequence[str]) -> C
         if not everything and not _belongs(path, keys):
             continue
         (blobs if is_blob(path) else texts).append(file)
-    return Chosen(tuple(texts), tuple(blobs))
+    return ChosenFiles(tuple(texts), tuple(blobs))
 
 
 def is_blob(path: str) -> bool:
@@ -96,7 +96,7 @@ def _belongs(path: str, keys: set[Key]) -> bool:
     owner = owner_of(path)
     if owner is not None:
         return owner[0] in keys
-    shared = path.startswith(f"{FOLDER}/")
+    shared = path.startswith(f"{VERIFICATION}/")
     return shared or path == "blob/ground_truth/unrecorded.json"
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from generator.hub.failures import (
@@ -17,10 +17,11 @@ from generator.hub.failures import (
     HubFailure,
     brief_of,
     failure_of,
+    is_network,
     is_transient,
     retry_after,
 )
-from generator.wording import one_line
+from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -45,6 +46,15 @@ class RemoteFile:
     def digest(self) -> str:
         """Return the hash that the content has: of the file, or git's of the blob."""
         return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
+
+
+def remote_files(entries: Iterable[Any]) -> list[RemoteFile]:
+    """Return the files among the entries that huggingface_hub lists."""
+    return [
+        RemoteFile(e.path, e.size, e.blob_id, e.lfs.sha256 if e.lfs else None)
+        for e in entries
+        if hasattr(e, "blob_id")
+    ]
 
 
 @dataclass
@@ -78,6 +88,8 @@ class Client:
         self, error: BaseException, attempt: int, revision: str = "main"
     ) -> None:
         """Wait before the next attempt, or raise HubFailure where none would help."""
+        if isinstance(error, OSError) and error.errno and not is_network(error):
+            raise error  # a full disk is none of the Hub's doing
         failure = failure_of(error, self.repo, revision)
         if attempt >= self.attempts or not is_transient(error):
             raise failure from None
@@ -110,74 +122,73 @@ class Client:
         )
         return str(info.sha)
 
-    def files(self, paths: Iterable[str], revision: str) -> dict[str, RemoteFile]:
+    def files(self, paths: Sequence[str], revision: str) -> dict[str, RemoteFile]:
         """Return those of the paths that are files at a revision."""
-        found = {}
-        for some in _chunks(paths, _PATHS_A_REQUEST):
-            for info in self._infos(some, revision):
-                lfs = getattr(info, "lfs", None)
-                if hasattr(info, "blob_id"):
-                    sha256 = lfs.sha256 if lfs is not None else None
-                    found[info.path] = RemoteFile(
-                        info.path, info.size, info.blob_id, sha256
-                    )
+        found: dict[str, RemoteFile] = {}
+        for at in range(0, len(paths), _PATHS_A_REQUEST):
+            some = list(paths[at : at + _PATHS_A_REQUEST])
+            infos = self.call(
+                partial(
+                    self.api.get_paths_info,
+                    self.repo,
+                    some,
+                    revision=revision,
+                    repo_type="dataset",
+                ),
+                revision,
+            )
+            found |= {file.path: file for file in remote_files(infos)}
         return found
 
-    def _infos(self, paths: list[str], revision: str) -> Sequence[Any]:
-        return self.call(
-            lambda: self.api.get_paths_info(
-                self.repo, paths, revision=revision, repo_type="dataset"
-            ),
-            revision,
-        )
-
-    def folders(self, revision: str) -> list[str]:
-        """Return the names of the folders at the top."""
-        entries = self.call(
-            lambda: list(
-                self.api.list_repo_tree(
-                    self.repo, revision=revision, repo_type="dataset"
-                )
-            ),
-            revision,
-        )
-        return [entry.path for entry in entries if not hasattr(entry, "blob_id")]
-
-    def below(self, folder: str, revision: str) -> list[str]:
-        """Return the paths of the files below a folder, none where there is none."""
+    def tree(self, revision: str, folder: str = "", *, deep: bool = False) -> list[Any]:
+        """Return the entries of a folder; none where there is no such folder."""
         from huggingface_hub.errors import EntryNotFoundError
 
         def ask() -> list[Any]:
+            listed = self.api.list_repo_tree(
+                self.repo,
+                folder or None,
+                recursive=deep,
+                revision=revision,
+                repo_type="dataset",
+            )
             try:
-                return list(
-                    self.api.list_repo_tree(
-                        self.repo,
-                        folder,
-                        recursive=True,
-                        revision=revision,
-                        repo_type="dataset",
-                    )
-                )
+                return list(listed)
             except EntryNotFoundError:
                 return []
 
-        entries = self.call(ask, revision)
-        return [entry.path for entry in entries if hasattr(entry, "blob_id")]
+        return self.call(ask, revision)
 
-    def commits_between(self, old: str, revision: str) -> list[Any]:
-        """Return the commits of a revision since `old`, newest first."""
-        commits = self.call(
+    def commits(self, revision: str) -> list[Any]:
+        """Return the commits of a revision, newest first."""
+        return self.call(
             lambda: self.api.list_repo_commits(
                 self.repo, revision=revision, repo_type="dataset"
             ),
             revision,
         )
-        found = []
-        for commit in commits:
-            if commit.commit_id == old:
-                break
-            found.append(commit)
-        return found
+
+    def discussion(self, number: int) -> Any:
+        """Return a discussion or pull request with what was said in it."""
+        return self.call(
+            lambda: self.api.get_discussion_details(
+                self.repo, number, repo_type="dataset"
+            ),
+            f"refs/pr/{number}",
+        )
+
+    def edit(self, number: int, comment: str, text: str) -> None:
+        """Replace the text of a comment, by its id."""
+        self.call(
+            lambda: self.api.edit_discussion_comment(
+                self.repo, number, comment, text, repo_type="dataset"
+            ),
+            f"refs/pr/{number}",
+        )
+
+    def url(self, number: int) -> str:
+        """Return the address of a discussion or pull request."""
+        return f"{self.api.endpoint}/datasets/{self.repo}/discussions/{number}"
 
 
 def _quiet_api() -> HfApi:
@@ -195,9 +206,3 @@ def _quiet_api() -> HfApi:
     disable_progress_bars()
     library_logging.set_verbosity(logging.CRITICAL)
     return HfApi(library_name="gen-tests")
-
-
-def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
-        yield chunk

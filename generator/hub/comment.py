@@ -18,7 +18,7 @@ _CLOSE = "\n</details>"
 
 
 @dataclass(frozen=True)
-class Kept:
+class PostedComment:
     """Hold the comment that there is: its id and text, None where there is none."""
 
     id: str | None
@@ -37,18 +37,13 @@ def body(report: str) -> str:
     return text + _CLOSE * unclosed + _CUT
 
 
-def find(client: Client, number: int, author: str | None) -> Kept:
+def find(client: Client, number: int, author: str | None) -> PostedComment:
     """Return the newest comment that an author left here before.
 
     Raises HubFailure, also where the number is no pull request. What others wrote is
     never taken for it, whatever marker it has.
     """
-    details = client.call(
-        lambda: client.api.get_discussion_details(
-            client.repo, number, repo_type="dataset"
-        ),
-        f"refs/pr/{number}",
-    )
+    details = client.discussion(number)
     if not details.is_pull_request:
         raise HubFailure(f"#{number} of {client.repo} is no pull request.")
     own: list[Any] = [
@@ -59,10 +54,12 @@ def find(client: Client, number: int, author: str | None) -> Kept:
         and not getattr(event, "hidden", False)
         and getattr(event, "content", "").startswith(MARKER)
     ]
-    return Kept(own[-1].id, own[-1].content) if author and own else Kept(None, "")
+    if author and own:
+        return PostedComment(own[-1].id, own[-1].content)
+    return PostedComment(None, "")
 
 
-def what_to_do(kept: Kept, text: str) -> str:
+def what_to_do(kept: PostedComment, text: str) -> str:
     """Return `post`, `update`, or `nothing` where the text is there already."""
     if kept.id is None:
         return "post"
@@ -81,7 +78,7 @@ def publish(client: Client, number: int, author: str, text: str) -> str:
         if done == "nothing":
             return "post" if attempt > 1 else done
         if kept.id is not None:
-            _edit(client, number, kept.id, text)
+            client.edit(number, kept.id, text)
             return done
         try:
             client.api.comment_discussion(
@@ -92,12 +89,3 @@ def publish(client: Client, number: int, author: str, text: str) -> str:
         else:
             return done
     raise AssertionError("the last attempt raises")
-
-
-def _edit(client: Client, number: int, comment: str, text: str) -> None:
-    client.call(
-        lambda: client.api.edit_discussion_comment(
-            client.repo, number, comment, text, repo_type="dataset"
-        ),
-        f"refs/pr/{number}",
-    )

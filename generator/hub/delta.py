@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from generator.hub.client import RemoteFile
 from generator.hub.local import LocalFile, Unfit
-from generator.wording import one_line
+from generator.problems.messages import one_line
 
 
 @dataclass(frozen=True)

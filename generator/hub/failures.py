@@ -7,13 +7,48 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from generator.wording import one_line
+from generator.problems.messages import one_line
 
 NOT_INSTALLED = (
     "huggingface_hub is not installed, which talks to the Hub: "
     "pip install 'gen-tests[hub]'."
 )
 _AGAIN = "run the same command again: it goes on where it stopped."
+_QUOTA_TEXT = (
+    "The Hub takes no more for {repo} ({said}): nothing was committed; free or buy "
+    "storage at {place}/settings, then {again}"
+)
+_OFFLINE = "OfflineModeIsEnabled"
+_OF_KIND = {
+    "LocalTokenNotFoundError": "There is no token: run `hf auth login`, or set HF_TOKEN.",
+    _OFFLINE: "HF_HUB_OFFLINE is set, so nothing is asked: unset it.",
+    "GatedRepoError": "{repo} is gated: ask for access at {place}, then {again}",
+    "RevisionNotFoundError": "{repo} has no revision {revision!r}: see {place}/refs.",
+    "RepositoryNotFoundError": """\
+There is no dataset repository {repo}, or it is private and the token may not see it: \
+check --repo and `hf auth whoami`, or make it with \
+`hf repo create {repo} --repo-type dataset`.""",
+}
+"""Name of an exception of huggingface_hub → what to do."""
+
+_UNKNOWN_TOKEN = (
+    "The Hub does not know the token (401), it is wrong or has expired: "
+    "`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens."
+)
+_OF_STATUS = {
+    401: "The Hub asks for a token (401: {said}): run `hf auth login`.",
+    402: _QUOTA_TEXT,
+    403: "The token may not do this to {repo} (403: {said}): give a token with write "
+    "access, or open a pull request instead of committing to a branch.",
+    404: "{repo} has no such thing (404: {said}): see {place}/discussions.",
+    413: _QUOTA_TEXT,
+    429: "The Hub limits how often it is asked (429: {said}): wait, then {again}",
+    500: "The Hub has a fault ({status}: {said}): later, {again}",
+}
+_OTHER_STATUS = "The Hub refused ({status}: {said}); see {place}."
+_LOST = "The connection to {site} was lost ({said}): {again}"
+_NO_NAME = "The Hub takes no such name: {said}"
+_UNCLEAR = "The Hub's answer was not understood ({kind}: {said}): {again}"
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _ADDRESS = re.compile(r"(https?://[^\s?]+)\?\S*")
 _TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
@@ -50,44 +85,34 @@ def without_secrets(text: str) -> str:
 
 def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFailure:
     """Return the line for an exception of the client, whatever kind it is."""
-    from huggingface_hub import errors
-
-    names = {type(one).__name__ for one in causes(error)}
-    status, said = status_of(error), _said(error)
+    kinds, status, said = _kinds(error), status_of(error), _said(error)
+    lost = status is None and is_network(error)
+    text = next((text for name, text in _OF_KIND.items() if name in kinds), "")
+    if status == 401 and "Invalid" in said and "RepositoryNotFoundError" not in kinds:
+        text = _UNKNOWN_TOKEN
+    elif text:
+        # a 404 is that of something in the repository
+        lost, status = _OFFLINE in kinds, None if status == 404 else status
+    elif status is not None:
+        is_full = status == 403 and _QUOTA.search(said)
+        known = _OF_STATUS.get(min(500, status), _OTHER_STATUS)
+        text = _QUOTA_TEXT if is_full else known
+    elif "HFValidationError" in kinds:
+        text = _NO_NAME
+    else:
+        text = _LOST if lost else _QUOTA_TEXT if _QUOTA.search(said) else _UNCLEAR
     site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    place = f"{site}/datasets/{repo}"
-    if _is_any(error, errors.LocalTokenNotFoundError):
-        return HubFailure("There is no token: run `hf auth login`, or set HF_TOKEN.")
-    if _is_any(error, errors.OfflineModeIsEnabled):
-        return Unreachable("HF_HUB_OFFLINE is set, so nothing is asked: unset it.")
-    if _is_any(error, errors.GatedRepoError):
-        gated = f"{repo} is gated: ask for access at {place}, then {_AGAIN}"
-        return HubFailure(gated, 403)
-    missing = _is_any(error, errors.RepositoryNotFoundError)
-    if status == 401 and "Invalid" in said and not missing:
-        return HubFailure(
-            "The Hub does not know the token (401), it is wrong or has expired: "
-            f"`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens.",
-            401,
-        )
-    if _is_any(error, errors.RevisionNotFoundError):
-        return HubFailure(f"{repo} has no revision {revision!r}: see {place}/refs.")
-    if missing:
-        return HubFailure(
-            f"There is no dataset repository {repo}, or it is private and the token "
-            f"may not see it: check --repo and `hf auth whoami`, or make it with "
-            f"`hf repo create {repo} --repo-type dataset`."
-        )
-    if status is not None:
-        return HubFailure(_of_status(status, repo, place, said), status)
-    if "HFValidationError" in names:
-        return HubFailure(f"The Hub takes no such name: {said}")
-    if is_network(error):
-        return Unreachable(f"The connection to {site} was lost ({said}): {_AGAIN}")
-    if _QUOTA.search(said):
-        return HubFailure(_of_quota(repo, place, said))
-    kind = type(error).__name__
-    return HubFailure(f"The Hub's answer was not understood ({kind}: {said}): {_AGAIN}")
+    line = text.format(
+        repo=repo,
+        revision=revision,
+        site=site,
+        place=f"{site}/datasets/{repo}",
+        status=status,
+        said=said,
+        kind=type(error).__name__,
+        again=_AGAIN,
+    )
+    return (Unreachable if lost else HubFailure)(line, status)
 
 
 def brief_of(error: BaseException) -> str:
@@ -96,34 +121,6 @@ def brief_of(error: BaseException) -> str:
     if status is not None:
         return f"The Hub answered {status} ({said})"
     return f"The Hub did not answer ({said})"
-
-
-def _of_status(status: int, repo: str, place: str, said: str) -> str:
-    if status in (402, 413) or (status == 403 and _QUOTA.search(said)):
-        return _of_quota(repo, place, said)
-    if status == 401:
-        return f"The Hub asks for a token (401: {said}): run `hf auth login`."
-    if status == 403:
-        return (
-            f"The token may not do this to {repo} (403: {said}): give a token with "
-            "write access, or open a pull request instead of committing to a branch."
-        )
-    if status == 404:
-        return f"{repo} has no such thing (404: {said}): see {place}/discussions."
-    if status == 429:
-        return (
-            f"The Hub limits how often it is asked (429: {said}): wait, then {_AGAIN}"
-        )
-    if status >= 500:
-        return f"The Hub has a fault ({status}: {said}): later, {_AGAIN}"
-    return f"The Hub refused ({status}: {said}); see {place}."
-
-
-def _of_quota(repo: str, place: str, said: str) -> str:
-    return (
-        f"The Hub takes no more for {repo} ({said}): nothing was committed; free or buy "
-        f"storage at {place}/settings, then {_AGAIN}"
-    )
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -144,16 +141,19 @@ def status_of(error: BaseException) -> int | None:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether the same request may well succeed in a moment."""
+    if "LocalEntryNotFoundError" in _kinds(error):
+        return False  # a download's first request, which the library has repeated
     status = status_of(error)
     return status in _TRANSIENT if status is not None else is_network(error)
 
 
 def is_network(error: BaseException) -> bool:
     """Return whether no whole answer came."""
-    kinds = {kind.__name__ for one in causes(error) for kind in type(one).__mro__}
-    own = {"OfflineModeIsEnabled", "LocalTokenNotFoundError"}
+    kinds = _kinds(error)
     # httpx of huggingface_hub 1, httpx2 of 2: named alike, and neither is ours to import
-    return not kinds & own and bool(kinds & {"TransportError", "ConnectionError"})
+    return _OFFLINE not in kinds and not kinds.isdisjoint(
+        {"TransportError", "ConnectionError"}
+    )
 
 
 def retry_after(error: BaseException) -> float | None:
@@ -166,8 +166,9 @@ def retry_after(error: BaseException) -> float | None:
     return None
 
 
-def _is_any(error: BaseException, kind: type[BaseException]) -> bool:
-    return any(isinstance(one, kind) for one in causes(error))
+def _kinds(error: BaseException) -> set[str]:
+    """Return the names of the kinds of an exception and of what caused it."""
+    return {kind.__name__ for one in causes(error) for kind in type(one).__mro__}
 
 
 def _said(error: BaseException) -> str:

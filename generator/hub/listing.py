@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from generator.hub.client import Client, RemoteFile
+from generator.hub.client import Client, RemoteFile, remote_files
 from generator.hub.failures import HubFailure
 from generator.hub.names import bad_path, collisions, is_of_dataset
-from generator.wording import one_line
+from generator.problems.messages import one_line
 
 MAX_FILES = 1_000_000
 _SHA1 = re.compile(r"[0-9a-f]{40}")
@@ -33,11 +32,6 @@ class Listing:
     refused: dict[str, str]
     others: dict[str, RemoteFile]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the files and the commit as plain JSON values."""
-        every = (*self.files.values(), *self.others.values())
-        return {"commit": self.commit, "files": [asdict(file) for file in every]}
-
 
 def is_commit(text: str) -> bool:
     """Return whether a text is a commit's id."""
@@ -54,14 +48,10 @@ def list_files(client: Client, revision: str) -> Listing:
 
 def _listed(client: Client, commit: str) -> Listing:
     found: list[RemoteFile] = []
-    entries: Iterable[Any] = client.api.list_repo_tree(
+    for entry in client.api.list_repo_tree(
         client.repo, recursive=True, revision=commit, repo_type="dataset"
-    )
-    for entry in entries:
-        if hasattr(entry, "blob_id"):
-            lfs = getattr(entry, "lfs", None)
-            sha256 = lfs.sha256 if lfs is not None else None
-            found.append(RemoteFile(entry.path, entry.size, entry.blob_id, sha256))
+    ):
+        found += remote_files([entry])
         if len(found) > MAX_FILES:
             raise ValueError(f"over {MAX_FILES} files")
     return listing_of(commit, found)
@@ -102,9 +92,8 @@ def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
 def _check(file: RemoteFile) -> None:
     if not (isinstance(file.path, str) and isinstance(file.size, int)) or file.size < 0:
         raise ValueError("a listing without paths or sizes")
-    hashes = [(_SHA1, file.sha1)]
-    if file.sha256 is not None:
-        hashes.append((_SHA256, file.sha256))
-    for pattern, text in hashes:
-        if not isinstance(text, str) or not pattern.fullmatch(text):
-            raise ValueError("a listing without hashes")
+    hashes = [(_SHA1, file.sha1), (_SHA256, file.sha256)]
+    if file.sha256 is None:
+        del hashes[1]
+    if not all(isinstance(h, str) and kind.fullmatch(h) for kind, h in hashes):
+        raise ValueError("a listing without hashes")

@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.attached import Key
-from generator.evidence_files import is_kept
-from generator.lfs import LFS_MAGIC
-from generator.review.changes import owner_of
-from generator.review.trees import FOLDERS
-from generator.wording import one_line
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
+from generator.dataset.file_reading import LFS_MAGIC
+from generator.dataset.paths import FOLDERS, is_evidence
+from generator.hub.names import TESTS
+from generator.problems.messages import one_line
 
-TESTS = "tests/references"
 _UNRECORDED = "blob/ground_truth/unrecorded.json"
 _POINTER_OID = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
 _POINTER_SIZE = re.compile(rb"^size (\d+)$", re.MULTILINE)
@@ -35,10 +34,12 @@ class LocalFile:
     """Hold a file's hashes: git's of a blob, and SHA-256 as LFS names it.
 
     Of an LFS pointer, which a clone without LFS has, `sha256` and `size` are those of
-    the file that it points to; that file is not here.
+    the file that it points to; that file is not here. `path` is its path in the dataset,
+    `source` is where its bytes lie.
     """
 
     path: str
+    source: Path
     size: int
     sha1: str
     sha256: str
@@ -76,7 +77,7 @@ def take_inventory(root: Path) -> Inventory:
         owner = owner_of(path)
         if owner is not None:
             owned.setdefault(owner[0], []).append(path)
-        elif path == _UNRECORDED or is_kept(path):
+        elif path == _UNRECORDED or is_evidence(path):
             evidence.append(path)
     tests = [p for p in _walk(root, [TESTS]) if _is_rendered(p)]
     return Inventory(
@@ -158,5 +159,5 @@ def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
     oid, far = _POINTER_OID.search(head), _POINTER_SIZE.search(head)
     if head.startswith(LFS_MAGIC) and oid and far and size <= _LONGEST_POINTER:
         name = oid.group(1).decode()
-        return LocalFile(path, int(far.group(1)), sha1.hexdigest(), name, True)
-    return LocalFile(path, size, sha1.hexdigest(), sha256.hexdigest())
+        return LocalFile(path, full, int(far.group(1)), sha1.hexdigest(), name, True)
+    return LocalFile(path, full, size, sha1.hexdigest(), sha256.hexdigest())

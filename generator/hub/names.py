@@ -6,10 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from generator.discover import is_portable
-
-FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verification")
-"""The folders of a published dataset; tests/references lies beside them."""
+from generator.dataset.paths import FOLDERS, is_portable
 
 TESTS = "tests/references"
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from generator.hub.bundle import Bundle
-from generator.hub.client import RemoteFile
+from generator.hub.card import all_paths
+from generator.hub.client import RemoteFile, remote_files
 from generator.hub.delta import Delta, compare
 from generator.hub.failures import HubFailure
-from generator.hub.gate import Judged, Objection, of_partial
-from generator.hub.local import TESTS, LocalFile, Unfit
+from generator.hub.local import LocalFile, Unfit
+from generator.hub.names import TESTS
+from generator.hub.pr_description import Facts, describe
+from generator.hub.preconditions import Judged, Objection, of_partial
 from generator.hub.pulls import PullRequest
-from generator.hub.text import Facts, write_text
-from generator.wording import one_line
 
 if TYPE_CHECKING:
     from generator.hub.client import Client
     from generator.hub.pulls import PullRequests
 
 MAIN = "main"
-_SAMPLE = 512
-_FILES_A_REQUEST = 256
-_USUAL_LFS = (".safetensors", ".parquet", ".bin", ".npy", ".npz", ".zip", ".gz")
-_USUAL_LFS_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Package:
-    """Hold one bundle with its files and what the gate says of it."""
+    """Hold one bundle with its files and its preconditions."""
 
     root: Path
     bundle: Bundle
@@ -63,13 +58,12 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PushPlan:
     """Hold what a push will do.
 
     `revision` is what the files were compared with, at the commit `parent`; `pull` is
     the pull request that is gone on with, and `opens` says that one is to be opened.
-    `owns_text` says that the pull request's text is this program's to write. `lfs` are
-    the paths that go through LFS; `asked` says that the Hub said so.
+    `owns_text` says that the pull request's text is this program's to write.
     """
 
     package: Package
@@ -81,13 +75,11 @@ class Plan:
     pull: PullRequest | None = None
     opens: bool = False
     owns_text: bool = False
-    lfs: frozenset[str] = frozenset()
-    asked: bool = False
 
 
 def make_plan(
     client: Client, pulls: PullRequests, package: Package, where: Where
-) -> Plan:
+) -> PushPlan:
     """Look at the repository, and return what is to be done. Changes nothing.
 
     Raises HubFailure, and Unfit for a file that can't be pushed.
@@ -109,9 +101,7 @@ def make_plan(
     remote = client.files(package.paths, parent)
     delta = compare(package.files, remote, package.delete)
     package = _whole(client, package, delta, parent)
-    opens = pull is None and where.branch is None
-    lfs, asked = _through_lfs(client, package, delta, revision, opens, bool(name))
-    return Plan(
+    return PushPlan(
         package,
         revision,
         parent,
@@ -119,25 +109,24 @@ def make_plan(
         delta,
         _text(client, package, revision, parent, remote, delta),
         pull,
-        opens,
+        pull is None and where.branch is None,
         pull is not None and pull.author == name and package.bundle.marker in pull.text,
-        lfs,
-        asked,
     )
 
 
 def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Package:
     """Return the package, with what it was allowed to leave out. Raises Unfit.
 
-    Tests are rendered from the definitions that are here: from a part of a dataset they
-    would replace those of the whole.
+    Tests and the card are made of the definitions that are here: from a part of a dataset
+    they would replace those of the whole.
     """
-    if not any(file.path.startswith(f"{TESTS}/") for file in delta.changed):
+    paths = [file.path for file in delta.changed]
+    if not any(p.startswith(f"{TESTS}/") or p in all_paths() for p in paths):
         return package
     elsewhere = [
-        path
-        for path in client.below("definitions", parent)
-        if path not in package.delete and not (package.root / path).is_file()
+        file.path
+        for file in remote_files(client.tree(parent, "definitions", deep=True))
+        if file.path not in package.delete and not (package.root / file.path).is_file()
     ]
     if not elsewhere:
         return package
@@ -159,83 +148,18 @@ def _text(
         # what the pull request as a whole does, not this push of it
         parent = client.head(MAIN)
         remote = client.files(package.paths, parent)
-        delta = compare(package.files, {**remote}, package.delete)
-    return write_text(
+        delta = compare(package.files, remote, package.delete)
+    folders = [e.path for e in client.tree(parent) if not hasattr(e, "blob_id")]
+    return describe(
         Facts(
             package.root,
             package.bundle,
             package.files,
             delta,
             remote,
-            client.folders(parent),
+            folders,
             package.judged,
             package.allowed,
             package.reasons,
         )
     )
-
-
-def _through_lfs(
-    client: Client,
-    package: Package,
-    delta: Delta,
-    revision: str,
-    opens: bool,
-    may_ask: bool,
-) -> tuple[frozenset[str], bool]:
-    """Return which paths go through LFS, and whether the Hub was asked.
-
-    It answers only those who may write; for others it is what it usually does.
-    """
-    files = [file for file in delta.sent if file.size]
-    if not may_ask:
-        usual = [
-            f.path
-            for f in files
-            if f.path.endswith(_USUAL_LFS) or f.size > _USUAL_LFS_BYTES
-        ]
-        return frozenset(usual), False
-    found: set[str] = set()
-    for at in range(0, len(files), _FILES_A_REQUEST):
-        rows = _ask(
-            client, package.root, files[at : at + _FILES_A_REQUEST], revision, opens
-        )
-        for row in rows:
-            if row.get("shouldIgnore"):
-                path = one_line(str(row["path"]))
-                raise Unfit(
-                    f"The repository's .gitignore leaves out {path}: change it."
-                )
-            if row["uploadMode"] == "lfs":
-                found.add(str(row["path"]))
-    return frozenset(found), True
-
-
-def _ask(
-    client: Client, root: Path, files: Sequence[LocalFile], revision: str, opens: bool
-) -> list[dict[str, Any]]:
-    from huggingface_hub.utils import (
-        build_hf_headers,
-        get_session,
-        hf_raise_for_status,
-    )
-
-    rows = []
-    for file in files:
-        with (root / file.path).open("rb") as stream:
-            sample = base64.b64encode(stream.read(_SAMPLE)).decode()
-        rows.append({"path": file.path, "size": file.size, "sample": sample})
-    place = f"{client.api.endpoint}/api/datasets/{client.repo}/preupload"
-
-    def ask() -> list[dict[str, Any]]:
-        answer = get_session().post(
-            f"{place}/{quote(revision, safe='')}",
-            json={"files": rows},
-            headers=build_hf_headers(library_name="gen-tests"),
-            params={"create_pr": "1"} if opens else {},
-        )
-        hf_raise_for_status(answer)
-        found: list[dict[str, Any]] = answer.json()["files"]
-        return found
-
-    return client.call(ask, revision)

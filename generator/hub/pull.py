@@ -1,9 +1,8 @@
-"""Bring files of a Hub repository into a dataset's folder, and lose nobody's work."""
+"""Bring files of a Hub repository into a dataset's folder; edited files stay."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import stat
@@ -14,20 +13,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from generator.hub.choose import Blobs, choose, needed
+from generator.hub.choose import BlobChoice, choose, needed
 from generator.hub.client import Client, RemoteFile
 from generator.hub.download import digest_of, fetch
 from generator.hub.failures import HubFailure, Unreachable
-from generator.hub.listing import Listing, list_files
-from generator.hub.state import (
-    INCOMING,
-    State,
-    keep_listing,
-    kept_listing,
-    read_state,
-    write_state,
-)
-from generator.wording import one_line, plural, quote
+from generator.hub.listing import list_files
+from generator.hub.state import INCOMING, PullState, read_state, write_state
+from generator.problems.messages import one_line, plural, quote
 
 _MIB = 1024 * 1024
 _THREADS = 8
@@ -54,7 +46,7 @@ class Order:
     revision: str
     names: Sequence[str] = ()
     op_types: Sequence[str] = ()
-    blobs: Blobs = Blobs.NONE
+    blobs: BlobChoice = BlobChoice.NONE
     force: bool = False
 
 
@@ -81,72 +73,62 @@ class Pulled:
 def pull(
     client: Client, order: Order, root: Path, tell: Callable[[str, Fate], None]
 ) -> Pulled:
-    """Bring what was asked for to `root`; tell of each file that is written.
+    """Bring what was asked for to `root`; call `tell` for each file that is written.
 
-    Raises HubFailure, UnknownName, and OSError where nothing can be written. What concerns
-    one file is in `problems`, and the others are brought nevertheless.
+    Raises HubFailure, UnknownName, and OSError where nothing can be written. A problem
+    with one file is in `problems`, and the other files are brought.
     """
-    listing, offline = _listing(client, order, root)
     state = read_state(root)
+    offline = None
+    try:
+        listing = list_files(client, order.revision)
+    except Unreachable as error:
+        kept = state.kept(client.repo, order.revision)
+        if kept is None:
+            raise
+        listing, offline = kept, error
+    chosen = choose(listing, order.op_types, order.names)
+    if offline is None:
+        state.keep(client.repo, order.revision, listing)
     pulled = Pulled(listing.commit, is_offline=offline is not None)
     for path, reason in listing.refused.items():
         pulled.problems.append(f"{quote(path, 200)} {reason}: not pulled")
-    chosen = choose(listing, order.op_types, order.names)
-    job = _Job(client, listing.commit, root, order.force, state, pulled, tell, offline)
+    job = _Job(client, root, order.force, state, pulled, tell, offline)
     job.bring(chosen.texts)
-    blobs = list(chosen.blobs) if order.blobs is Blobs.ALL else []
-    if order.blobs is Blobs.NEEDED:
+    blobs = list(chosen.blobs) if order.blobs is BlobChoice.ALL else []
+    if order.blobs is BlobChoice.NEEDED:
         blobs, missing = needed(root, chosen.blobs, chosen.texts)
         for path in missing[:_GIVEN_UP]:
             pulled.problems.append(
                 f"workloads name {quote(path, 200)}, which the repository has not"
             )
     job.bring(blobs)
-    taken = {file.path for file in blobs}
-    left = [f for f in chosen.blobs if f.path not in taken and f.path not in job.here]
+    left = [f for f in chosen.blobs if f.path not in pulled.fates]
     pulled.left_out = (len(left), sum(file.size for file in left))
     if offline is None:
-        keep_listing(root, client.repo, order.revision, listing)
+        write_state(root, state)
     if not pulled.count(Fate.FAILED):
         shutil.rmtree(root / INCOMING, ignore_errors=True)
     return pulled
 
 
-def _listing(
-    client: Client, order: Order, root: Path
-) -> tuple[Listing, HubFailure | None]:
-    """Return what the Hub has; without a network, what it had at the last pull."""
-    try:
-        return list_files(client, order.revision), None
-    except Unreachable as error:
-        kept = kept_listing(root, client.repo, order.revision)
-        if kept is None:
-            raise
-        return kept, error
-
-
 @dataclass
 class _Job:
     client: Client
-    commit: str
     root: Path
     force: bool
-    state: State
+    state: PullState
     pulled: Pulled
     tell: Callable[[str, Fate], None]
     offline: HubFailure | None
-    here: set[str] = field(default_factory=set)
 
     def bring(self, files: Iterable[RemoteFile]) -> None:
         """Look at all files first, then fetch and place what is missing."""
         missing = []
         for file in files:
-            fate = self._fate(file)
-            self.pulled.fates[file.path] = fate
+            fate = self.pulled.fates[file.path] = self._fate(file)
             if fate in (Fate.NEW, Fate.CHANGED):
                 missing.append(file)
-            else:
-                self.here.add(file.path)
         if not missing:
             return
         if self.offline is not None:
@@ -154,7 +136,7 @@ class _Job:
             raise HubFailure(f"{text} can't be fetched, {missing[0].path} for one.")
         _need_room(self.root, sum(file.size for file in missing))
         for file in missing:
-            self.state.expect(file.path, file.digest)
+            self.state.files.setdefault(file.path, []).append(file.digest)
         write_state(self.root, self.state)
         try:
             self._fetch_all(missing)
@@ -163,59 +145,55 @@ class _Job:
 
     def _fate(self, file: RemoteFile) -> Fate:
         """Return what is to become of a file, by what lies at its place."""
-        path, local = file.path, self.root / file.path
+        path, problems = file.path, self.pulled.problems
         if in_the_way := _in_the_way(self.root, path):
-            self.pulled.problems.append(f"{path}: {in_the_way}: not pulled")
+            problems.append(f"{path}: {in_the_way}: not pulled")
             return Fate.BLOCKED
         try:
-            digest = digest_of(local, file)
+            digest = digest_of(self.root / path, file)
         except FileNotFoundError:
             return Fate.NEW
         except OSError as error:
-            self.pulled.problems.append(f"{path}: {error.strerror}: not pulled")
+            problems.append(f"{path}: {error.strerror}: not pulled")
             return Fate.BLOCKED
         if digest == file.digest:
-            self.state.settle(path, digest)
+            self.state.files[path] = [digest]
             return Fate.CURRENT
         if self.force or self.state.knows(path, digest):
             return Fate.CHANGED
         if self.state.knows(path, file.digest):
             return Fate.KEPT
-        self.pulled.problems.append(
+        problems.append(
             f"{path}: edited here, and another one on the Hub: left as it is (--force "
             "overwrites it)"
         )
         return Fate.EDITED
 
     def _fetch_all(self, files: Sequence[RemoteFile]) -> None:
-        failed = 0
         stop = threading.Event()
 
         def one(file: RemoteFile) -> None:
             if not stop.is_set():
-                part = self.root / INCOMING / _part_name(file)
-                fetch(self.client, self.commit, file, part)
-                _place(self.root, file.path, part)
+                folder = self.root / INCOMING
+                found = fetch(self.client, self.pulled.commit, file, folder)
+                _place(self.root, file.path, found)
 
         with ThreadPoolExecutor(max_workers=_THREADS) as pool:
             work = {pool.submit(one, file): file for file in files}
             try:
                 for done in as_completed(work):
                     file = work[done]
-                    if stop.is_set():
-                        continue
                     try:
                         done.result()
                     except HubFailure as error:
                         self.pulled.fates[file.path] = Fate.FAILED
                         self.pulled.problems.append(f"{file.path}: {error}")
-                        failed += 1
+                        failed = self.pulled.count(Fate.FAILED)
                         if _concerns_all(error) or failed >= _GIVEN_UP:
                             raise
                         continue
-                    self.state.settle(file.path, file.digest)
+                    self.state.files[file.path] = [file.digest]
                     self.pulled.bytes += file.size
-                    self.here.add(file.path)
                     self.tell(file.path, self.pulled.fates[file.path])
             finally:
                 # on a failure no further file is begun; after the loop none is left
@@ -256,23 +234,18 @@ def _need_room(root: Path, size: int) -> None:
         )
 
 
-def _part_name(file: RemoteFile) -> str:
-    key = f"{file.path}\0{file.digest}".encode()
-    return f"{hashlib.sha256(key).hexdigest()[:32]}.part"
-
-
-def _place(root: Path, path: str, part: Path) -> None:
+def _place(root: Path, path: str, found: Path) -> None:
     """Put a whole file to its place at once."""
     target = root / path
     if reason := _in_the_way(root, path):
         raise HubFailure(f"{one_line(path)}: {reason}.")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.replace(part, target)
+        os.replace(found, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         # the folder is on another disk than the dataset's root
         beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        shutil.copyfile(part, beside)
+        shutil.copyfile(found, beside)
         os.replace(beside, target)

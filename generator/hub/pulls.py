@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.hub.bundle import has_marker
 from generator.hub.failures import HubFailure
@@ -36,7 +36,7 @@ class PullRequests:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._own: list[int] | None = None
+        self._own: dict[int, str] | None = None
         self._read: dict[int, PullRequest] = {}
 
     def find_own(self, author: str, marker: str, title: str) -> PullRequest | None:
@@ -55,37 +55,30 @@ class PullRequests:
 
     def _numbers(self, author: str, title: str) -> list[int]:
         client = self._client
-
-        def ask() -> list[Any]:
-            return list(
-                client.api.get_repo_discussions(
-                    client.repo,
-                    author=author,
-                    discussion_type="pull_request",
-                    repo_type="dataset",
+        if self._own is None:
+            listed = client.call(
+                lambda: list(
+                    client.api.get_repo_discussions(
+                        client.repo,
+                        author=author,
+                        discussion_type="pull_request",
+                        repo_type="dataset",
+                    )
                 )
             )
-
-        if self._own is None:
-            listed = [
-                one
-                for one in client.call(ask)
+            self._own = {
+                one.num: one.title
+                for one in listed
                 if one.is_pull_request and one.status in _OPEN and one.author == author
-            ]
-            self._titles = {one.num: one.title for one in listed}
-            self._own = sorted((one.num for one in listed), reverse=True)
+            }
+        own = self._own
         # most often the first one asked for is it
-        return sorted(self._own, key=lambda n: self._titles[n] != title)
+        return sorted(own, key=lambda number: (own[number] != title, -number))
 
     def read(self, number: int) -> PullRequest:
         """Return a pull request. Raises HubFailure where the number is none."""
         client = self._client
-        details = client.call(
-            lambda: client.api.get_discussion_details(
-                client.repo, number, repo_type="dataset"
-            ),
-            f"refs/pr/{number}",
-        )
+        details = client.discussion(number)
         if not details.is_pull_request:
             raise HubFailure(
                 f"#{number} of {client.repo} is a discussion, not a pull request."
@@ -104,20 +97,9 @@ class PullRequests:
         """Make a pull request's text what it should be; return whether it was not."""
         if _normal(pull.text) == _normal(text) or not pull.comment:
             return False
-        client = self._client
-        client.call(
-            lambda: client.api.edit_discussion_comment(
-                client.repo, pull.number, pull.comment, text, repo_type="dataset"
-            ),
-            pull.revision,
-        )
+        self._client.edit(pull.number, pull.comment, text)
         self._read.pop(pull.number, None)
         return True
-
-    def url(self, number: int) -> str:
-        """Return the address of a pull request."""
-        client = self._client
-        return f"{client.api.endpoint}/datasets/{client.repo}/discussions/{number}"
 
 
 def _normal(text: str) -> str:

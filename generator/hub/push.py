@@ -7,26 +7,26 @@ again the Hub is asked whether it happened.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
+from generator.hub.choose import is_blob
 from generator.hub.delta import compare
 from generator.hub.failures import Changed, HubFailure, status_of
-from generator.hub.plan import Plan
-from generator.wording import one_line, plural, quote
+from generator.hub.plan import PushPlan
+from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd
 
     from generator.hub.client import Client
+    from generator.hub.local import LocalFile
     from generator.hub.pulls import PullRequests
 
 _CONFLICTS = (409, 412)
 _SHOWN = 5
-# files that are tried together: the more, the likelier that one of them fails again
-_UPLOADS = 64
+_LARGE = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -43,77 +43,33 @@ class Pushed:
     unfinished: bool = False
 
 
-def carry_out(client: Client, pulls: PullRequests, plan: Plan) -> Pushed:
+def carry_out(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
     """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
     made = Pushed(number=plan.pull.number if plan.pull else None)
     if not plan.delta.is_empty:
-        additions = _additions(plan)
-        _upload(client, plan, [a for a in additions if a.path_in_repo in plan.lfs])
-        made = _commit(client, pulls, plan, additions)
+        made = _commit(client, pulls, plan)
         if made.unfinished:
             return made
-        if made.commit:
-            _check(client, plan, made)
+        if made.commit and not _is_there(client, plan, made.commit):
+            raise HubFailure(
+                f"Commit {made.commit[:12]} of {client.repo} has other bytes than were "
+                "judged: a file changed meanwhile, or the repository's .gitignore leaves "
+                "it out; run the same command again."
+            )
     if plan.pull is None or not plan.owns_text:
         return made
-    described = pulls.describe(plan.pull, plan.text)
-    return Pushed(made.commit, made.number, described)
+    return replace(made, described=pulls.describe(plan.pull, plan.text))
 
 
-def _additions(plan: Plan) -> list[CommitOperationAdd]:
-    from huggingface_hub import CommitOperationAdd
-
-    made = []
-    for file in plan.delta.sent:
-        path = plan.package.root / file.path
-        if file.path in plan.lfs:
-            addition = CommitOperationAdd(file.path, path)
-            # the bytes that were judged: the Hub refuses an upload of others
-            addition.upload_info.sha256 = bytes.fromhex(file.sha256)
-        else:
-            content = path.read_bytes() if path.is_file() else b""
-            if hashlib.sha256(content).hexdigest() != file.sha256:
-                raise HubFailure(
-                    f"{one_line(file.path)} changed after it was judged: nothing was "
-                    "committed; run the same command again."
-                )
-            addition = CommitOperationAdd(file.path, content)
-        made.append(addition)
-    return made
-
-
-def _upload(client: Client, plan: Plan, additions: list[CommitOperationAdd]) -> None:
-    """Upload what goes through LFS; a bad line is tried anew for each share."""
-    for at in range(0, len(additions), _UPLOADS):
-        _upload_share(client, plan, additions[at : at + _UPLOADS])
-
-
-def _upload_share(
-    client: Client, plan: Plan, additions: list[CommitOperationAdd]
-) -> None:
-    client.call(
-        lambda: client.api.preupload_lfs_files(
-            client.repo,
-            additions,
-            repo_type="dataset",
-            revision=plan.revision,
-            create_pr=plan.opens,
-        ),
-        plan.revision,
-    )
-
-
-def _commit(
-    client: Client,
-    pulls: PullRequests,
-    plan: Plan,
-    additions: list[CommitOperationAdd],
-) -> Pushed:
+def _commit(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
     from huggingface_hub import CommitOperationDelete
 
+    # an addition remembers that it was uploaded, so that no attempt uploads it again
+    additions = list(map(_addition, plan.delta.sent))
     deletions = [
         CommitOperationDelete(file.path, is_folder=False) for file in plan.delta.deleted
     ]
+    number = plan.pull.number if plan.pull else None
     for attempt in count(1):
         try:
             info = client.api.create_commit(
@@ -126,7 +82,7 @@ def _commit(
                 create_pr=plan.opens,
                 parent_commit=plan.parent,
             )
-        except Exception as error:  # noqa: BLE001 - told by the client, in one line
+        except Exception as error:  # noqa: BLE001 - the client turns it into one line
             conflict = status_of(error) in _CONFLICTS
             if not conflict:
                 client.wait_after(error, attempt, plan.revision)
@@ -138,15 +94,35 @@ def _commit(
         else:
             if str(info.oid) == plan.parent:
                 # somebody committed the same bytes: the library sent no commit
-                return Pushed(number=plan.pull.number if plan.pull else None)
-            number = info.pr_num if plan.opens else None
-            number = plan.pull.number if plan.pull else number
+                return Pushed(number=number)
             pulls.forget()
-            return Pushed(str(info.oid), number)
+            return Pushed(str(info.oid), number or info.pr_num)
     raise AssertionError("the client raises after its last attempt")
 
 
-def _happened(client: Client, pulls: PullRequests, plan: Plan) -> Pushed | None:
+def _addition(file: LocalFile) -> CommitOperationAdd:
+    """Return the operation that adds a file. Raises HubFailure where it changed.
+
+    The Hub refuses an upload through LFS with other bytes than the hash in the operation.
+    Nobody compares a file that the commit itself contains: it is read here, once.
+    """
+    from huggingface_hub import CommitOperationAdd
+
+    is_large = is_blob(file.path) or file.size > _LARGE
+    try:
+        content = file.source if is_large else file.source.read_bytes()
+        made = CommitOperationAdd(file.path, content)
+    except (OSError, ValueError):
+        made = None
+    if made is None or made.upload_info.sha256.hex() != file.sha256:
+        raise HubFailure(
+            f"{one_line(file.path)} changed after it was judged: nothing was committed; "
+            "run the same command again."
+        )
+    return made
+
+
+def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | None:
     """Return the commit if the Hub has it although no answer came, or None."""
     revision, number = plan.revision, plan.pull.number if plan.pull else None
     if plan.opens:
@@ -163,23 +139,15 @@ def _happened(client: Client, pulls: PullRequests, plan: Plan) -> Pushed | None:
     return Pushed(number=number, unfinished=True) if plan.opens else None
 
 
-def _is_there(client: Client, plan: Plan, revision: str) -> bool:
+def _is_there(client: Client, plan: PushPlan, revision: str) -> bool:
     remote = client.files(plan.package.paths, revision)
     return compare(plan.package.files, remote, plan.package.delete).is_empty
 
 
-def _check(client: Client, plan: Plan, made: Pushed) -> None:
-    """Ask what arrived. Raises HubFailure where it is not what was judged."""
-    if not _is_there(client, plan, made.commit):
-        raise HubFailure(
-            f"Commit {made.commit[:12]} of {client.repo} has other bytes than were "
-            "judged: a file changed meanwhile; run the same command again."
-        )
-
-
-def _changed(client: Client, plan: Plan) -> Changed:
+def _changed(client: Client, plan: PushPlan) -> Changed:
     """Return what somebody else did since the plan was made."""
-    commits = client.commits_between(plan.parent, plan.revision)
+    listed = client.commits(plan.revision)
+    commits = list(takewhile(lambda commit: commit.commit_id != plan.parent, listed))
     titles = [_of_commit(commit) for commit in commits[:_SHOWN]]
     now = client.files(plan.package.paths, plan.revision)
     paths = [p for p in plan.package.paths if now.get(p) != plan.remote.get(p)]

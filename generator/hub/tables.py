@@ -14,17 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.audit.result import CAUGHT
-from generator.audit_file import read_audits
-from generator.audited import Audited
-from generator.definition import Definition, Tensor
-from generator.discover import discover_definitions
-from generator.evidence import kept_runs
-from generator.jsonfile import read_json_lines
-from generator.load import load_definitions
+from generator.dataset.definition import Definition, Tensor
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import discover_definitions
+from generator.dataset.schema import check
 from generator.problems import Problem, has_errors
-from generator.schema import check
-from generator.verification import Line, Table, agreed, table_of
+from generator.results.audit_file import read_audits
+from generator.results.audit_result import CAUGHT
+from generator.results.audited import Audited
+from generator.results.evidence import kept_runs
+from generator.results.verification import (
+    Verification,
+    VerificationLine,
+    agreed,
+    table_of,
+)
+from generator.rules.load import load_definitions
 
 STRING, INTEGER, NUMBER, FLAG, DATE = "string", "int64", "float64", "bool", "date32"
 _MACHINE = ("gpu", "torch", "cuda", "flashinfer", "sglang")
@@ -86,7 +91,7 @@ class Tables:
     definitions: Sequence[Row]
     workloads: Sequence[Row]
     verification: Sequence[Row]
-    evidence: Table
+    evidence: Verification
 
     def rows(self, name: str) -> Sequence[Row]:
         """Return the rows of the table with a name of COLUMNS."""
@@ -197,7 +202,7 @@ def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
         }
 
 
-def _verification(line: Line, evidence: Table) -> Row:
+def _verification(line: VerificationLine, evidence: Verification) -> Row:
     run = evidence.runs[line.run - 1] if line.run else None
     figures = line.figures
     machine = run.machine if run is not None else {}

@@ -1,40 +1,52 @@
-"""The report as GitHub's workflow commands, which annotate the lines of a change."""
+"""A report as GitHub's workflow commands, which annotate the lines of a change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from generator.problems import Problem, Severity
-from generator.reports import Style
-from generator.reports.places import line_of_file
-from generator.reports.text import summary
-from generator.validate import Counts
-from generator.wording import one_line
+from generator.problems.messages import one_line
+from generator.reports.report import Report, Status, against, line_of_file
 
 _COMMANDS = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
     Severity.NOTE: "notice",
 }
+_LEVELS = {Status.FAILED: "error", Status.OPEN: "warning", Status.PASSED: "notice"}
 
 
-def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterator[str]:
-    """Yield a command for each Problem, then the summary; notes only if asked for."""
-    for problem in problems:
-        if problem.severity is Severity.NOTE and not style.notes:
-            continue
-        fields = {"file": one_line(style.prefix + problem.file, 1000)}
-        line = line_of_file(problem)
-        if line is not None:
-            fields["line"] = str(line)
-        fields["title"] = problem.rule
-        shown = ",".join(f"{name}={_property(value)}" for name, value in fields.items())
-        place = f"{one_line(problem.pointer)}: " if problem.pointer else ""
-        if line is None and problem.line is not None:
-            place += f"line {problem.line}: "
-        text = _data(f"{place}{problem.message} Fix: {problem.fix}")
-        yield f"::{_COMMANDS[problem.severity]} {shown}::{text}\n"
-    yield f"{summary(counts)}\n"
+def pieces(report: Report) -> Iterator[str]:
+    """Yield a command for each problem and for what failed, then the summary.
+
+    Notes are left out unless asked for.
+    """
+    for problem in report.problems:
+        if problem.severity is not Severity.NOTE or report.notes:
+            yield _problem(problem, report.prefix)
+    conclusion = report.conclude()
+    title = f"title={_property(report.title)}"
+    for reason in against(report, conclusion):
+        text = _data(one_line(reason, 1000))
+        yield f"::{_LEVELS[conclusion.status]} {title}::{text}\n"
+    summary = conclusion.summary
+    if conclusion.verdict:
+        summary = f"::notice {title}::verdict: {conclusion.verdict}; {summary}"
+    yield f"{summary}\n"
+
+
+def _problem(problem: Problem, prefix: str) -> str:
+    fields = {"file": one_line(prefix + problem.file, 1000)}
+    line = line_of_file(problem)
+    if line is not None:
+        fields["line"] = str(line)
+    fields["title"] = problem.rule
+    shown = ",".join(f"{name}={_property(value)}" for name, value in fields.items())
+    place = f"{one_line(problem.pointer)}: " if problem.pointer else ""
+    if line is None and problem.line is not None:
+        place += f"line {problem.line}: "
+    text = _data(f"{place}{problem.message} Fix: {problem.fix}")
+    return f"::{_COMMANDS[problem.severity]} {shown}::{text}\n"
 
 
 def _data(text: str) -> str:

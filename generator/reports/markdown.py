@@ -1,78 +1,37 @@
-"""The report as Markdown for a comment: bounded, and nothing of the dataset is markup."""
+"""A report as Markdown: a bounded comment or a page, and nothing quoted is markup."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from generator.problems import Problem, Severity
-from generator.reports import Style
-from generator.reports.text import summary
-from generator.validate import Counts
-from generator.wording import one_line
+from generator.problems import Severity
+from generator.problems.messages import one_line
+from generator.reports.report import (
+    Code,
+    Quoted,
+    Report,
+    Row,
+    Section,
+    Status,
+    Table,
+    place,
+)
 
 LIMIT = 60_000
 """Characters; GitHub takes 65,536 in a comment."""
 
-_FOOT = 1_000
-_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-_TITLES = {
-    Severity.ERROR: "Errors",
-    Severity.WARNING: "Warnings",
-    Severity.NOTE: "Notes",
-}
-_HEAD = "| where | what | fix | rule |\n|---|---|---|---|\n"
+_FOOT = 500
+_REASONS = 20
+_MARKS = {Status.PASSED: "✅ ", Status.FAILED: "❌ ", Status.OPEN: "❔ "}
+_VERDICTS = {**_MARKS, Status.OPEN: "⏳ "}
+_HEAD = ("where", "what", "fix", "rule")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ,/=-]")
 
 
-def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterator[str]:
-    """Yield the summary, then a table for each severity; what is too long is cut."""
-    tables: dict[Severity, list[str]] = {severity: [] for severity in _SEVERITIES}
-    sizes = dict.fromkeys(_SEVERITIES, 0)
-    for problem in problems:
-        # errors take what there is; the others what errors leave
-        if sizes[problem.severity] < LIMIT:
-            row = _row(problem)
-            tables[problem.severity].append(row)
-            sizes[problem.severity] += len(row)
-    failed = counts.found[Severity.ERROR] or (
-        style.strict and counts.found[Severity.WARNING]
-    )
-    head = f"### Dataset validation: {'failed' if failed else 'passed'}\n\n"
-    yield f"{head}{summary(counts)}\n"
-    left = LIMIT - _FOOT
-    for severity in _SEVERITIES:
-        if tables[severity]:
-            text, left = _section(severity, tables[severity], counts, left)
-            yield text
-
-
-def _section(
-    severity: Severity, rows: list[str], counts: Counts, left: int
-) -> tuple[str, int]:
-    shown = []
-    for row in rows:
-        if len(row) > left:
-            break
-        shown.append(row)
-        left -= len(row)
-    missing = counts.found[severity] - len(shown)
-    title = f"{_TITLES[severity]} ({counts.found[severity]})"
-    body = _HEAD + "".join(shown) if shown else ""
-    more = f"\n{missing} more: run `trace-dataset validate`.\n" if missing else ""
-    opened = " open" if severity is Severity.ERROR else ""
-    return (
-        f"\n<details{opened}><summary>{title}</summary>\n\n{body}{more}\n</details>\n",
-        left,
-    )
-
-
-def _row(problem: Problem) -> str:
-    place = f"{problem.file}#{problem.pointer}" if problem.pointer else problem.file
-    if problem.line is not None:
-        place += f" line {problem.line}"
-    cells = (inert(place, 300), inert(problem.message), inert(problem.fix))
-    return f"| {' | '.join(cells)} | `{problem.rule}` |\n"
+def pieces(report: Report) -> Iterator[str]:
+    """Yield a comment, of which what is too long is cut, or a page of everything."""
+    yield from _page(report) if report.is_page else _comment(report)
 
 
 def inert(text: str, limit: int = 1000) -> str:
@@ -82,3 +41,149 @@ def inert(text: str, limit: int = 1000) -> str:
     """
     shown = one_line(text, limit)
     return f"<code>{_NOT_PLAIN.sub(lambda m: f'&#{ord(m[0])};', shown)}</code>"
+
+
+def table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already."""
+    names = list(head)
+    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _shown(text: str) -> str:
+    """Return a text that ends no cell and is no markup, on one line."""
+    if isinstance(text, Quoted):
+        return inert(text) if text else ""
+    if isinstance(text, Code):
+        return f"`{text}`"
+    plain = one_line(text)
+    for mark, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`")):
+        plain = plain.replace(mark, shown)
+    return plain
+
+
+def _line(*cells: str) -> str:
+    return f"- {': '.join(map(_shown, cells))}"
+
+
+def table_of(made: Table) -> str:
+    """Return a report's table as Markdown."""
+    return table(made.columns, (_cells(made, row) for row in made.rows))
+
+
+def _cells(made: Table, row: Row) -> list[str]:
+    cells = map(_shown, row.cells)
+    mark = _MARKS[row.status] if row.status is not None else ""
+    named = zip(made.columns, cells, strict=True)
+    return [f"{mark}{cell}" if name == made.marked else cell for name, cell in named]
+
+
+def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
+    """Return the lines of a section; a head stays with the first row under it."""
+    rows: list[str] = []
+    for made in section.tables:
+        lines = [_line(*row.cells) for row in made.rows]
+        if made.columns:
+            head, rule, *lines = table_of(made).split("\n")
+            lines[:1] = ["\n".join([head, rule, *lines[:1]])]
+        if made.title:
+            lines[:1] = ["\n\n".join([heading.format(_shown(made.title)), *lines[:1]])]
+        if rows and lines:
+            lines[0] = f"\n{lines[0]}"
+        rows += lines
+    return rows
+
+
+def _page(report: Report) -> Iterator[str]:
+    parts = [f"# {report.title}", report.preface]
+    parts += [] if report.is_said else [report.conclude().summary]
+    parts += map(_of_page, report.sections)
+    if report.rules:
+        listed = "\n".join(
+            _line(f"{p.severity.value} {p.rule}", f"{p.message} Fix: {p.fix}")
+            for p in report.problems
+        )
+        parts.append(f"## Problems\n\n{listed or 'None.'}")
+    parts += map(_of_page, report.details)
+    yield "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _of_page(section: Section) -> str:
+    rows = "\n".join(rows_of(section, "### {}"))
+    body = "\n\n".join(filter(None, [section.preface, rows]))
+    if section.is_open:
+        return f"## {section.title}\n\n{body}"
+    title = _shown(section.title)
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _comment(report: Report) -> Iterator[str]:
+    problems = _by_severity(report)
+    sections = [*report.sections, *problems, *report.details]
+    parts = [(s, rows) for s in sections if (rows := rows_of(s))]
+    more = f"run `{report.command}` for all"
+    head = _head(report, more)
+    yield head
+    left = LIMIT - _FOOT - len(head)
+    needed = [sum(len(row) + 1 for row in rows) + 200 for _, rows in parts]
+    for number, (section, rows) in enumerate(parts):
+        # half of the room, or what the others leave
+        room = max(left // 2, left - sum(needed[number + 1 :]))
+        text = folded(section, rows, room, more)
+        left -= len(text)
+        yield text
+
+
+def folded(section: Section, rows: Sequence[str], room: int, more: str) -> str:
+    """Return what there is room for; rows that don't fit are counted."""
+    start, end = "\n", ""
+    count = len(rows) if section.count is None else section.count
+    if section.title:
+        opened = " open" if section.is_open else ""
+        title = f"{_shown(section.title)} ({count})"
+        start = f"\n<details{opened}><summary>{title}</summary>\n\n"
+        end = "\n</details>\n"
+    room -= len(start) + len(end) + len(more) + 20
+    kept: list[str] = []
+    for row in rows:
+        if len(row) + 1 > room:
+            break
+        kept.append(f"{row}\n")
+        room -= len(row) + 1
+    missing = max(count, len(rows)) - len(kept)
+    left = f"\n{missing} more: {more}.\n" if missing else ""
+    return f"{start}{''.join(kept)}{left}{end}"
+
+
+def _head(report: Report, more: str) -> str:
+    conclusion = report.conclude()
+    said = conclusion.status.value
+    if conclusion.verdict:
+        said = f"{_VERDICTS[conclusion.status]}{conclusion.verdict}"
+    head = f"### {report.title}: {said}\n\n"
+    head += f"{inert(report.about)}\n\n" if report.about else ""
+    head += f"{conclusion.summary}\n"
+    if conclusion.verdict and conclusion.reasons:
+        reasons = conclusion.reasons
+        shown = "".join(f"- {inert(reason, 400)}\n" for reason in reasons[:_REASONS])
+        left = len(reasons) - _REASONS
+        head += f"\n{shown}" + (f"- {left} more: {more}.\n" if left > 0 else "")
+    return head
+
+
+def _by_severity(report: Report) -> Iterator[Section]:
+    """Yield a table for each severity; of very many problems only some are held."""
+    rows: dict[Severity, list[Row]] = {severity: [] for severity in Severity}
+    sizes, counts = dict.fromkeys(Severity, 0), dict.fromkeys(Severity, 0)
+    for problem in report.problems:
+        severity = problem.severity
+        counts[severity] += 1
+        if sizes[severity] < LIMIT:
+            cells = (place(problem), problem.message, problem.fix)
+            rows[severity].append(Row((*map(Quoted, cells), Code(problem.rule))))
+            sizes[severity] += sum(map(len, cells))
+    for severity, listed in rows.items():
+        if listed:
+            title = f"{report.kind} {severity.value}s".strip().capitalize()
+            is_open, count = severity is Severity.ERROR, counts[severity]
+            yield Section(title, [Table(listed, _HEAD)], is_open=is_open, count=count)

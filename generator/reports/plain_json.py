@@ -1,23 +1,33 @@
-"""The report as one JSON object: `problems` and `counts`."""
+"""A report as one JSON object: its payload."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
-from generator.problems import Problem
-from generator.reports import Style
-from generator.validate import Counts
+from generator.reports.report import Report
 
 
-def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterator[str]:
+def pieces(report: Report) -> Iterator[str]:
     """Yield the object piece by piece."""
-    separator = "\n"
-    yield '{\n  "problems": ['
-    for problem in problems:
-        yield f"{separator}    {json.dumps(problem.as_dict())}"
+    separator = "{\n"
+    for name, value in report.payload.items():
+        yield f"{separator}  {json.dumps(name)}: "
         separator = ",\n"
-    found = {f"{s.value}s": count for s, count in counts.found.items()}
-    looked_at = {"definitions": counts.definitions, "workloads": counts.workloads}
-    end = "]" if separator == "\n" else "\n  ]"
-    yield f'{end},\n  "counts": {json.dumps({**looked_at, **found})}\n}}\n'
+        if isinstance(value, Iterator):
+            yield from _array(value)
+        else:
+            text = json.dumps(value() if callable(value) else value, indent=2)
+            # a text has no newline of its own: JSON escapes it
+            yield text.replace("\n", "\n  ")
+    yield "\n}\n"
+
+
+def _array(items: Iterator[Any]) -> Iterator[str]:
+    separator = "\n"
+    yield "["
+    for item in items:
+        yield f"{separator}    {json.dumps(item)}"
+        separator = ",\n"
+    yield "]" if separator == "\n" else "\n  ]"

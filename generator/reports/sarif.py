@@ -1,19 +1,18 @@
-"""The report as SARIF 2.1.0, which code scanning services read."""
+"""A report as SARIF 2.1.0, which code scanning services read."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from generator import __version__
 from generator.problems import Problem, Severity
-from generator.reports import Style
-from generator.reports.places import line_of_file, uri
-from generator.rules.table import RULES
-from generator.validate import Counts
-from generator.wording import one_line
+from generator.problems.messages import one_line
+from generator.reports.report import Report, Status, against, line_of_file
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {
@@ -23,8 +22,9 @@ _LEVELS = {
 }
 
 
-def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterator[str]:
-    """Yield the log piece by piece: the rules first, then a result for each Problem."""
+def pieces(report: Report) -> Iterator[str]:
+    """Yield the log piece by piece: the rules, a result for each problem, what failed."""
+    rules = [rule for group in report.rules.values() for rule in group]
     driver = {
         "name": "trace-dataset",
         "version": __version__,
@@ -35,22 +35,35 @@ def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterato
                 "help": {"text": _plain(f"{rule.fix} Finds: {rule.example}")},
                 "defaultConfiguration": {"level": _LEVELS[rule.severity]},
             }
-            for rule in RULES.values()
+            for rule in rules
         ],
     }
     tool = json.dumps({"driver": driver})
     yield f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{"tool": {tool},\n'
     yield '"columnKind": "unicodeCodePoints", "results": ['
-    index = {rule: place for place, rule in enumerate(RULES)}
+    index = {rule.id: place for place, rule in enumerate(rules)}
     separator = "\n"
-    for problem in problems:
-        yield separator + json.dumps(_result(problem, index, style))
+    for problem in report.problems:
+        yield separator + json.dumps(_result(problem, index, report.prefix))
         separator = ",\n"
-    yield "\n]}]}\n"
+    yield f'\n], "invocations": {json.dumps([_invocation(report)])}}}]}}\n'
 
 
-def _result(problem: Problem, index: dict[str, int], style: Style) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": uri(problem, style)}}
+def _invocation(report: Report) -> dict[str, Any]:
+    """Return what failed and has no place in a file."""
+    conclusion = report.conclude()
+    level = "error" if conclusion.status is Status.FAILED else "warning"
+    said = [
+        {"level": level, "message": {"text": _plain(one_line(reason, 1000))}}
+        for reason in against(report, conclusion)
+    ]
+    return {"executionSuccessful": True, "toolExecutionNotifications": said}
+
+
+def _result(problem: Problem, index: dict[str, int], prefix: str) -> dict[str, Any]:
+    # a relative URI reference, whatever bytes the name has
+    uri = quote(os.fsencode(prefix + problem.file), safe="/")
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     line = line_of_file(problem)
     if line is not None:
         location["region"] = {"startLine": max(1, line)}

@@ -1,38 +1,106 @@
-"""The report for a terminal: the problems under the file that has them."""
+"""A report for a terminal: what matters most comes last, next to the prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterator
 
 from generator.problems import Problem, Severity
-from generator.reports import Style
-from generator.validate import Counts
-from generator.wording import one_line, plural
+from generator.problems.messages import one_line
+from generator.reports.report import Report, Section, Table
+
+_LONGEST = 500
+# of a column of words; what is longer is wrapped
+_WIDEST = 80
+# rows are not cut: what a terminal has no room for, it wraps
+_WIDTH = 1000
 
 
-def report(problems: Iterable[Problem], counts: Counts, style: Style) -> Iterator[str]:
-    """Yield lines, the summary last; notes are left out unless asked for."""
-    file = None
-    for problem in problems:
-        if problem.severity is Severity.NOTE and not style.notes:
+def pieces(report: Report) -> Iterator[str]:
+    """Yield details, problems, sections and the summary; notes only if asked for."""
+    if report.about:
+        yield f"{one_line(report.about)}\n"
+    for section in report.details:
+        yield from _section(section)
+    yield from _problems(report)
+    for section in report.sections:
+        yield from _section(section)
+    conclusion = report.conclude()
+    if conclusion.verdict:
+        yield "\n"
+    if not report.is_said:
+        yield f"{conclusion.summary}\n"
+    if conclusion.verdict:
+        yield f"verdict: {conclusion.verdict}\n"
+        yield from (f"  {_shown(reason)}\n" for reason in conclusion.reasons)
+
+
+def _problems(report: Report) -> Iterator[str]:
+    file, head = None, "\n" if report.details else ""
+    head += f"{report.kind} problems\n" if report.kind else ""
+    for problem in report.problems:
+        if problem.severity is Severity.NOTE and not report.notes:
             continue
         if problem.file != file:
             file = problem.file
-            yield f"{one_line(file)}\n"
-        line = f"line {problem.line}: " if problem.line is not None else ""
-        place = f"{one_line(problem.pointer)}: " if problem.pointer else ""
-        what = f"{line}{place}{problem.message} [{problem.rule}]"
-        yield f"  {problem.severity.value}: {what}\n    fix: {problem.fix}\n"
-    yield f"{summary(counts, hint='' if style.notes else ' (--notes shows them)')}\n"
+            yield f"{head}{one_line(file)}\n"
+            head = ""
+        yield _problem(problem)
 
 
-def summary(counts: Counts, hint: str = "") -> str:
-    """Return what was looked at and found; notes only where there are some."""
-    found = counts.found
-    notes = plural(found[Severity.NOTE], "note")
-    return (
-        f"{plural(counts.definitions, 'definition')}, "
-        f"{plural(counts.workloads, 'workload')}: "
-        f"{plural(found[Severity.ERROR], 'error')}, "
-        f"{plural(found[Severity.WARNING], 'warning')}"
-    ) + (f", {notes}{hint}" if found[Severity.NOTE] else "")
+def _problem(problem: Problem) -> str:
+    line = f"line {problem.line}: " if problem.line is not None else ""
+    place = f"{one_line(problem.pointer)}: " if problem.pointer else ""
+    what = f"{line}{place}{problem.message} [{problem.rule}]"
+    return f"  {problem.severity.value}: {what}\n    fix: {problem.fix}\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    indent, head = (
+        ("  ", f"\n{one_line(section.title)}\n") if section.title else ("", "")
+    )
+    for table in section.tables:
+        if not (table.rows or table.title):
+            continue
+        yield head
+        # a line of its own parts a table from what follows
+        head, inner = "\n" if table.columns else "", indent
+        if table.title:
+            yield f"{indent}{_shown(table.title)}\n"
+            inner += "  "
+        yield from (f"{inner}{line}\n" for line in _table(table))
+
+
+def _table(table: Table) -> Iterator[str]:
+    if not table.columns:
+        yield from (": ".join(map(_shown, row.cells)) for row in table.rows)
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as Made
+
+    totals = table.totals if len(table.rows) > 1 else ()
+    made = Made(box=SIMPLE_HEAD, pad_edge=False, show_footer=bool(totals))
+    footer = totals or [""] * len(table.columns)
+    for name, total in zip(table.columns, footer, strict=True):
+        is_words = name in table.words
+        made.add_column(
+            name,
+            footer=total,
+            justify="left" if is_words else "right",
+            no_wrap=not is_words,
+            overflow="fold",
+            min_width=len(name),
+            max_width=_WIDEST if is_words else None,
+        )
+    for row in table.rows:
+        made.add_row(*map(_shown, row.cells))
+    text = io.StringIO()
+    # what a dataset says is no markup, and a file has no colours
+    Console(file=text, width=_WIDTH, markup=False, highlight=False).print(made)
+    lines = (line.rstrip() for line in text.getvalue().splitlines())
+    yield from "\n".join(lines).strip("\n").split("\n")
+
+
+def _shown(text: str) -> str:
+    return one_line(text, _LONGEST)

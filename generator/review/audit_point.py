@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from generator.audit_lines import ABSENT, KNOWN, STALE
+from generator.problems.messages import one_line, plural
+from generator.results.audit_lines import ABSENT, KNOWN, STALE
 from generator.review.change import Change
-from generator.review.known import Known
-from generator.wording import one_line, plural
+from generator.review.known import ReviewContext
 
 _NAMED = 3
 
 
-def audit_of(change: Change, known: Known) -> tuple[bool, str]:
+def audit_of(change: Change, known: ReviewContext) -> tuple[bool, str]:
     """Return whether the tests catch all defects, and what is known of that.
 
     What only the change itself says is its author's word.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.plan import TestClass, TestPlan
+from generator.rendering.plan import TestClass, TestPlan
 
 _HEAD = """
 
@@ -90,7 +90,7 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
     folder = tests / f"t{secrets.token_hex(8)}"
     folder.mkdir()
     file = folder / f"test_{secrets.token_hex(8)}.py"
-    spoil = Path(__file__).with_name("spoil.py").read_text("utf-8")
+    spoil = Path(__file__).with_name("corrupt_outputs.py").read_text("utf-8")
     modules = sorted(f"test_{plan.op_type}" for plan in plans)
     text = spoil.rstrip("\n") + _HEAD + "".join(f"import {m}\n" for m in modules)
     found: list[dict[str, str]] = [{}, {}]

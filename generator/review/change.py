@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.attached import Key
-from generator.definition import Definition
-from generator.discover import DatasetFile
-from generator.jsonfile import read_json_lines
-from generator.load import load_file
-from generator.review.changes import Files
-from generator.review.meaning import Difference, compare
-from generator.review.trees import Sides
-from generator.wording import one_line
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import Files
+from generator.dataset.definition import Definition
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import DatasetFile
+from generator.problems.messages import one_line
+from generator.review.definition_diff import Difference, compare
+from generator.review.snapshots import Sides
+from generator.rules.load import load_file
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from generator.compared_with import ORACLE, is_ground_truth
-from generator.evidence import Entry, Run
-from generator.jsonfile import read_json_lines
+from generator.dataset.blobs import (
+    WORKLOAD_BLOB_LFS,
+    WORKLOAD_BLOB_MISSING,
+    WORKLOAD_PATH,
+)
+from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
+from generator.problems.messages import one_line, plural, quote
+from generator.results.evidence import DefinitionEvidence, Run
+from generator.results.sources import ORACLE, is_ground_truth
 from generator.review.audit_point import audit_of
 from generator.review.change import Change
-from generator.review.known import Known
-from generator.rules.explain import group_of
-from generator.wording import one_line, plural, quote
+from generator.review.known import ReviewContext
+from generator.rules.catalogue import group_of
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
+ONE_DEFINITION = "one definition per pull request"
 _BAD = ("FAILED", "ERROR")
 _HEADER_ROWS = 400
 _HASHED = re.compile(r"[0-9a-f]{64}  \S+$")
@@ -27,7 +33,8 @@ class Answer:
     """Hold one point of the checklist: the answer, and where it was seen.
 
     `definition` is empty for a point about the whole change. `needs_gpu` says that an
-    unknown answer takes a GPU to become another.
+    unknown answer takes a GPU to become another; `others` are definitions that the
+    change does not change and that a point about the whole change is about.
     """
 
     definition: str
@@ -35,6 +42,7 @@ class Answer:
     answer: str
     seen: str
     needs_gpu: bool = False
+    others: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields as plain JSON values."""
@@ -47,7 +55,7 @@ class Answer:
         }
 
 
-def answer_all(changes: Sequence[Change], known: Known) -> Iterator[Answer]:
+def answer_all(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
     """Yield the answers on the change as a whole, then on each definition."""
     yield _one_definition(changes)
     yield from _brought(changes, known)
@@ -72,32 +80,29 @@ def _one_definition(changes: Sequence[Change]) -> Answer:
     added = sum(c.kind == "new" for c in new)
     seen = f"{plural(len(new), 'definition')}: {names}{more}" if new else "none"
     answer = YES if len(new) <= 1 else UNKNOWN if added < 2 else NO
-    return Answer("", "one definition per pull request", answer, seen)
+    return Answer("", ONE_DEFINITION, answer, seen)
 
 
-def _brought(changes: Sequence[Change], known: Known) -> Iterator[Answer]:
+def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
     """Yield what the change says of definitions that it does not change."""
-    before = {(name, entry.sha256): entry for name, entry in _entries(known.before)}
     mine = {c.new.name for c in changes if c.new is not None}
-    others = {
+    brought = {
         name
-        for name, entry in _entries(known.after)
-        if name not in mine and before.get((name, entry.sha256)) != entry
+        for run in known.after
+        for name in run.definitions
+        if name not in mine and not known.had(run, name)
     }
     point = "evidence on other definitions is what it was"
-    if others:
-        first = ", ".join(quote(name) for name in sorted(others)[:5])
+    if brought:
+        others = tuple(sorted(brought))
+        first = ", ".join(quote(name) for name in others[:5])
         seen = f"verification/ is new or other on {len(others)}: {first}"
-        answer = YES if known.trust_evidence else UNKNOWN
-        yield Answer("", point, answer, seen, needs_gpu=not known.trust_evidence)
+        doubted = not known.trust_evidence
+        answer = UNKNOWN if doubted else YES
+        yield Answer("", point, answer, seen, needs_gpu=doubted, others=others)
 
 
-def _entries(runs: Iterable[Run]) -> Iterator[tuple[str, Entry]]:
-    for run in runs:
-        yield from run.definitions.items()
-
-
-def _tags(change: Change, known: Known) -> Answer:
+def _tags(change: Change, known: ReviewContext) -> Answer:
     point = "honest tags"
     found = _of(known, change, lambda p: group_of(p.rule) in ("tags", "constants"))
     if found:
@@ -114,7 +119,7 @@ def _tags(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, YES, seen)
 
 
-def _test(change: Change, known: Known) -> Answer:
+def _test(change: Change, known: ReviewContext) -> Answer:
     point = "reference test rendered from this text"
     assert change.new is not None
     path = f"tests/references/test_{change.new.op_type}.py"
@@ -137,7 +142,7 @@ def _test(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, NO, one_line(seen))
 
 
-def _green(change: Change, known: Known) -> Answer:
+def _green(change: Change, known: ReviewContext) -> Answer:
     point = "agreed with a production kernel on a GPU"
     bad, good, claimed = _evidence(change, known)
     if bad:
@@ -156,28 +161,27 @@ def _green(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, UNKNOWN, seen, needs_gpu=True)
 
 
-def _evidence(change: Change, known: Known) -> tuple[list[str], list[str], list[str]]:
-    """Return what speaks against, what for, and what only the change itself says."""
+def _evidence(
+    change: Change, known: ReviewContext
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the failures, the agreements, and what only the change itself claims."""
     assert change.new is not None
     name, sha256 = change.new.name, change.new.sha256
     bad: list[str] = []
     good: list[str] = []
     claimed: list[str] = []
-    trusted = {(r.date, tuple(sorted(r.machine.items()))): r for r in known.before}
     for run in known.after:
         entry = run.definitions.get(name)
         if entry is None or entry.sha256 != sha256:
             continue
         bad += [_said(run, s) for s, v in entry.sources.items() if v.verdict in _BAD]
         bad += [_said(run, test) for test in entry.failed]
-        key = (run.date, tuple(sorted(run.machine.items())))
-        old = trusted[key].definitions.get(name) if key in trusted else None
-        for text in _passed(run, entry):
-            (good if old == entry or known.trust_evidence else claimed).append(text)
+        counts = known.trust_evidence or known.had(run, name)
+        (good if counts else claimed).extend(_passed(run, entry))
     return bad, good, claimed
 
 
-def _evidence_of_base(change: Change, known: Known) -> list[str]:
+def _evidence_of_base(change: Change, known: ReviewContext) -> list[str]:
     assert change.old is not None
     found: list[str] = []
     for run in known.before:
@@ -190,7 +194,7 @@ def _evidence_of_base(change: Change, known: Known) -> list[str]:
     return found
 
 
-def _passed(run: Run, entry: Entry) -> Iterator[str]:
+def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
     for source, verdict in entry.sources.items():
         kernel = is_ground_truth(source) and source != ORACLE
         if kernel and run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases:
@@ -202,7 +206,7 @@ def _said(run: Run, source: str) -> str:
     return one_line(f"{source} on {gpu}, {run.date}")
 
 
-def _workloads(change: Change, known: Known) -> Answer:
+def _workloads(change: Change, known: ReviewContext) -> Answer:
     point = "workloads captured from real inference"
     bad = _of(known, change, lambda p: group_of(p.rule) == "workloads")
     bad = [p for p in bad if not p.rule.startswith("blob-")]
@@ -219,9 +223,9 @@ def _workloads(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, YES, f"{seen}{change.workloads_ranges()}"[:300])
 
 
-def _blobs(change: Change, known: Known) -> Answer:
+def _blobs(change: Change, known: ReviewContext) -> Answer:
     point = "blobs of the workloads"
-    rules = ("workload-blob-missing", "workload-path")
+    rules = (WORKLOAD_BLOB_MISSING.id, WORKLOAD_PATH.id)
 
     def is_blob(problem: Problem) -> bool:
         return problem.rule.startswith("blob-") or problem.rule in rules
@@ -229,7 +233,7 @@ def _blobs(change: Change, known: Known) -> Answer:
     bad = _of(known, change, is_blob)
     if bad:
         return Answer(change.name, point, NO, _shown(bad))
-    pointers = _of(known, change, lambda p: p.rule == "workload-blob-lfs")
+    pointers = _of(known, change, lambda p: p.rule == WORKLOAD_BLOB_LFS.id)
     if pointers:
         seen = "they are Git LFS pointers here: git lfs pull"
         return Answer(change.name, point, UNKNOWN, seen)
@@ -239,7 +243,7 @@ def _blobs(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, YES, seen)
 
 
-def _baseline(change: Change, known: Known) -> Answer:
+def _baseline(change: Change, known: ReviewContext) -> Answer:
     point = "baseline solution"
     assert change.new is not None
     key = f"/{change.new.op_type}/{change.new.name}/"
@@ -258,7 +262,7 @@ def _baseline(change: Change, known: Known) -> Answer:
     )
 
 
-def _traces(change: Change, known: Known) -> Answer:
+def _traces(change: Change, known: ReviewContext) -> Answer:
     point = "traces, all PASSED"
     assert change.new is not None
     end = f"/{change.new.op_type}/{change.new.name}.jsonl"
@@ -282,7 +286,7 @@ def _traces(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, answer, f"{counted or 'no line'} (its author's)")
 
 
-def _recording(change: Change, known: Known) -> Answer:
+def _recording(change: Change, known: ReviewContext) -> Answer:
     point = "recording of a kernel's outputs"
     assert change.new is not None
     path = f"blob/ground_truth/{change.new.op_type}/{change.new.name}.safetensors"
@@ -299,13 +303,13 @@ def _recording(change: Change, known: Known) -> Answer:
     return Answer(change.name, point, YES, one_line(path))
 
 
-def _audit(change: Change, known: Known) -> Answer:
+def _audit(change: Change, known: ReviewContext) -> Answer:
     point = "planted defects are caught by the tests"
     good, seen = audit_of(change, known)
     return Answer(change.name, point, YES if good else UNKNOWN, seen)
 
 
-def _provenance(change: Change, known: Known) -> Answer:
+def _provenance(change: Change, known: ReviewContext) -> Answer:
     point = "provenance: model, versions, GPU, number of workloads"
     assert change.new is not None
     models = change.new.tag_values("model")
@@ -339,7 +343,7 @@ def _is_about(run: Run, change: Change) -> bool:
     return any(entry is not None and entry.sha256 in texts for entry in entries)
 
 
-_POINTS: tuple[Callable[[Change, Known], Answer], ...] = (
+_POINTS: tuple[Callable[[Change, ReviewContext], Answer], ...] = (
     _tags,
     _test,
     _green,
@@ -354,7 +358,7 @@ _POINTS: tuple[Callable[[Change, Known], Answer], ...] = (
 
 
 def _of(
-    known: Known,
+    known: ReviewContext,
     change: Change,
     wanted: Callable[[Problem], bool],
 ) -> list[Problem]:

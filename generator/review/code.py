@@ -6,8 +6,8 @@ import ast
 import warnings
 from collections.abc import Iterator
 
-from generator.rules.python import Unparsable, parse_module
-from generator.wording import one_line, plural, quote
+from generator.dataset.python_source import Unparsable, parse_module
+from generator.problems.messages import one_line, plural, quote
 
 _SHOWN = 12
 _TEXT = 80

@@ -1,4 +1,4 @@
-"""What the tests of an executed run compared, out of its JUnit file: bounded, inert."""
+"""What the tests of an executed run compared, out of its results: bounded, inert."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.compared_with import OWN_TESTS
-from generator.error_maps import ErrorMap, read_error_map
-from generator.evidence import SKIPPED
-from generator.junit import Results, TestResult
-from generator.wording import one_line
+from generator.problems.messages import one_line
+from generator.results.error_maps import ErrorMap, read_error_map
+from generator.results.evidence import SKIPPED
+from generator.results.run_results import Results, TestResult
+from generator.results.sources import OWN_TESTS
 
 MOST = 2000
 _FINDINGS = 8
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ExecutedComparison:
     """Hold what one test says of one output against one source.
 
     `verdict` is PASSED, FAILED, ERROR or SKIPPED; for a test that compared nothing,
@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def is_bad(self) -> bool:
-        """Return whether it speaks against the definition."""
+        """Return whether it is a failure of the definition."""
         return self.verdict not in ("PASSED", SKIPPED)
 
     @property
@@ -56,7 +56,9 @@ class Comparison:
         }
 
 
-def comparisons_of(results: Results, names: Collection[str]) -> tuple[Comparison, ...]:
+def comparisons_of(
+    results: Results, names: Collection[str]
+) -> tuple[ExecutedComparison, ...]:
     """Return what a run compared of some definitions, what is bad first.
 
     Raises ValueError where a record is damaged. Of tests that were skipped for the same
@@ -71,7 +73,7 @@ def comparisons_of(results: Results, names: Collection[str]) -> tuple[Comparison
     return tuple(sorted(found, key=lambda c: not c.is_bad)[:MOST])
 
 
-def _of_test(test: TestResult) -> Iterator[Comparison]:
+def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:
     for record in test.comparisons:
         if record["definition"] == test.definition:
             yield _of_record(record)
@@ -81,37 +83,27 @@ def _of_test(test: TestResult) -> Iterator[Comparison]:
     if bad and not compared:
         source = one_line(test.source, 80) if test.source is not None else OWN_TESTS
         case = one_line(test.function, 80)
-        yield Comparison(definition, source, case, "", "ERROR", message)
+        yield ExecutedComparison(definition, source, case, "", "ERROR", message)
     elif test.status == "skipped" and test.source is not None:
         source = one_line(test.source, 80)
-        yield Comparison(definition, source, "", "", SKIPPED, message)
+        yield ExecutedComparison(definition, source, "", "", SKIPPED, message)
 
 
-def _of_record(record: Mapping[str, Any]) -> Comparison:
+def _of_record(record: Mapping[str, Any]) -> ExecutedComparison:
     findings = record.get("findings")
     listed = findings if isinstance(findings, list) else []
     where = record.get("where")
-    return Comparison(
+    return ExecutedComparison(
         one_line(record["definition"], 200),
         one_line(record["source"], 80),
         one_line(record["case"], 120),
         one_line(record["output"], 80),
         record["verdict"],
         tuple(one_line(str(finding), 300) for finding in listed[:_FINDINGS]),
-        _figure(record, "nmse"),
-        _figure(record, "hit_ratio"),
+        record.get("nmse"),
+        record.get("hit_ratio"),
         None if where is None else read_error_map(where),
     )
-
-
-def _figure(record: Mapping[str, Any], name: str) -> float | None:
-    """Return a figure, of which `check_record` has seen that it is a number."""
-    if name not in record:
-        return None
-    try:
-        return float(record[name])
-    except OverflowError:
-        return math.inf
 
 
 def _plain(value: float | None) -> float | str | None:

@@ -1,7 +1,7 @@
 """Run the reference tests of what changed, in the sandbox, and read what they say.
 
 What is trusted: the sandbox's own account of the process (how it ended, what limit it
-broke), and the list of tests, which is made before a reference runs. The JUnit file was
+broke), and the list of tests, which is made before a reference runs. The results were
 written by the process that ran the reference: that a test failed is believed, that one
 passed only where the list is complete, the process ended by itself, the screen of the
 sources found nothing, and every canary (see canary.py) failed.
@@ -20,19 +20,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from generator.compared_with import is_ground_truth
-from generator.definition import Definition
-from generator.generate import generate
-from generator.junit import Results, read_junit, statuses_in
-from generator.load import load_definitions
-from generator.plan import Options, TestPlan
+from generator.dataset.definition import Definition
+from generator.problems.messages import one_line
+from generator.rendering.embedding import can_be_nested
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions, TestPlan
+from generator.results.run_results import Results, parse_results
+from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.canary import plant
 from generator.review.change import Change
-from generator.review.comparisons import Comparison, comparisons_of
+from generator.review.comparisons import ExecutedComparison, comparisons_of
 from generator.review.review import Executed
-from generator.sources import can_be_nested
-from generator.wording import one_line
+from generator.rules.load import load_definitions
 
+_FILE = "results.jsonl"
 _RESULTS = 64 * 1024 * 1024
 _SHOWN = 20
 # the first import of a build for CUDA reads some GiB
@@ -41,9 +42,9 @@ _COLLECT_SECONDS = 300.0
 
 def why_not(trust: bool, device: str = "cpu") -> str | None:
     """Return in one line why nothing can be executed here, None where it can."""
-    if find_spec("generator.sandbox") is None:
-        return "this installation has no sandbox (generator.sandbox) to run code in."
-    box: Any = import_module("generator.sandbox")
+    if find_spec("generator.execution.sandbox") is None:
+        return "this installation has no sandbox (generator.execution.sandbox) to run code in."
+    box: Any = import_module("generator.execution.sandbox")
     refusal: str | None = box.refusal(trust)
     if refusal is None and device == "cuda":
         lack: str | None = box.no_cuda()
@@ -71,7 +72,9 @@ def _render(
     loaded = load_definitions(dataset, names=found)
     if not loaded.definitions:
         return ()
-    return generate(dataset, loaded, output, Options(), force=True).plans
+    return generate(
+        dataset, loaded, output, RenderOptions(standalone=True), force=True
+    ).plans
 
 
 def execute_changes(
@@ -81,7 +84,7 @@ def execute_changes(
     definitions = to_test(changes)
     if not definitions:
         return None
-    box: Any = import_module("generator.sandbox")
+    box: Any = import_module("generator.execution.sandbox")
     findings = [
         (d, finding) for d in definitions for finding in box.screen(d.reference)
     ]
@@ -168,24 +171,23 @@ def _run(
     # too many for a command line where much has changed
     arguments = tests / "arguments"
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
-    junit = work / "junit.xml"
-    command += ["-q", "--junitxml", str(junit), "-o", "junit_family=xunit1"]
-    command.append(f"@{arguments}")
+    command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
     outcome = box.run_confined(command, work=work, limits=limits, **options)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ExecutedComparison, ...] = ()
     try:
-        data = box.read_result(work, "junit.xml", limit=_RESULTS)
+        data = box.read_result(work, _FILE, limit=_RESULTS)
         if data is None:
             problems.append("there are no results that can be read")
         else:
-            copy = folder / "results.xml"
             # messages name files as they lie in the dataset, not here
-            copy.write_bytes(data.replace(f"{folder}/".encode(), b""))
+            results = parse_results(data.replace(f"{folder}/".encode(), b""), _FILE)
+            reported = [(test.test, test.status) for test in results.tests]
             # what a canary compares is no word on the definition that it copies
-            own = read_junit(copy, without={*canaries.before, *canaries.after})
-            reported = statuses_in(copy)
+            wrong = {*canaries.before, *canaries.after}
+            others = tuple(test for test in results.tests if test.test not in wrong)
+            own = replace(results, tests=others)
             compared = _met_a_kernel(own)
             comparisons = comparisons_of(own, {d.name for d in definitions})
     except (OSError, ValueError) as error:
@@ -237,7 +239,7 @@ def _met_a_kernel(results: Results) -> tuple[str, ...]:
         if is_ground_truth(str(record["source"]))
         and record["verdict"] == "PASSED"
         # a recording comes with the dataset: it is no kernel that was asked
-        and not str(record["source"]).startswith("recorded")
+        and not is_recorded(str(record["source"]))
     }
     return tuple(sorted(met))
 

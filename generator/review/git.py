@@ -1,285 +1,235 @@
-"""Ask git about a checkout, so that nothing in the checkout is run for the answer.
+"""Read a git checkout with libgit2, which runs nothing that the checkout names.
 
-Only plumbing is used that reads objects and the index. No hook, file system monitor,
-external diff, text conversion or attribute filter has a part in it, and objects that a
-partial clone lacks are not fetched.
+It knows no external filter, text conversion, file system monitor or replace object,
+runs no hook when it reads, and fetches no object that is missing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import re
-import subprocess
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.wording import one_line, quote
+import pygit2
+from pygit2.enums import DiffOption, ObjectType
 
-_OFF = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false")
-_SECONDS = 120
-# what would point git somewhere else than the folder that was named
-_NOT_PASSED_ON = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_EXTERNAL_DIFF",
-)
-DEFAULT_BRANCHES = (
-    "refs/remotes/upstream/HEAD",
-    "refs/remotes/origin/HEAD",
-    "refs/remotes/origin/main",
-    "refs/remotes/origin/master",
-    "refs/heads/main",
-    "refs/heads/master",
-)
-"""Where the default branch is looked for, in this order."""
+from generator.dataset.file_reading import LFS_MAGIC
+from generator.dataset.paths import FOLDERS, is_dataset
+from generator.problems.messages import one_line, quote
+from generator.review.snapshots import MAX_FILES, GitError, Tree, TreeEntry
 
-
-class GitError(Exception):
-    """Say in one line why git has no answer, and what to do."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Hold one file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
-
-    mode: str
-    oid: str
-    size: int
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is an ordinary file."""
-        return self.mode.startswith("100")
-
-    @property
-    def is_link(self) -> bool:
-        """Return whether it is a symbolic link."""
-        return self.mode == "120000"
-
-
-# a path ends in NUL, so that nothing in it is taken for what follows; git says that the
-# lines after it may change some day: without them every file is read
-_INDEXED = re.compile(
-    rb"(?P<mode>\d{6}) (?P<oid>[0-9a-f]{40,64}) \d\t(?P<path>[^\0]+)\0"
-    rb"(?:  ctime: [^\n]*\n  mtime: (?P<sec>\d+):(?P<nsec>\d+)\n  dev: [^\n]*\n"
-    rb"  uid: [^\n]*\n  size: (?P<size>\d+)[^\n]*\n)?"
+_NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_LONGEST_PATH = 4096
+_LFS_POINTER = LFS_MAGIC + b".github.com/spec/v1\noid sha256:%s\nsize %d\n"
+# no index is written, and no submodule is opened
+_LOOSE = (
+    DiffOption.INCLUDE_UNTRACKED
+    | DiffOption.RECURSE_UNTRACKED_DIRS
+    | DiffOption.INCLUDE_TYPECHANGE
+    | DiffOption.IGNORE_SUBMODULES
 )
 
-Tree = dict[str, Entry]
-"""Path relative to the dataset's root → entry; names are decoded by the file system."""
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        oid = one_line(str(error), 14).strip("'")
+        message = f"The object {oid} is missing or damaged"
+        raise GitError(f"{message}: fetch it (git fetch), git fsck.") from None
+    except (pygit2.GitError, ValueError, OSError) as error:
+        raise GitError(one_line(f"git: {error}", 300)) from None
 
 
 @dataclass(frozen=True)
 class Repository:
-    """Know a checkout's top folder, and the way from there to the dataset.
+    """Read a checkout's objects, index and working tree below the dataset's root.
 
-    `prefix` is empty or ends in a slash.
+    `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
+    slash. All methods raise GitError where an object or the index can't be read.
     """
 
-    top: Path
+    git: pygit2.Repository
     prefix: str
 
-    def ask(self, *arguments: str) -> bytes:
-        """Return what git prints; raises GitError with git's own words."""
-        return _git(self.top, arguments)
-
-    def resolve(self, revision: str) -> str:
-        """Return the commit of a revision as people write it."""
-        wanted = f"{revision}^{{commit}}"
-        try:
-            found = self.ask(
-                "rev-parse", "--verify", "--quiet", "--end-of-options", wanted
-            )
-        except GitError:
-            hint = " The checkout is shallow: fetch more." if self.is_shallow() else ""
-            raise GitError(f"There is no revision {quote(revision)}.{hint}") from None
-        return found.decode().strip().splitlines()[-1]
+    @property
+    def is_shallow(self) -> bool:
+        """Return whether the checkout lacks the commits before some."""
+        return self.git.is_shallow
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision, None where there is none."""
         try:
-            return self.resolve(revision)
-        except GitError:
+            return str(self.git.revparse_single(f"{revision}^{{commit}}").id)
+        except (pygit2.GitError, KeyError, ValueError):
             return None
+
+    def resolve(self, revision: str) -> str:
+        """Return the commit of a revision as people write it."""
+        found = self.find(revision)
+        if found is None:
+            hint = " The checkout is shallow: fetch more." if self.is_shallow else ""
+            raise GitError(f"There is no revision {quote(revision)}.{hint}")
+        return found
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the last commit that two have in common, None where they have none."""
-        try:
-            return self.ask("merge-base", one, other).decode().split()[0]
-        except GitError:
-            return None
+        with _one_line_errors():
+            found = self.git.merge_base(one, other)
+        return str(found) if found else None
 
-    def is_shallow(self) -> bool:
-        """Return whether the checkout lacks the commits before some."""
-        return self.ask("rev-parse", "--is-shallow-repository").strip() == b"true"
-
-    def count(self, revisions: str) -> int:
-        """Return how many commits a range has."""
-        return int(self.ask("rev-list", "--count", revisions))
-
-    def empty_tree(self) -> str:
-        """Return the id of the tree without files."""
-        return self.ask("hash-object", "-t", "tree", os.devnull).decode().strip()
+    def ahead(self, one: str, other: str) -> int:
+        """Return how many commits lead to `one` and not to `other`."""
+        with _one_line_errors():
+            return self.git.ahead_behind(one, other)[0]
 
     def tree(self, revision: str) -> Tree:
         """Return all files of a revision below the dataset's root."""
-        where = f"{revision}:{self.prefix}" if self.prefix else revision
-        try:
-            listed = self.ask("ls-tree", "-r", "-z", "-l", "--full-tree", where)
-        except GitError:
-            # a commit without the folder is one without files
-            if self.prefix and self.find_tree(revision):
-                return {}
-            raise
         found: Tree = {}
-        for line in filter(None, listed.split(b"\0")):
-            about, path = line.split(b"\t", 1)
-            mode, _, oid, size = about.decode().split()
-            entry = Entry(mode, oid, int(size) if size.isdecimal() else 0)
-            found[os.fsdecode(path)] = entry
+        with _one_line_errors():
+            top = self.git.revparse_single(f"{revision}^{{tree}}")
+            for part in filter(None, self.prefix.split("/")):
+                if not isinstance(top, pygit2.Tree) or part not in top:
+                    return {}
+                top = top[part]
+            waiting, seen = [("", top)], 0
+            objects, sizes = self.git.odb, dict[pygit2.Oid, int]()
+            while waiting:
+                path, folder = waiting.pop()
+                for entry in folder if isinstance(folder, pygit2.Tree) else ():
+                    seen += 1
+                    name = path + os.fsdecode(entry.raw_name or b"")
+                    # a few trees that name each other stand for any number of files
+                    if seen > MAX_FILES or len(name) > _LONGEST_PATH:
+                        raise GitError(
+                            f"The tree of {revision[:12]} has over {MAX_FILES} entries, "
+                            f"or a path of over {_LONGEST_PATH} characters."
+                        )
+                    if isinstance(entry, pygit2.Tree):
+                        waiting.append((f"{name}/", entry))
+                    else:
+                        if entry.id not in sizes:
+                            sizes[entry.id] = _size(objects, entry.id)
+                        mode, oid = f"{entry.filemode:06o}", str(entry.id)
+                        found[name] = TreeEntry(mode, oid, sizes[entry.id])
         return found
-
-    def find_tree(self, revision: str) -> bool:
-        """Return whether a revision has a tree at all."""
-        try:
-            self.ask("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}")
-        except GitError:
-            return False
-        return True
-
-    def index(self) -> tuple[Tree, frozenset[str]]:
-        """Return what the index has below the dataset's root, and what is unchanged.
-
-        A file is unchanged where its time and size are those that the index remembers;
-        no content is read, since git would filter it. Sizes of entries are not known.
-        """
-        found: Tree = {}
-        unchanged = set()
-        written = self._index_time()
-        listed = self.ask("ls-files", "-s", "-z", "--debug", "--", *self._below())
-        for match in _INDEXED.finditer(listed):
-            name = os.fsdecode(match["path"])
-            if not name.startswith(self.prefix):
-                continue
-            path = name[len(self.prefix) :]
-            found[path] = Entry(match["mode"].decode(), match["oid"].decode(), 0)
-            if match["sec"] is not None and _is_unchanged(
-                self.top / name, match, written
-            ):
-                unchanged.add(path)
-        return found, frozenset(unchanged)
-
-    def _index_time(self) -> int:
-        """Return when the index was written, in ns; 0 where there is none."""
-        said = self.ask("rev-parse", "--git-path", "index")[:-1]
-        try:
-            return os.stat(os.path.join(os.fsencode(self.top), said)).st_mtime_ns
-        except OSError:
-            return 0
-
-    def untracked(self) -> frozenset[str]:
-        """Return files that git does not know and is not told to ignore."""
-        listed = self.ask(
-            "ls-files", "-o", "--exclude-standard", "-z", "--", *self._below()
-        )
-        names = (os.fsdecode(name) for name in filter(None, listed.split(b"\0")))
-        return frozenset(n[len(self.prefix) :] for n in names)
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield the content of each object, one after the other in memory."""
-        # asked from a file: with a pipe, writing and reading could wait for each other
-        with tempfile.TemporaryFile() as asked:
-            asked.write("".join(f"{oid}\n" for oid in oids).encode())
-            asked.seek(0)
-            with subprocess.Popen(
-                _command(self.top, ("cat-file", "--batch", "--buffer")),
-                env=_environment(),
-                stdin=asked,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            ) as process:
-                assert process.stdout is not None
-                for oid in oids:
-                    head = process.stdout.readline().split()
-                    if len(head) != 3:
-                        process.kill()
-                        message = f"The object {oid[:12]} is missing or damaged"
-                        raise GitError(f"{message}: fetch it (git fetch), git fsck.")
-                    content = process.stdout.read(int(head[2]))
-                    process.stdout.read(1)
-                    yield content
+        objects = self.git.odb
+        for oid in oids:
+            with _one_line_errors():
+                kind, content = objects.read(oid)
+                if kind != ObjectType.BLOB:
+                    raise KeyError(oid)
+            yield content
 
-    def _below(self) -> tuple[str, ...]:
-        # literally: a folder may be called *.json
-        return (f":(top,literal){self.prefix}",) if self.prefix else ()
+    def working_tree(self, root: Path, base: Tree) -> Tree:
+        """Return the files that lie in the working tree, as git would name their content.
+
+        Below the dataset's folders everything counts that lies there, ignored or not:
+        that is what readers of the dataset find. Elsewhere git's own list counts. What
+        Git LFS put in the place of a pointer of `base` is named as the pointer is.
+        """
+        index, loose = self._index()
+        paths = {*_lying(root)}
+        paths |= {path for path in index.keys() | loose if not is_dataset(path)}
+        found: Tree = {}
+        for path in paths:
+            entry = index.get(path) if path not in loose else None
+            entry = entry or _entry_of(root / path, base.get(path))
+            if entry is not None:
+                found[path] = entry
+        # a submodule is a folder here and has no content of its own
+        return found | {p: e for p, e in index.items() if e.mode == "160000"}
+
+    def _index(self) -> tuple[Tree, frozenset[str]]:
+        """Return what the index has, and what is changed, untracked or gone beside it.
+
+        Sizes of entries are not known.
+        """
+        with _one_line_errors():
+            index = self.git.index
+            listed = index.diff_to_tree(self.git[_NO_FILES])
+            kept = [delta.new_file for delta in listed.deltas]
+            loose = [delta.new_file for delta in index.diff_to_workdir(_LOOSE).deltas]
+        found = {
+            path: TreeEntry(f"{file.mode:06o}", str(file.id), 0)
+            for file in kept
+            if (path := self._below(file)) is not None
+        }
+        return found, frozenset(filter(None, map(self._below, loose)))
+
+    def _below(self, file: pygit2.DiffFile) -> str | None:
+        name = os.fsdecode(file.raw_path)
+        return name[len(self.prefix) :] if name.startswith(self.prefix) else None
 
 
-def _is_unchanged(file: Path, remembered: re.Match[bytes], written: int) -> bool:
+def _size(objects: pygit2.Odb, oid: pygit2.Oid) -> int:
     try:
-        status = os.lstat(file)
-    except OSError:
-        return False
-    time = int(remembered["sec"]) * 1_000_000_000 + int(remembered["nsec"])
-    same = status.st_mtime_ns == time and status.st_size == int(remembered["size"])
-    # one written in the moment of the index may have been written again
-    return same and time < written
+        if hasattr(objects, "read_header"):
+            return objects.read_header(oid)[1]
+        # the last pygit2 for Python 3.10 reads the whole object
+        return len(objects.read(oid)[1])
+    except (pygit2.GitError, KeyError):
+        # a submodule's commit, or missing: it matters where it is read
+        return 0
+
+
+def _lying(root: Path) -> Iterator[str]:
+    """Yield the files of the dataset's folders; links are files, and not followed."""
+    for top in FOLDERS:
+        if os.path.islink(root / top) or not os.path.isdir(root / top):
+            yield top
+            continue
+        # validation says that a folder can't be listed
+        for where, folders, files in os.walk(root / top):
+            below = os.path.relpath(where, root)
+            links = [name for name in folders if os.path.islink(f"{where}/{name}")]
+            yield from (f"{below}/{name}" for name in (*files, *links))
+            folders[:] = [name for name in folders if name != ".git"]
+
+
+def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
+    """Return the entry that a file of the working tree would be; None if unreadable."""
+    try:
+        size = file.lstat().st_size
+        if file.is_symlink():
+            content = os.fsencode(os.readlink(file))
+            return TreeEntry("120000", str(pygit2.hash(content)), size)
+        if not file.is_file():
+            return TreeEntry("000000", "", 0) if file.exists() else None
+        if base is not None and 0 < base.size < 1024 < size:
+            digest = hashlib.sha256()
+            with open(file, "rb") as stream:
+                while piece := stream.read(1 << 20):
+                    digest.update(piece)
+            pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
+            if str(pygit2.hash(pointer)) == base.oid:
+                return TreeEntry("100644", base.oid, size)
+        return TreeEntry("100644", str(pygit2.hashfile(str(file))), size)
+    except (OSError, pygit2.GitError):
+        return None
 
 
 def open_repository(dataset: Path) -> Repository:
     """Return the checkout that a dataset lies in; raises GitError where it is none."""
+    where = quote(str(dataset), 200)
     if not dataset.is_dir():
-        raise GitError(f"There is no folder {quote(str(dataset), 200)}.")
-    try:
-        said = _git(dataset, ("rev-parse", "--show-toplevel", "--show-prefix"))
-    except GitError as error:
-        where = quote(str(dataset), 200)
-        if "not a git repository" in str(error):
-            message = f"{where} is not in a git checkout: a review compares revisions."
-            advice = "To check files alone: trace-dataset validate."
-            raise GitError(f"{message} {advice}") from None
-        raise
-    top, prefix = said[:-1].split(b"\n", 1) if b"\n" in said[:-1] else (said[:-1], b"")
-    return Repository(Path(os.fsdecode(top)), os.fsdecode(prefix))
-
-
-def _git(folder: Path, arguments: Sequence[str]) -> bytes:
-    try:
-        done = subprocess.run(
-            _command(folder, arguments),
-            env=_environment(),
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
+        raise GitError(f"There is no folder {where}.")
+    ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
+    folder = os.path.realpath(dataset)
+    with _one_line_errors():
+        found = pygit2.discover_repository(folder, False, ceilings)
+        opened = pygit2.Repository(found) if found is not None else None
+    if opened is None or opened.workdir is None:
+        raise GitError(
+            f"{where} is not in a git checkout: a review compares revisions. "
+            "To check files alone: trace-dataset validate."
         )
-    except FileNotFoundError:
-        raise GitError("There is no git on this machine: install it.") from None
-    except subprocess.TimeoutExpired:
-        raise GitError(f"git {arguments[0]} took over {_SECONDS} s.") from None
-    if done.returncode != 0:
-        text = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitError(one_line(f"git {arguments[0]}: {(text or ['failed'])[0]}"))
-    return done.stdout
-
-
-def _command(folder: Path, arguments: Iterable[str]) -> list[str]:
-    settings = [part for setting in _OFF for part in ("-c", setting)]
-    return ["git", "-C", str(folder), "--no-pager", *settings, *arguments]
-
-
-def _environment() -> dict[str, str]:
-    passed = {n: v for n, v in os.environ.items() if n not in _NOT_PASSED_ON}
-    return {
-        **passed,
-        "LC_ALL": "C",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-    }
+    below = os.path.relpath(folder, os.path.realpath(opened.workdir))
+    return Repository(opened, "" if below == "." else f"{below}/")

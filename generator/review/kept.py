@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from generator.discover import DatasetFile, Discovered
-from generator.evidence import Run
+from generator.dataset.paths import DatasetFile, Discovered
+from generator.problems.messages import one_line
+from generator.results.evidence import Run
+from generator.results.verification import VerificationLine, table_of
 from generator.review.change import Change
-from generator.review.known import Known
-from generator.verification import Line, table_of
-from generator.wording import one_line
+from generator.review.known import ReviewContext
 
 
 @dataclass(frozen=True)
-class Kept:
+class EvidenceLine:
     """Hold one line of the table of verification, and where its run was.
 
     `is_claim` says that the change itself brings it: it is its author's word.
     """
 
-    line: Line
+    line: VerificationLine
     date: str
     machine: str
     is_claim: bool
 
 
-def evidence_on(changes: Sequence[Change], known: Known) -> tuple[Kept, ...]:
+def evidence_on(
+    changes: Sequence[Change], known: ReviewContext
+) -> tuple[EvidenceLine, ...]:
     """Return the lines on the changed definitions; none where a file can't be read."""
     files = tuple(
         DatasetFile(*change.key, change.path)
@@ -37,27 +39,15 @@ def evidence_on(changes: Sequence[Change], known: Known) -> tuple[Kept, ...]:
         table = table_of(known.root, Discovered(files, (), ()), known.after)
     except OSError:
         return ()
-    before = {_identity(run): run for run in known.before}
-    return tuple(_kept(line, table.runs, before, known) for line in table.lines)
-
-
-def _identity(run: Run) -> tuple[object, ...]:
-    return (run.date, *sorted(run.machine.items()))
+    return tuple(_kept(line, table.runs, known) for line in table.lines)
 
 
 def _kept(
-    line: Line,
-    runs: Sequence[Run],
-    before: dict[tuple[object, ...], Run],
-    known: Known,
-) -> Kept:
+    line: VerificationLine, runs: Sequence[Run], known: ReviewContext
+) -> EvidenceLine:
     if not line.run:
-        return Kept(line, "", "", False)
+        return EvidenceLine(line, "", "", False)
     run = runs[line.run - 1]
-    old = before.get(_identity(run))
-    same = old is not None and (
-        old.definitions.get(line.definition) == run.definitions.get(line.definition)
-    )
     machine = run.machine.get("gpu") or run.machine.get("device", "")
-    is_claim = not (same or known.trust_evidence)
-    return Kept(line, one_line(run.date, 10), one_line(machine, 80), is_claim)
+    is_claim = not (known.had(run, line.definition) or known.trust_evidence)
+    return EvidenceLine(line, one_line(run.date, 10), one_line(machine, 80), is_claim)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from generator.attached import Key
-from generator.audited import Audited
-from generator.evidence import Run
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
 from generator.problems import Problem
-from generator.review.changes import owner_of
-from generator.review.trees import Sides
+from generator.results.audited import Audited
+from generator.results.evidence import Run
+from generator.review.snapshots import Sides
 
 
 @dataclass(frozen=True)
-class Known:
+class ReviewContext:
     """Hold what the points are answered from.
 
     `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
@@ -31,6 +31,20 @@ class Known:
     trust_evidence: bool = False
     audits_before: Mapping[str, Audited] | None = None
     audits_after: Mapping[str, Audited] | None = None
+
+    def had(self, run: Run, name: str) -> bool:
+        """Return whether base has what a run says of a definition, too.
+
+        Several runs may be about one text, and several of one day and machine: the same
+        is said where the day, the machine and the whole entry are the same.
+        """
+        entry = run.definitions.get(name)
+        return any(
+            old.date == run.date
+            and old.machine == run.machine
+            and old.definitions.get(name) == entry
+            for old in self.before
+        )
 
     def owned(self, key: Key, kind: str) -> list[str]:
         """Return head's files of a kind that belong to a definition, by their paths."""

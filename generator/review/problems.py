@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.attached import Key
-from generator.cache import Cache
-from generator.discover import NOTHING_THERE
-from generator.outcome import Outcome, Unit
-from generator.parallel import outcomes
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
+from generator.dataset.paths import NOTHING_THERE
 from generator.problems import Problem
-from generator.review.changes import owner_of
-from generator.validate import Checked, Counts, Plan, make_plan, run_plan
+from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
+from generator.validation.parallel import Checked, outcomes
+from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
 
 @dataclass(frozen=True)
-class Compared:
+class ProblemChanges:
     """Hold the Problems of head that base had not, those it mended, and the rest.
 
     `known` counts those that both sides have.
@@ -36,11 +35,11 @@ class Memory:
 
     changed: frozenset[Key]
     paths: frozenset[str]
-    kept: dict[Key, Outcome]
+    kept: dict[Key, CheckedDefinition]
 
-    def remember(self, plan: Plan, cache: Cache | None, jobs: int) -> Checked:
+    def remember(self, plan: ValidationPlan, jobs: int) -> Checked:
         """Check head's units, and keep the outcomes of those that did not change."""
-        for unit, outcome in outcomes(plan.root, plan.units, None, cache, jobs):
+        for unit, outcome in outcomes(plan.root, plan.units, None, jobs):
             key = (unit.file.op_type, unit.file.name)
             if key not in self.changed:
                 foreign = any(path in self.paths for path in outcome.elsewhere)
@@ -50,14 +49,14 @@ class Memory:
                 self.kept[key] = kept
             yield unit, outcome
 
-    def recall(self, plan: Plan, cache: Cache | None) -> Checked:
+    def recall(self, plan: ValidationPlan) -> Checked:
         """Check base's units; one that did not change is what it is in head."""
-        pending: list[Unit] = []
+        pending: list[DefinitionFiles] = []
         for unit in plan.units:
             known = self.kept.get((unit.file.op_type, unit.file.name))
             if known is None:
                 pending.append(unit)
-        fresh = outcomes(plan.root, pending, None, cache, 1)
+        fresh = outcomes(plan.root, pending, None, 1)
         for unit in plan.units:
             known = self.kept.get((unit.file.op_type, unit.file.name))
             yield (unit, known) if known is not None else next(fresh)
@@ -69,11 +68,10 @@ def compare_problems(
     changed: frozenset[Key],
     paths: frozenset[str],
     renamed: Mapping[str, str],
-    cache: Cache | None,
     jobs: int,
     *,
     is_partial: bool = False,
-) -> Compared:
+) -> ProblemChanges:
     """Validate two folders, of which the definitions in `changed` differ, and `paths`.
 
     `renamed` maps old to new paths: what was wrong with the old file is not blamed on
@@ -83,10 +81,10 @@ def compare_problems(
     memory = Memory(changed, paths, {})
     counts = Counts()
     plan = make_plan(head)
-    found = list(run_plan(plan, counts, checked=memory.remember(plan, cache, jobs)))
+    found = list(run_plan(plan, counts, checked=memory.remember(plan, jobs)))
     before: Counter[tuple[str, ...]] = Counter()
     old: dict[tuple[str, ...], list[Problem]] = {}
-    for problem in _of_base(base, memory, cache):
+    for problem in _of_base(base, memory):
         key = _key(problem, lambda path: renamed.get(path, path))
         before[key] += 1
         old.setdefault(key, []).append(problem)
@@ -101,16 +99,16 @@ def compare_problems(
         else:
             new.append(problem)
     mended = [p for key, left in before.items() for p in old[key][:left] if left]
-    return Compared(tuple(new), tuple(sorted(mended, key=_place)), known, counts)
+    return ProblemChanges(tuple(new), tuple(sorted(mended, key=_place)), known, counts)
 
 
-def _of_base(base: Path, memory: Memory, cache: Cache | None) -> Iterator[Problem]:
+def _of_base(base: Path, memory: Memory) -> Iterator[Problem]:
     plan = make_plan(base)
     # a dataset that begins with this change mends nothing
     plan = replace(
         plan, problems=tuple(p for p in plan.problems if p.rule not in NOTHING_THERE)
     )
-    yield from run_plan(plan, Counts(), checked=memory.recall(plan, cache))
+    yield from run_plan(plan, Counts(), checked=memory.recall(plan))
 
 
 def _key(problem: Problem, named: Callable[[str], str]) -> tuple[str, ...]:

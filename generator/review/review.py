@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from generator.audit_file import audits_in
-from generator.cache import Cache
-from generator.evidence import runs_in
 from generator.problems import Problem, Severity
+from generator.problems.messages import one_line, plural, quote
+from generator.results.audit_file import audits_in
+from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, answer_all
-from generator.review.comparisons import Comparison
-from generator.review.kept import Kept, evidence_on
-from generator.review.known import Known
-from generator.review.problems import Compared, compare_problems
+from generator.review.comparisons import ExecutedComparison
+from generator.review.kept import EvidenceLine, evidence_on
+from generator.review.known import ReviewContext
+from generator.review.problems import ProblemChanges, compare_problems
 from generator.review.sources import Revisions, Sources
-from generator.wording import one_line, plural, quote
+
+_NAMED = 20
+"""Definitions that a command names one by one; for more it is run on all."""
 
 
 class Verdict(str, Enum):
@@ -46,7 +48,7 @@ class Executed:
     layers: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     seconds: float = 0.0
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ExecutedComparison, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values."""
@@ -58,7 +60,8 @@ class Executed:
 class Review:
     """Hold a whole review.
 
-    `reasons` lead to the verdict; `to_run` are commands for a machine with a GPU;
+    `reasons` lead to the verdict, and `of_tests` are those of them that name a test
+    which failed when it was run; `to_run` are commands for a machine with a GPU;
     `others` are changed files that are none of the dataset's; `kept` is what
     verification/ has on the changed definitions.
     """
@@ -68,13 +71,14 @@ class Review:
     reasons: tuple[str, ...]
     changes: tuple[Change, ...]
     answers: tuple[Answer, ...]
-    compared: Compared
+    compared: ProblemChanges
     evidence: tuple[str, ...]
     tests: tuple[str, ...]
     others: tuple[str, ...]
     to_run: tuple[str, ...]
     executed: Executed | None = None
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[EvidenceLine, ...] = ()
+    of_tests: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -115,7 +119,6 @@ class Review:
 
 def make_review(
     sources: Sources,
-    cache: Cache | None,
     jobs: int,
     *,
     trust_evidence: bool = False,
@@ -130,11 +133,10 @@ def make_review(
         frozenset(found.definitions),
         sides.changed,
         renamed,
-        cache,
         jobs,
         is_partial=sources.is_partial,
     )
-    known = Known(
+    known = ReviewContext(
         sources.head,
         sides,
         compared.new,
@@ -175,7 +177,8 @@ def with_results(review: Review, executed: Executed) -> Review:
     Except where it ran on a GPU, is believed, and compared with a kernel: that is what
     was missing then.
     """
-    reasons = [f"failed when run: {name}" for name in executed.failed[:20]]
+    of_tests = [f"failed when run: {name}" for name in executed.failed[:20]]
+    reasons = [*of_tests]
     reasons += [f"the run is not believed: {p}" for p in executed.problems]
     if not executed.passed and not reasons:
         reasons = ["the run compared nothing"]
@@ -184,15 +187,16 @@ def with_results(review: Review, executed: Executed) -> Review:
         kept = review.reasons if verdict is Verdict.CHANGES else ()
         verdict, said = Verdict.CHANGES, (*kept, *reasons)
     elif verdict is Verdict.GPU:
-        missing = {a.definition for a in review.answers if a.needs_gpu}
+        gpu = [a for a in review.answers if a.needs_gpu]
+        missing = {name for a in gpu for name in a.others or (a.definition,)}
         if missing <= set(executed.compared):
             verdict, said = Verdict.APPROVE, ()
     values = {**vars(review), "verdict": verdict, "reasons": tuple(said)}
-    return Review(**{**values, "executed": executed})
+    return Review(**{**values, "executed": executed, "of_tests": tuple(of_tests)})
 
 
 def _against(
-    sources: Sources, compared: Compared, answers: Sequence[Answer]
+    sources: Sources, compared: ProblemChanges, answers: Sequence[Answer]
 ) -> Iterator[str]:
     errors = sum(p.severity is Severity.ERROR for p in compared.new)
     if errors:
@@ -224,15 +228,13 @@ def _commands(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield what to run on a machine with a GPU."""
     if not answers:
         return
-    names = list(dict.fromkeys(a.definition for a in answers))
-    chosen = tested = ""
-    if all(names):
-        shown = [shlex.quote(one_line(name)) for name in names]
-        chosen = " ".join(f"--definition-name {name}" for name in shown)
-        tested = " " + " ".join(f"--definition {name}" for name in shown)
-    # what is said of definitions that did not change takes a run of all
-    chosen = chosen or "--all"
+    named = (name for a in answers for name in (a.definition, *a.others) if name)
+    names = [shlex.quote(one_line(name)) for name in dict.fromkeys(named)]
+    chosen, tested = "--all", ""
+    if len(names) <= _NAMED:
+        chosen = " ".join(f"--definition-name {name}" for name in names)
+        tested = "".join(f" --definition {name}" for name in names)
     yield f"gen-tests {chosen}"
-    yield f"pytest tests/references{tested} --device cuda --junitxml results.xml"
-    yield "trace-dataset verify --record results.xml"
+    yield f"pytest tests/references{tested} --device cuda --results results.jsonl"
+    yield "trace-dataset verify --record results.jsonl"
     yield f"trace-dataset record {chosen}"

@@ -8,26 +8,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from generator.attached import Key
-from generator.review.changes import Sorted, owner_of, sort_changes
-from generator.review.git import (
-    DEFAULT_BRANCHES,
-    GitError,
-    Repository,
-    Tree,
-    open_repository,
-)
-from generator.review.trees import (
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import Sorted, owner_of, sort_changes
+from generator.dataset.paths import is_rendered
+from generator.problems.messages import plural, quote
+from generator.review.snapshots import (
     RECORDINGS,
+    GitError,
     Sides,
-    is_rendered,
+    Tree,
     refused,
-    working_tree,
     write_tree,
 )
-from generator.wording import plural, quote
 
+if TYPE_CHECKING:
+    from generator.review.git import Repository
+
+DEFAULT_BRANCHES = (
+    "refs/remotes/upstream/HEAD",
+    "refs/remotes/origin/HEAD",
+    "refs/remotes/origin/main",
+    "refs/remotes/origin/master",
+    "refs/heads/main",
+    "refs/heads/master",
+)
+"""Where the default branch is looked for, in this order."""
+NOT_INSTALLED = (
+    "pygit2 is not installed, which reads git checkouts: "
+    "pip install 'gen-tests[review]'."
+)
 # names that validation never objects to; others are there, to be objected to
 _QUIET = re.compile(r"(?!.*/(con|prn|aux|nul|com\d|lpt\d)[./])[a-z0-9_./-]*[a-z0-9_]")
 
@@ -67,6 +78,10 @@ def open_sources(
 
     Raises GitError.
     """
+    try:
+        from generator.review.git import open_repository
+    except ImportError:
+        raise GitError(NOT_INSTALLED) from None
     repository = open_repository(dataset)
     revisions, old, new = _trees(repository, dataset, base, head)
     bad = tuple(sorted({*refused(old), *refused(new)}))
@@ -122,16 +137,16 @@ def _trees(
         old = repository.tree(commit) if commit else {}
         return Revisions(commit, tip, said), old, repository.tree(tip)
     if tip is None:
-        new = working_tree(repository, root, {})
+        new = repository.working_tree(root, {})
         return Revisions("", "", "the checkout has no commit yet"), {}, new
     committed = repository.tree(tip)
-    new = working_tree(repository, root, committed)
+    new = repository.working_tree(root, committed)
     is_dirty = bool(Sides(committed, new).changed)
     commit, said = _base(repository, tip, base, is_dirty)
     if commit == tip:
         return Revisions(commit, "", said), committed, new
     old = repository.tree(commit) if commit else {}
-    return Revisions(commit, "", said), old, working_tree(repository, root, old)
+    return Revisions(commit, "", said), old, repository.working_tree(root, old)
 
 
 def _base(
@@ -142,13 +157,13 @@ def _base(
         wanted = repository.resolve(asked)
         common = repository.merge_base(wanted, tip)
         if common is None:
-            if repository.is_shallow():
+            if repository.is_shallow:
                 raise GitError(
                     f"The shallow checkout has no commit that {quote(asked)} and head "
                     "share: fetch more (git fetch --unshallow)."
                 )
             return wanted, f"{quote(asked)}, which shares no history with head"
-        ahead = repository.count(f"{common}..{wanted}")
+        ahead = repository.ahead(wanted, common)
         if ahead:
             said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
             return common, f"{said} further by now"
@@ -164,7 +179,7 @@ def _base(
     before = repository.find(f"{tip}~1")
     if before is not None:
         return before, "the commit before head"
-    if repository.is_shallow():
+    if repository.is_shallow:
         raise GitError(
             "The checkout is shallow and has no commit before head: fetch more "
             "(git fetch --deepen=50), or name a --base."

@@ -1,5 +1,6 @@
-"""What a schema cannot say about a definition and its workloads, one idea a module.
+"""The rules for a dataset's files beyond their schemas, one module a subject.
 
-Each function takes a value and returns Problems; `table` declares every rule.
-Nothing here executes or imports a definition's code.
+Each module declares its rules beside the functions that check them; a check takes
+values and returns Problems. `catalogue` lists all rules. Nothing here executes or
+imports a definition's code.
 """

@@ -1,62 +1,73 @@
-"""What the recorded audit says of definitions: whether their tests can fail."""
+"""The recorded audit of a definition: it is there, up to date, and has no survivors."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from generator.evidence_files import AUDIT
-from generator.outcome import Summary
 from generator.problems import Problem
-from generator.rules.table import finding
-from generator.wording import plural
+from generator.problems.messages import plural
+from generator.problems.rule import note, warning
 
-if TYPE_CHECKING:
-    from generator.audit_file import BrokenAudit
-    from generator.audited import Audited
-
+_AGAIN = "Run trace-dataset audit --record on the definition"
 _NAMED = 3
-"""Survivors that are named."""
+"""Survivors that a message names."""
+
+AUDIT_FILE = warning(
+    "audit-file",
+    "The dataset's verification/audit.json is not what an audit records.",
+    "Take the file from git, or delete it and run trace-dataset audit --all --record.",
+    "a merge conflict in it, or a count that is no number",
+)
+AUDIT_MISSING = note(
+    "audit-missing",
+    "Others were audited, this definition was not: its tests may catch nothing.",
+    f"{_AGAIN}.",
+    "a new definition beside audited ones",
+)
+AUDIT_STALE = warning(
+    "audit-stale",
+    "The recorded audit is of another text of the definition.",
+    f"{_AGAIN} again.",
+    "a reference that was edited after the audit",
+)
+AUDIT_SURVIVORS = warning(
+    "audit-survivors",
+    "Planted defects of the reference were caught by no test.",
+    "Add a case to the op in which they show, or tighten the bound that lets them "
+    "pass; trace-dataset audit --survivors lists them.",
+    "`logits / 8` as `logits / 7` passes every test",
+)
 
 
-class Audits:
-    """Answer for one dataset; where it has no audit there is nothing to say."""
+class RecordedAudit(Protocol):
+    """The result of a definition's last audit; `sha256` is of the audited file."""
 
-    def __init__(self, root: Path) -> None:
-        self._known: dict[str, Audited] | None = None
-        self._broken: BrokenAudit | None = None
-        if not os.path.lexists(root / AUDIT):
-            return
-        # most datasets have none, and each import takes its time
-        from generator.audit_file import BrokenAudit, read_audits
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+    @property
+    def survived(self) -> int: ...
+    @property
+    def defects(self) -> int: ...
+    def named(self, most: int) -> str:
+        """Return the names of the survivors, at most `most` of them."""
 
-        try:
-            self._known = read_audits(root)
-        except BrokenAudit as error:
-            self._broken = error
 
-    def of_file(self) -> Iterator[Problem]:
-        """Yield what is wrong with the audit's file itself."""
-        if self._broken is not None:
-            message, where = self._broken.message, self._broken.pointer
-            yield finding("audit-file", AUDIT, message, pointer=where)
+def check(path: str, sha256: str, found: RecordedAudit | None) -> Iterator[Problem]:
+    """Yield the Problems of a definition's audit; `found` is None where there is none.
 
-    def add(self, summary: Summary) -> Iterator[Problem]:
-        """Yield what the audit says of a definition."""
-        if self._known is None:
-            return
-        found = self._known.get(summary.name)
-        if found is None:
-            message = "No audit of it is recorded."
-            yield finding("audit-missing", summary.path, message)
-        elif found.sha256 != summary.sha256:
-            message = f"The audit of {found.date} is of another text of it."
-            yield finding("audit-stale", summary.path, message)
-        elif found.survived:
-            message = (
-                f"{plural(found.survived, 'planted defect')} of {found.defects} "
-                f"survived: {found.named(_NAMED)}."
-            )
-            yield finding("audit-survivors", summary.path, message)
+    `path` and `sha256` are of the definition's file as it is now.
+    """
+    if found is None:
+        yield AUDIT_MISSING.problem(path, "No audit of it is recorded.")
+    elif found.sha256 != sha256:
+        message = f"The audit of {found.date} is of another text of it."
+        yield AUDIT_STALE.problem(path, message)
+    elif found.survived:
+        message = (
+            f"{plural(found.survived, 'planted defect')} of {found.defects} "
+            f"survived: {found.named(_NAMED)}."
+        )
+        yield AUDIT_SURVIVORS.problem(path, message)

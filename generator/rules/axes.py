@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from generator.definition import Definition
-from generator.pointer import pointer
+from generator.dataset.definition import Definition
 from generator.problems import Problem
+from generator.problems.messages import did_you_mean, quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import blocking, error, warning
 from generator.rules.constraints import names_in
 from generator.rules.names import name_tokens
-from generator.rules.table import finding
-from generator.wording import did_you_mean, quote
+
+AXIS_UNDECLARED = blocking(
+    "axis-undeclared",
+    "A shape names an axis that the definition does not declare.",
+    "Declare the axis or correct the shape.",
+    '`"shape": ["M", "Q"]` without an axis Q',
+)
+AXIS_CASE = blocking(
+    "axis-case",
+    "Two axes differ only by case; a rendered test writes them in capitals.",
+    "Rename one of them.",
+    "the axes M and m",
+)
+AXIS_UNUSED = error(
+    "axis-unused",
+    "A variable axis appears in no shape and no constraint.",
+    "Use the axis in a shape or remove it.",
+    '`"L": {"type": "var"}` that no shape names',
+)
+AXIS_UNUSED_CONST = warning(
+    "axis-unused-const",
+    "A constant axis appears in no shape, no constraint and not in the name.",
+    "Use the axis or remove it.",
+    '`"L": {"type": "const", "value": 2}` that no shape names',
+)
+INPUT_OUTPUT_OVERLAP = error(
+    "input-output-overlap",
+    "An output has the name of an input.",
+    "Rename the output.",
+    "the input `state` and the output `state`",
+)
 
 
 def check_declared(definition: Definition) -> list[Problem]:
     """Return a Problem for each place of a shape that names no declared axis."""
     groups = {"inputs": definition.inputs, "outputs": definition.outputs}
     return [
-        finding(
-            "axis-undeclared",
+        AXIS_UNDECLARED.problem(
             definition.path,
             f"The axis {quote(axis)} in the shape of {quote(tensor.name)} is not "
             f"declared.{did_you_mean(axis, definition.axes)}",
@@ -37,8 +67,7 @@ def check_case(definition: Definition) -> list[Problem]:
         other = first.setdefault(axis.upper(), axis)
         if other != axis:
             problems.append(
-                finding(
-                    "axis-case",
+                AXIS_CASE.problem(
                     definition.path,
                     f"The axes {quote(other)} and {quote(axis)} differ only by case.",
                     pointer=pointer(("axes", axis)),
@@ -67,18 +96,17 @@ def check_used(definition: Definition) -> list[Problem]:
         is_constant = axis.value is not None
         if is_constant and axis.name.replace("_", "").lower() in tokens:
             continue
-        rule = "axis-unused-const" if is_constant else "axis-unused"
+        rule = AXIS_UNUSED_CONST if is_constant else AXIS_UNUSED
         message = f"The axis {quote(axis.name)} is used nowhere."
         where = pointer(("axes", axis.name))
-        problems.append(finding(rule, definition.path, message, pointer=where))
+        problems.append(rule.problem(definition.path, message, pointer=where))
     return problems
 
 
 def check_overlap(definition: Definition) -> list[Problem]:
     """Return a Problem for each output that has the name of an input."""
     return [
-        finding(
-            "input-output-overlap",
+        INPUT_OUTPUT_OVERLAP.problem(
             definition.path,
             f"The output {quote(name)} has the name of an input.",
             pointer=pointer(("outputs", name)),

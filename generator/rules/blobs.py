@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from generator.blobs import Blobs
-from generator.definition import Definition, Tensor
-from generator.evaluate import TensorValue
-from generator.pointer import pointer
+from generator.dataset.blobs import Blobs
+from generator.dataset.constraints import TensorValue
+from generator.dataset.definition import Definition, Tensor
+from generator.dataset.tensors import TensorEntry, TensorFile
 from generator.problems import Problem
-from generator.rules.python import Unparsable, parse_expression
+from generator.problems.messages import did_you_mean, quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import Rule, error, note
+from generator.rules.constraints import names_in
 from generator.rules.structure import has_role
-from generator.rules.table import finding
-from generator.tensorfile import Entry, TensorFile
-from generator.wording import did_you_mean, quote
+
+WORKLOAD_SIZE = error(
+    "workload-size",
+    "An input would take more memory than any machine has.",
+    "Correct the workload's axes.",
+    '`"axes": {"M": 9000000000000}`',
+)
+BLOB_KEY = error(
+    "blob-key",
+    "A workload names a tensor that its blob does not have.",
+    "Correct tensor_key, or write the tensor into the blob.",
+    '`"tensor_key": "indptr"` where the blob has only kv_indptr',
+)
+BLOB_SHAPE = error(
+    "blob-shape",
+    "A blob's tensor has another shape than the definition and the axes say.",
+    "Correct the workload's axes, or write the right tensor.",
+    "kv_indptr has 8 elements where len_indptr is 9",
+)
+BLOB_DTYPE = error(
+    "blob-dtype",
+    "A blob's tensor has another dtype than the definition says.",
+    "Write the tensor with the definition's dtype.",
+    "kv_indptr is I64 where the definition says int32",
+)
+BLOB_UNREAD = note(
+    "blob-unread",
+    "A tensor is too large for its values to be looked at.",
+    "Nothing, if the tensor has to be that large.",
+    "kv_indices of 100 MiB",
+)
+
 
 MAX_INPUT_BYTES = 1 << 44
 """16 TiB: no input is that large."""
@@ -49,10 +80,10 @@ def check_blobs(
     file: str,
     number: int,
 ) -> Iterator[Problem]:
-    """Yield Problems of the inputs; put what is known of each into `values`.
+    """Yield the Problems of the inputs; put the value of each into `values`.
 
-    `axes` has every axis of the definition, or is None where the workload does not
-    say them; then only the blobs themselves are judged.
+    `axes` has every axis of the definition, or is None where the workload lacks some;
+    then only the blobs themselves are checked.
     """
     for name, source in line["workload"]["inputs"].items():
         tensor = definition.inputs.get(name) if definition is not None else None
@@ -62,9 +93,7 @@ def check_blobs(
             if size > MAX_INPUT_BYTES:
                 message = f"The input {quote(name)} would take {size >> 40:,} TiB."
                 where = pointer(("workload", "axes"))
-                yield finding(
-                    "workload-size", file, message, pointer=where, line=number
-                )
+                yield WORKLOAD_SIZE.problem(file, message, pointer=where, line=number)
         if source["type"] == "scalar":
             values[name] = source["value"]
             continue
@@ -77,12 +106,12 @@ def check_blobs(
             rule, what = opened
             where = pointer(("workload", "inputs", name, "path"))
             message = f"The blob {quote(source['path'], 200)} {what}."
-            yield finding(rule, file, message, pointer=where, line=number)
+            yield rule.problem(file, message, pointer=where, line=number)
             continue
         for rule, what in _judge(opened, source["tensor_key"], tensor, shape):
             where = pointer(("workload", "inputs", name, "path"))
             message = f"In the blob {quote(source['path'], 200)} {what}"
-            yield finding(rule, file, message, pointer=where, line=number)
+            yield rule.problem(file, message, pointer=where, line=number)
             break
         else:
             if (
@@ -94,9 +123,7 @@ def check_blobs(
                 if found is None:
                     where = pointer(("workload", "inputs", name, "path"))
                     message = f"The values of {quote(name)} are not looked at."
-                    yield finding(
-                        "blob-unread", file, message, pointer=where, line=number
-                    )
+                    yield BLOB_UNREAD.problem(file, message, pointer=where, line=number)
                 values[name] = TensorValue(shape, found)
 
 
@@ -115,11 +142,11 @@ def _judge(
     key: str,
     tensor: Tensor | None,
     shape: tuple[int, ...] | None,
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[Rule, str]]:
     entry = opened.tensors.get(key)
     if entry is None:
         guess = did_you_mean(key, opened.tensors)
-        yield "blob-key", f"there is no tensor {quote(key)}.{guess}"
+        yield BLOB_KEY, f"there is no tensor {quote(key)}.{guess}"
         return
     if tensor is None or tensor.shape is None:
         return
@@ -127,17 +154,17 @@ def _judge(
     packed = tensor.dtype == "float4_e2m1" and entry.dtype in _PACKED
     if entry.dtype != _DTYPES[tensor.dtype] and not packed:
         what = f"the tensor {shown} is {entry.dtype}, the input is {tensor.dtype}."
-        yield "blob-dtype", what
+        yield BLOB_DTYPE, what
     elif shape is not None and entry.shape != _stored(shape, packed):
         what = f"the tensor {shown} is {_sizes(entry)}, the axes say {list(shape)}."
-        yield "blob-shape", what
+        yield BLOB_SHAPE, what
 
 
 def _stored(shape: tuple[int, ...], packed: bool) -> tuple[int, ...]:
     return (*shape[:-1], shape[-1] // 2) if packed and shape else shape
 
 
-def _sizes(entry: Entry) -> str:
+def _sizes(entry: TensorEntry) -> str:
     return str(list(entry.shape))
 
 
@@ -151,12 +178,4 @@ def _values(opened: TensorFile, key: str) -> Any:
 @lru_cache(maxsize=4096)
 def _wanted(constraints: tuple[str, ...], name: str) -> bool:
     """Return whether some rule looks at the values of an input."""
-    return has_role(name) or any(name in _names(c) for c in constraints)
-
-
-def _names(constraint: str) -> frozenset[str]:
-    try:
-        tree = parse_expression(constraint)
-    except Unparsable:
-        return frozenset()
-    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
+    return has_role(name) or any(name in names_in(c) for c in constraints)

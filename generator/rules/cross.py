@@ -1,4 +1,4 @@
-"""Definitions beside each other, and what their tags claim about the world outside."""
+"""Definitions compared with each other, and tags that make claims outside of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,72 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.fi_api import has_symbol
-from generator.outcome import Summary
-from generator.pointer import pointer
 from generator.problems import Problem
-from generator.rules.table import finding
-from generator.wording import quote
+from generator.problems.messages import quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import Rule, error, note, warning
+from generator.rules.flashinfer_symbols import has_symbol
+
+TAG_FI_API = error(
+    "tag-fi-api",
+    "The installed FlashInfer does not have what a fi_api: tag names.",
+    "Write the full dotted name that FlashInfer exports.",
+    '`"fi_api:flashinfer.norm.rmsnrom"`',
+)
+TAG_EVIDENCE = error(
+    "tag-evidence",
+    "A definition says status:verified, but no record of a passed run backs it.",
+    "Record a run against the production kernel in verification/, or say unverified.",
+    "status:verified on a definition that was edited after its last run",
+)
+CROSS_CONSTANT = warning(
+    "cross-constant",
+    "Two definitions have one geometry, but another constant (eps, say).",
+    "Check which one is right; if both are, say the constant in name and tags.",
+    "rmsnorm_h4096 with eps 1e-5 and rmsnorm_h4096_b with eps 1e-6",
+)
+CROSS_DUPLICATE = warning(
+    "cross-duplicate",
+    "Two definitions are the same but for their names and descriptions.",
+    "Keep one of them, with the model: tags of both.",
+    "gemm_n8_k4 and gemm_n8_k4_llama",
+)
+CROSS_NEAR_DUPLICATE = note(
+    "cross-near-duplicate",
+    "Two definitions have one interface; only their references differ.",
+    "Check that they are two operations and not one written twice.",
+    "the same axes, inputs and outputs, another `run`",
+)
+CROSS_MODEL = warning(
+    "cross-model",
+    "Two definitions of one model have different values of a figure of it.",
+    "Find out from the model's config.json which one is right.",
+    "model:toy with head_dim 64 in one definition and 128 in another",
+)
+
 
 _COMPARED = 8
 """Definitions of one geometry that a further one is compared with."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Hold what is compared between definitions: digests, figures and claims of tags.
+
+    `constants` are those in the reference's source; `facts` are figures that all
+    definitions of a model share; `fi_apis` and `verified` are places among the tags.
+    """
+
+    name: str
+    path: str
+    sha256: str
+    geometry: str
+    reference: str
+    constants: tuple[tuple[str, float], ...] = ()
+    facts: tuple[tuple[str, int], ...] = ()
+    fi_apis: tuple[tuple[int, str], ...] = ()
+    verified: int | None = None
+
 
 Evidence = Callable[[Summary], bool]
 
@@ -38,7 +95,7 @@ class Beside:
         alike = self._geometries.setdefault(summary.geometry, [])
         for other in alike:
             rule, message = _compared(summary, other)
-            yield finding(rule, summary.path, message)
+            yield rule.problem(summary.path, message)
             break
         if len(alike) < _COMPARED:
             alike.insert(0, summary)
@@ -46,8 +103,7 @@ class Beside:
             known, path = self._facts.setdefault(key, (value, summary.path))
             if known != value:
                 model, _, axis = key.split(" ")
-                yield finding(
-                    "cross-model",
+                yield CROSS_MODEL.problem(
                     summary.path,
                     f"The axis {quote(axis)} of {model} is {value} here and {known} in "
                     f"{quote(path, 200)}.",
@@ -61,22 +117,22 @@ class Beside:
             if not has_symbol(self.flashinfer, symbol):
                 message = f"The installed FlashInfer has no {quote(symbol, 200)}."
                 where = pointer(("tags", index))
-                yield finding("tag-fi-api", summary.path, message, pointer=where)
+                yield TAG_FI_API.problem(summary.path, message, pointer=where)
         if summary.verified is not None and not self.evidence(summary):
             message = "No run in verification/ shows this text of it agree with a "
             message += "production kernel."
             where = pointer(("tags", summary.verified))
-            yield finding("tag-evidence", summary.path, message, pointer=where)
+            yield TAG_EVIDENCE.problem(summary.path, message, pointer=where)
 
 
-def _compared(summary: Summary, other: Summary) -> tuple[str, str]:
+def _compared(summary: Summary, other: Summary) -> tuple[Rule, str]:
     shown = quote(other.path, 200)
     if summary.reference == other.reference:
-        return "cross-duplicate", f"Only name and texts differ from {shown}."
+        return CROSS_DUPLICATE, f"Only name and texts differ from {shown}."
     constants, others = dict(summary.constants), dict(other.constants)
     for name, value in constants.items():
         if others.get(name, value) != value:
             message = f"The constant {name} is {value!r} here and {others[name]!r} in "
             message += f"{shown}, which has the same axes and tensors."
-            return "cross-constant", message
-    return "cross-near-duplicate", f"Only the reference differs from {shown}."
+            return CROSS_CONSTANT, message
+    return CROSS_NEAR_DUPLICATE, f"Only the reference differs from {shown}."

@@ -1,15 +1,14 @@
-"""The table of rules as text: for a terminal, and as a page of the documentation."""
+"""Format the catalogue of rules: for a terminal, as JSON, and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from generator.rules.rule import Rule
-from generator.rules.table import GROUPS, RULES
-from generator.select import UnknownName
+from generator.problems.rule import Rule
+from generator.rules.catalogue import GROUPS, RULES, group_of
 
-PAGE = "docs/rules.md"
+PAGE = "docs/generated/rules.md"
 _HEAD = """\
 # The rules
 
@@ -20,30 +19,9 @@ syntax trees, constraints are evaluated by an evaluator that knows arithmetic on
 rules of the group execute alone need `--execute`: they call each reference once on small
 inputs, in the sandbox that `docs/sandbox.md` describes.
 
-This page is written by `python tools/build_rules_page.py`; `trace-dataset rules` prints
+This page is written by `python tools/build_pages.py`; `trace-dataset rules` prints
 the same in a terminal.
 """
-
-
-def group_of(rule: str) -> str:
-    """Return the group that a rule belongs to; raises KeyError."""
-    return next(g for g, rules in GROUPS.items() if RULES[rule] in rules)
-
-
-def select_rules(asked: Collection[str]) -> frozenset[str]:
-    """Return the ids of the rules and groups that are asked for; none asks for all.
-
-    Raises UnknownName.
-    """
-    chosen: set[str] = set()
-    for name in asked:
-        if name in GROUPS:
-            chosen |= {rule.id for rule in GROUPS[name]}
-        elif name in RULES:
-            chosen.add(name)
-        else:
-            raise UnknownName("rule or group", name, [*GROUPS, *RULES])
-    return frozenset(chosen) if asked else frozenset(RULES)
 
 
 def as_dicts(rules: Collection[str]) -> list[dict[str, Any]]:

@@ -10,8 +10,40 @@ from itertools import pairwise
 from typing import Any
 
 from generator.problems import Problem
-from generator.rules.table import finding
-from generator.wording import plural, quote
+from generator.problems.messages import plural, quote
+from generator.problems.rule import note, warning
+
+WORKLOAD_NO_KEYS = note(
+    "workload-no-keys",
+    "Some queries see no key at all, so their output is a convention (0, -inf).",
+    "Check that the workload is meant so, and that the reference says what happens.",
+    "a causal prefill of 5 queries over 3 keys",
+)
+WORKLOAD_DUPLICATE_CONTENT = warning(
+    "workload-duplicate-content",
+    "Two workloads of a file have the same axes and inputs.",
+    "Keep one of them.",
+    "the same line under two uuids",
+)
+WORKLOAD_SWEEP = warning(
+    "workload-sweep",
+    "The axes of all workloads are one regular sweep, not what inference does.",
+    "Capture workloads from real inference.",
+    "batch_size is 1, 2, 4, 8, 16 and nothing else varies",
+)
+WORKLOAD_BATCH_ONE = warning(
+    "workload-batch-one",
+    "All workloads have a batch of one.",
+    "Capture workloads from a server under load.",
+    "batch_size is 1 in all 12 lines",
+)
+WORKLOAD_EQUAL_LENGTHS = warning(
+    "workload-equal-lengths",
+    "In each workload all sequences are equally long, unlike in real inference.",
+    "Capture workloads from real inference.",
+    "qo_indptr is 0, 128, 256, 384 and the like in all lines",
+)
+
 
 _FEW = 4
 """Fewer workloads than this show no pattern."""
@@ -25,7 +57,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True)
 
 @dataclass
 class FileSigns:
-    """Gather what the lines of one file have in common."""
+    """Gather the axes and lengths of the lines of one file."""
 
     axes: list[Mapping[str, int]] = field(default_factory=list)
     without_keys: list[int] = field(default_factory=list)
@@ -34,7 +66,7 @@ class FileSigns:
     _seen: dict[bytes, int] = field(default_factory=dict)
 
     def add_lengths(self, q: list[int], kv: list[int], causal: bool, line: int) -> None:
-        """Note the lengths of one workload's sequences."""
+        """Add the lengths of one workload's sequences."""
         need = q if causal else [min(n, 1) for n in q]
         if any(wanted > has for wanted, has in zip(need, kv, strict=True)):
             self.without_keys.append(line)
@@ -50,7 +82,7 @@ class FileSigns:
         file: str,
         number: int,
     ) -> Iterator[Problem]:
-        """Note a line; yield a Problem where one before it says the same.
+        """Add a line; yield a Problem where an earlier line has the same content.
 
         `contents` maps the path of a blob to the digest of what is in it.
         """
@@ -66,8 +98,7 @@ class FileSigns:
         digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
         first = self._seen.setdefault(digest, number)
         if first != number:
-            yield finding(
-                "workload-duplicate-content",
+            yield WORKLOAD_DUPLICATE_CONTENT.problem(
                 file,
                 f"The axes and inputs are those of line {first}.",
                 pointer="/workload",
@@ -79,8 +110,7 @@ class FileSigns:
         if self.without_keys:
             shown = ", ".join(map(str, self.without_keys[:_SHOWN]))
             more = ", ..." if len(self.without_keys) > _SHOWN else ""
-            yield finding(
-                "workload-no-keys",
+            yield WORKLOAD_NO_KEYS.problem(
                 file,
                 f"{plural(len(self.without_keys), 'workload')} of {len(self.axes)} "
                 f"have queries that see no key: lines {shown}{more}.",
@@ -96,15 +126,15 @@ class FileSigns:
         if moving and all(_is_regular(values) for values in moving.values()):
             names = ", ".join(quote(axis) for axis in moving)
             message = f"The axes {names} are a regular sweep in all workloads."
-            yield finding("workload-sweep", file, message)
+            yield WORKLOAD_SWEEP.problem(file, message)
         for axis, one in _BATCH.items():
             if axis in columns and set(columns[axis]) == {one}:
                 message = f"The axis {quote(axis)} is {one} in all workloads."
-                yield finding("workload-batch-one", file, message)
+                yield WORKLOAD_BATCH_ONE.problem(file, message)
                 break
         if self.batches >= _FEW and self.batches == self.equal_batches:
             message = f"All {self.batches} batches have sequences of equal length."
-            yield finding("workload-equal-lengths", file, message)
+            yield WORKLOAD_EQUAL_LENGTHS.problem(file, message)
 
 
 def _is_regular(values: list[int]) -> bool:

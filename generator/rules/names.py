@@ -1,4 +1,4 @@
-"""Names: what they must agree with, and what must be able to carry them."""
+"""Names: they agree with paths and axes, are identifiers, and are unique."""
 
 from __future__ import annotations
 
@@ -6,12 +6,46 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 
-from generator.definition import Definition
-from generator.ops import OPS, OpSpec
-from generator.pointer import pointer
+from generator.dataset.definition import Definition
+from generator.dataset.schema import NAME_UNSAFE
+from generator.ops.registry import op_specs
+from generator.ops.spec import OpSpec
 from generator.problems import Problem
-from generator.rules.table import finding
-from generator.wording import quote
+from generator.problems.messages import quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import blocking, error
+
+NAME_FILE = blocking(
+    "name-file",
+    "The definition's name is not the file's name.",
+    "Make the two the same.",
+    '`"name": "gemm_n8_k5"` in gemm_n8_k4.json',
+)
+NAME_OP_TYPE = blocking(
+    "name-op-type",
+    "The definition's op_type is not the folder's name.",
+    "Make the two the same.",
+    '`"op_type": "rmsnorm"` in definitions/gemm/',
+)
+NAME_TOKEN = error(
+    "name-token",
+    "The definition's name states a constant that its axes contradict.",
+    "Correct the name or the axis.",
+    "gqa_paged_decode_h32_... where num_qo_heads is 16",
+)
+NAME_DUPLICATE = blocking(
+    "name-duplicate",
+    "Two files define the same name.",
+    "Rename or remove one of them.",
+    "gemm/gemm_n8_k4.json and other/gemm_n8_k4.json",
+)
+NAME_CASE = blocking(
+    "name-case",
+    "Two names differ only by case: some file systems hold only one of them.",
+    "Rename one of them.",
+    "gemm_n8_k4 and GEMM_n8_k4",
+)
+
 
 _TOKEN = re.compile(r"([a-z]+)([0-9]+)")
 
@@ -34,14 +68,14 @@ def check_path(definition: Definition) -> list[Problem]:
             f"The name is {quote(definition.name)}, but the file is named "
             f"{quote(stem)}."
         )
-        problems.append(finding("name-file", definition.path, message, pointer="/name"))
+        problems.append(NAME_FILE.problem(definition.path, message, pointer="/name"))
     if definition.op_type != folder:
         message = (
             f"The op_type is {quote(definition.op_type)}, but the folder is named "
             f"{quote(folder)}."
         )
         problems.append(
-            finding("name-op-type", definition.path, message, pointer="/op_type")
+            NAME_OP_TYPE.problem(definition.path, message, pointer="/op_type")
         )
     return problems
 
@@ -54,8 +88,7 @@ def check_keywords(definition: Definition) -> list[Problem]:
         "outputs": definition.outputs,
     }
     return [
-        finding(
-            "name-unsafe",
+        NAME_UNSAFE.problem(
             definition.path,
             f"The name {quote(name)} is a keyword of Python.",
             pointer=pointer((group, name)),
@@ -73,7 +106,7 @@ def check_tokens(definition: Definition) -> list[Problem]:
     Only the tokens that the op_type declares are judged; an op_type that the
     generator does not know declares none.
     """
-    spec = OPS.get(definition.op_type)
+    spec = op_specs().get(definition.op_type)
     problems = []
     for token, stated in name_tokens(definition.name):
         axis = _axis_of(token, spec, definition)
@@ -89,7 +122,7 @@ def check_tokens(definition: Definition) -> list[Problem]:
             has = f"the axis {quote(axis)} is {declared}"
             where = pointer(("axes", axis, "value"))
         message = f"The name says {token}{stated}, but {has}."
-        problems.append(finding("name-token", definition.path, message, pointer=where))
+        problems.append(NAME_TOKEN.problem(definition.path, message, pointer=where))
     return problems
 
 
@@ -125,12 +158,12 @@ def check_unique(names: Mapping[str, str]) -> list[Problem]:
         if other == path:
             continue
         if names[other] == name:
-            rule, what = "name-duplicate", f"The name {quote(name)} is also that of"
+            rule, what = NAME_DUPLICATE, f"The name {quote(name)} is also that of"
         else:
-            rule = "name-case"
+            rule = NAME_CASE
             what = f"The name {quote(name)} differs only by case from that of"
         message = f"{what} {quote(other, 200)}."
-        problems.append(finding(rule, path, message, pointer="/name"))
+        problems.append(rule.problem(path, message, pointer="/name"))
     return problems
 
 

@@ -5,17 +5,49 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from generator.definition import Definition
-from generator.problems import Problem
-from generator.rules.python import (
+from generator.dataset.definition import Definition
+from generator.dataset.python_source import (
     Unparsable,
     all_nodes,
     imported_modules,
     own_nodes,
     parse_module,
 )
-from generator.rules.table import finding
-from generator.wording import listing, nearest, quote
+from generator.problems import Problem
+from generator.problems.messages import listing, nearest, quote
+from generator.problems.rule import Rule, blocking, warning
+
+REFERENCE_SYNTAX = blocking(
+    "reference-syntax",
+    "The reference is not valid Python.",
+    "Correct the source at that line.",
+    "`def run(:`",
+)
+REFERENCE_NO_RUN = blocking(
+    "reference-no-run",
+    "The reference has no top-level function `run`.",
+    "Define `def run(...)` at the top level, with the inputs as parameters.",
+    "only `def gemm_reference(a, b):`",
+)
+REFERENCE_RUN_KIND = blocking(
+    "reference-run-kind",
+    "The reference's `run` is not a plain function.",
+    "Write it as `def run(...)` that returns its outputs.",
+    "`run = torch.matmul`",
+)
+REFERENCE_PARAMETERS = blocking(
+    "reference-parameters",
+    "The parameters of `run` are not the inputs in their order.",
+    "List the inputs as parameters, in the order of `inputs`.",
+    "`def run(B, A):` where the inputs are A, B",
+)
+REFERENCE_IMPORT = warning(
+    "reference-import",
+    "The reference imports more than torch, numpy, math and typing.",
+    "Write the computation in plain PyTorch.",
+    "`import flashinfer`",
+)
+
 
 ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 """The modules that a reference may import."""
@@ -30,7 +62,7 @@ def check(definition: Definition) -> list[Problem]:
         tree = parse_module(definition.reference)
     except Unparsable as error:
         message = f"The reference is not valid Python: {error.reason}."
-        return [_problem("reference-syntax", definition, message, error.line)]
+        return [_problem(REFERENCE_SYNTAX, definition, message, error.line)]
     problems = _imports(definition, tree)
     run = find_run(tree)
     if isinstance(run, ast.FunctionDef):
@@ -78,26 +110,26 @@ def _no_plain_run(
             ast.ImportFrom: "imported",
         }.get(type(found), "assigned")
         message = f"`run` is {kind}, but it must be a plain function."
-        return _problem("reference-run-kind", definition, message, found.lineno)
+        return _problem(REFERENCE_RUN_KIND, definition, message, found.lineno)
     message = "The reference has no top-level function `run`."
     functions = [n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)]
     inner = next((f for f in functions if f.name == "run"), None)
     if inner is not None:
         message += f" The one on line {inner.lineno} is inside another statement."
-        return _problem("reference-no-run", definition, message, inner.lineno)
+        return _problem(REFERENCE_NO_RUN, definition, message, inner.lineno)
     names = [f.name for f in functions]
     dumped = next((n for n in reversed(names) if n.endswith("_reference")), None)
     guess = dumped or nearest("run", names)
     if guess is not None:
         message += f" Was {quote(guess)} meant?"
-    return _problem("reference-no-run", definition, message, None)
+    return _problem(REFERENCE_NO_RUN, definition, message, None)
 
 
 def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
     """Judge the signature: callers pass the inputs positionally and nothing else."""
     if _is_generator(run):
         message = "`run` is a generator, but it must return its outputs."
-        return [_problem("reference-run-kind", definition, message, run.lineno)]
+        return [_problem(REFERENCE_RUN_KIND, definition, message, run.lineno)]
     arguments = run.args
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     inputs = list(definition.inputs)
@@ -119,7 +151,7 @@ def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
         )
     else:
         return []
-    return [_problem("reference-parameters", definition, what, run.lineno)]
+    return [_problem(REFERENCE_PARAMETERS, definition, what, run.lineno)]
 
 
 # Many definitions have the same reference.
@@ -143,7 +175,7 @@ def _shown(arguments: ast.arguments) -> list[str]:
 def _imports(definition: Definition, tree: ast.Module) -> list[Problem]:
     return [
         _problem(
-            "reference-import",
+            REFERENCE_IMPORT,
             definition,
             f"The reference imports {quote(module)}.",
             line,
@@ -154,6 +186,6 @@ def _imports(definition: Definition, tree: ast.Module) -> list[Problem]:
 
 
 def _problem(
-    rule: str, definition: Definition, message: str, line: int | None
+    rule: Rule, definition: Definition, message: str, line: int | None
 ) -> Problem:
-    return finding(rule, definition.path, message, pointer="/reference", line=line)
+    return rule.problem(definition.path, message, pointer="/reference", line=line)

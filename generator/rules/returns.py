@@ -1,15 +1,23 @@
-"""What `run` returns, as far as the source says it: one value for each output."""
+"""Return statements of `run`: one value for each output, where the source shows it."""
 
 from __future__ import annotations
 
 import ast
 
-from generator.definition import Definition
+from generator.dataset.definition import Definition
+from generator.dataset.python_source import Unparsable, own_nodes, parse_expression
 from generator.problems import Problem
-from generator.rules.python import Unparsable, own_nodes, parse_expression
+from generator.problems.messages import plural
+from generator.problems.rule import error
 from generator.rules.reference import run_function
-from generator.rules.table import finding
-from generator.wording import plural
+
+REFERENCE_RETURNS = error(
+    "reference-returns",
+    "The reference's `run` does not return one value for each output.",
+    "Return a tensor, or a tuple in the order of `outputs`.",
+    "`return output` where the outputs are output and lse",
+)
+
 
 _TUPLE_NAMES = frozenset(("tuple", "Tuple"))
 
@@ -102,8 +110,7 @@ def _last_name(node: ast.expr | None) -> str | None:
 
 def _problem(definition: Definition, what: str, expected: int, line: int) -> Problem:
     message = f"{what}, but the definition has {plural(expected, 'output')}."
-    return finding(
-        "reference-returns",
+    return REFERENCE_RETURNS.problem(
         definition.path,
         message,
         pointer="/reference",

@@ -1,4 +1,4 @@
-"""Solutions: what a schema can't say, read from their sources, which never run."""
+"""Solutions: paths, sources and entry points; the sources are not executed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,63 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.definition import Definition
-from generator.pointer import pointer
+from generator.dataset.definition import Definition
+from generator.dataset.python_source import Unparsable, imported_modules, parse_module
 from generator.problems import Problem
-from generator.rules.python import Unparsable, imported_modules, parse_module
+from generator.problems.messages import did_you_mean, listing, quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import error, warning
 from generator.rules.reference import run_function
-from generator.rules.table import finding
-from generator.wording import did_you_mean, listing, quote
+
+SOLUTION_PATH = error(
+    "solution-path",
+    "A solution's author, definition or name is not what its path says.",
+    "Make the two the same: solutions/<author>/<op_type>/<definition>/<name>.json.",
+    '`"author": "alice"` in solutions/bob/',
+)
+SOLUTION_DUPLICATE = error(
+    "solution-duplicate",
+    "Two solutions of a definition have the same name.",
+    "Rename one of them.",
+    "baseline/.../fast.json and alice/.../fast.json",
+)
+SOLUTION_SOURCE_PATH = error(
+    "solution-source-path",
+    "A source file's path leads out of the solution, or two files have the same.",
+    "Use distinct relative paths with forward slashes.",
+    '`"path": "../../run.py"`',
+)
+SOLUTION_SYNTAX = error(
+    "solution-syntax",
+    "A Python source of a solution does not parse.",
+    "Correct the source at that line.",
+    "`def run(:` in main.py",
+)
+SOLUTION_ENTRY_POINT = error(
+    "solution-entry-point",
+    "The entry point names a file or a function that the sources do not have.",
+    "Write entry_point as file::function, of one of the sources.",
+    '`"entry_point": "main.py::run"` where main.py defines only kernel',
+)
+SOLUTION_PARAMETERS = error(
+    "solution-parameters",
+    "The entry point can't be called with the definition's inputs.",
+    "Take the inputs in order, then the outputs if destination_passing_style.",
+    "`def run(A):` where the inputs are A, B",
+)
+BASELINE_REPEATS_REFERENCE = error(
+    "baseline-repeats-reference",
+    "A baseline solution is the reference again, so it measures nothing.",
+    "Call the production kernel.",
+    "solutions/baseline/... with the text of `reference`",
+)
+BASELINE_NO_KERNEL = warning(
+    "baseline-no-kernel",
+    "A baseline solution calls neither FlashInfer nor SGLang nor a kernel of its own.",
+    "Call the production kernel that the fi_api: tag names.",
+    "a baseline in Python that imports only torch",
+)
+
 
 _KERNELS = frozenset(("cuda", "cpp", "triton", "tilelang"))
 _PRODUCTION = ("flashinfer", "sglang", "sgl_kernel", "triton", "tilelang", "deep_gemm")
@@ -36,7 +86,7 @@ def check_solution(
         message = (
             f"The name {quote(value['name'])} is also that of {quote(first, 200)}."
         )
-        yield finding("solution-duplicate", file, message, pointer="/name")
+        yield SOLUTION_DUPLICATE.problem(file, message, pointer="/name")
     trees: dict[str, ast.Module | None] = {}
     yield from _sources(value["sources"], file, trees)
     yield from _entry_point(value, file, definition, trees)
@@ -54,8 +104,8 @@ def _paths(value: Mapping[str, Any], file: str) -> Iterator[Problem]:
     for field, said in stated.items():
         if value[field] != said:
             message = f"The {field} is {quote(value[field])}, the path says "
-            yield finding(
-                "solution-path", file, f"{message}{quote(said)}.", pointer=f"/{field}"
+            yield SOLUTION_PATH.problem(
+                file, f"{message}{quote(said)}.", pointer=f"/{field}"
             )
 
 
@@ -73,14 +123,13 @@ def _sources(
         if what is not None:
             where = pointer(("sources", index, "path"))
             message = f"The path {quote(path, 200)} {what}."
-            yield finding("solution-source-path", file, message, pointer=where)
+            yield SOLUTION_SOURCE_PATH.problem(file, message, pointer=where)
         trees[path] = None
         if path.endswith(".py"):
             try:
                 trees[path] = parse_module(source["content"])
             except Unparsable as error:
-                yield finding(
-                    "solution-syntax",
+                yield SOLUTION_SYNTAX.problem(
                     file,
                     f"The source {quote(path, 200)} is not Python: {error.reason}.",
                     pointer=pointer(("sources", index, "content")),
@@ -108,14 +157,14 @@ def _entry_point(
     path, _, function = value["spec"]["entry_point"].rpartition("::")
     if path not in trees:
         message = f"There is no source {quote(path)}.{did_you_mean(path, trees)}"
-        yield finding("solution-entry-point", file, message, pointer=where)
+        yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
         return
     tree = trees[path]
     if tree is None:
         source = next(s["content"] for s in value["sources"] if s["path"] == path)
         if not path.endswith(".py") and not re.search(rf"\b{function}\b", source):
             message = f"The source {quote(path)} does not mention {quote(function)}."
-            yield finding("solution-entry-point", file, message, pointer=where)
+            yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
         return
     defined = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     if function in defined:
@@ -127,7 +176,7 @@ def _entry_point(
     if function not in bound:
         guess = did_you_mean(function, defined)
         message = f"The source {quote(path)} defines no {quote(function)}.{guess}"
-        yield finding("solution-entry-point", file, message, pointer=where)
+        yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
 
 
 def _aliases(node: ast.AST) -> Sequence[ast.alias]:
@@ -150,8 +199,7 @@ def _parameters(
     fits = fewest <= len(passed) and (arguments.vararg or len(passed) <= len(names))
     if not fits:
         message = f"{quote(function.name)} takes {listing(names)}, but is called with "
-        yield finding(
-            "solution-parameters",
+        yield SOLUTION_PARAMETERS.problem(
             file,
             f"{message}{listing(passed)}.",
             pointer="/spec/entry_point",
@@ -171,8 +219,7 @@ def _baseline(
         functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
         if body and any(_body(function) == body for function in functions):
             index = next(i for i, s in enumerate(value["sources"]) if s["path"] == path)
-            yield finding(
-                "baseline-repeats-reference",
+            yield BASELINE_REPEATS_REFERENCE.problem(
                 file,
                 f"The source {quote(path, 200)} has the code of the reference.",
                 pointer=pointer(("sources", index, "content")),
@@ -186,7 +233,7 @@ def _baseline(
     mentioned = " ".join(s["content"] for s in value["sources"])
     if imported.isdisjoint(_PRODUCTION) and "torch.ops" not in mentioned:
         message = "No source imports a library of kernels."
-        yield finding("baseline-no-kernel", file, message, pointer="/sources")
+        yield BASELINE_NO_KERNEL.problem(file, message, pointer="/sources")
 
 
 def _body(function: ast.FunctionDef | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a reviewer would ask of a reference's source; it is read, never executed."""
+"""Defects of a reference that a reviewer sees in its source, which is not executed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,45 @@ import ast
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from generator.definition import Definition
+from generator.dataset.definition import Definition
+from generator.dataset.python_source import (
+    Unparsable,
+    all_nodes,
+    own_nodes,
+    parse_module,
+)
+from generator.ops.registry import op_specs
 from generator.problems import Problem
-from generator.rules.python import Unparsable, all_nodes, own_nodes, parse_module
+from generator.problems.messages import quote
+from generator.problems.rule import Rule, error, note, warning
 from generator.rules.reference import run_function
-from generator.rules.table import finding
-from generator.wording import quote
+
+REFERENCE_ASSERT = error(
+    "reference-assert",
+    "The reference asserts a size that the definition's axes contradict.",
+    "Correct the assert or the axis.",
+    "`assert head_dim == 64` where head_dim is 128",
+)
+REFERENCE_IN_PLACE = warning(
+    "reference-in-place",
+    "The reference writes to an input, which callers don't expect.",
+    "Clone the input and return what changes; or name a buffer that callers pass to be "
+    "filled with _buffer at its end.",
+    "`x.add_(residual)`, or `cache[i] = k`",
+)
+REFERENCE_GLOBAL = warning(
+    "reference-global",
+    "The reference changes state that outlives the call.",
+    "Keep everything in local names; pass a torch.Generator for random numbers.",
+    "`torch.manual_seed(0)`, or `global calls`",
+)
+REFERENCE_TOKEN_LOOP = note(
+    "reference-token-loop",
+    "The reference loops over tokens in Python, which is slow for real workloads.",
+    "Compute all tokens at once, where that reads as well.",
+    "`for t in range(num_tokens):`",
+)
+
 
 _GLOBAL_CALLS = frozenset(
     (
@@ -33,7 +66,7 @@ _TOKEN_AXES = frozenset(
 
 
 def check(definition: Definition) -> list[Problem]:
-    """Return the Problems that only a careful reader of the source would find."""
+    """Return the Problems of a reference's source; none where it does not parse."""
     try:
         tree = parse_module(definition.reference)
     except Unparsable:
@@ -46,12 +79,12 @@ def check(definition: Definition) -> list[Problem]:
         found += _writes(definition, run)
         found += _token_loops(definition, run, origins)
     return [
-        finding(rule, definition.path, message, pointer="/reference", line=line)
+        rule.problem(definition.path, message, pointer="/reference", line=line)
         for rule, line, message in found
     ]
 
 
-Found = tuple[str, int, str]
+Found = tuple[Rule, int, str]
 
 
 def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
@@ -137,19 +170,29 @@ def _asserts(
             if left != right and (left_axis or right_axis):
                 axis = left_axis or right_axis or ""
                 message = f"The assert can't hold: the axis {quote(axis)} is "
-                yield "reference-assert", node.lineno, f"{message}{sizes[axis]}."
+                yield REFERENCE_ASSERT, node.lineno, f"{message}{sizes[axis]}."
+
+
+def filled_inputs(definition: Definition) -> frozenset[str]:
+    """Return the names of the inputs that callers pass for `run` to write to.
+
+    The op_type's SPEC says which; where the op_type is not known, they are the inputs
+    whose names end in `_buffer`.
+    """
+    spec = op_specs().get(definition.op_type)
+    if spec is not None:
+        return frozenset(spec.filled_inputs)
+    return frozenset(name for name in definition.inputs if name.endswith("_buffer"))
 
 
 def _writes(definition: Definition, run: ast.FunctionDef) -> Iterator[Found]:
     """Yield what writes to an input; a name that is bound anew is no input any more."""
+    filled = filled_inputs(definition)
     for name, line in _written(run):
         tensor = definition.inputs.get(name)
-        if tensor is None or tensor.shape is None:
-            continue
-        # a buffer that the production kernel fills says so where callers read it
-        if not tensor.is_filled:
+        if tensor is not None and tensor.shape is not None and name not in filled:
             message = f"`run` writes to its input {quote(name)}."
-            yield "reference-in-place", line, message
+            yield REFERENCE_IN_PLACE, line, message
 
 
 @lru_cache(maxsize=64)
@@ -198,7 +241,7 @@ def _token_loops(
             axis = _axis_of(definition, arguments[min(1, len(arguments) - 1)], origins)
             if axis in _TOKEN_AXES and axis in definition.var_axes:
                 message = f"A Python loop goes over the tokens ({quote(axis or '')})."
-                yield "reference-token-loop", node.lineno, message
+                yield REFERENCE_TOKEN_LOOP, node.lineno, message
 
 
 @lru_cache(maxsize=64)
@@ -237,7 +280,7 @@ def _global_state(tree: ast.Module) -> Iterator[Found]:
                 what = f"changes the module's {quote(root or '')}"
         if what is not None:
             line = getattr(node, "lineno", 1)
-            yield "reference-global", line, f"The reference {what}."
+            yield REFERENCE_GLOBAL, line, f"The reference {what}."
 
 
 def _root(node: ast.expr) -> str | None:

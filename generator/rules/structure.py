@@ -1,4 +1,4 @@
-"""Structural tensors: the indptr, indices and lengths that kernels trust blindly."""
+"""Structural tensors: indptr, indices and lengths, which kernels don't check."""
 
 from __future__ import annotations
 
@@ -7,12 +7,33 @@ from itertools import pairwise
 from operator import le
 from typing import Any
 
-from generator.definition import Definition
-from generator.evaluate import TensorValue
-from generator.pointer import pointer
+from generator.dataset.constraints import TensorValue
+from generator.dataset.definition import Definition
 from generator.problems import Problem
-from generator.rules.table import finding
-from generator.wording import quote
+from generator.problems.messages import quote
+from generator.problems.pointer import pointer
+from generator.problems.rule import error
+
+WORKLOAD_INDPTR = error(
+    "workload-indptr",
+    "An indptr does not begin at 0, decreases, or ends at another number than its "
+    "axis.",
+    "Capture the workload again: such a tensor makes kernels read outside.",
+    "qo_indptr is 0, 7, 5 where total_q is 5",
+)
+WORKLOAD_INDICES = error(
+    "workload-indices",
+    "An index leads out of the tensor that it is for.",
+    "Capture the workload again: such an index makes kernels read outside.",
+    "kv_indices has 512 where num_pages is 512",
+)
+WORKLOAD_LAST_PAGE = error(
+    "workload-last-page",
+    "A sequence's last page is empty or holds more tokens than a page.",
+    "Write a length of 1 to page_size.",
+    "kv_last_page_len has 65 where page_size is 64",
+)
+
 
 _ENDS: Mapping[str, tuple[str, ...]] = {
     "qo_indptr": ("total_q",),
@@ -47,22 +68,22 @@ def check_structure(
     file: str,
     number: int,
 ) -> Iterator[Problem]:
-    """Yield a Problem for each structural tensor that would lead a kernel astray."""
+    """Yield a Problem for each tensor that would make a kernel read outside of another."""
     for name, value in values.items():
         if not isinstance(value, TensorValue) or not value.values:
             continue
         if _is_indptr(name):
-            rule, what = "workload-indptr", _indptr(definition, axes, name, value)
+            rule, what = WORKLOAD_INDPTR, _indptr(definition, axes, name, value)
         elif name in _INDICES:
-            rule, what = "workload-indices", _indices(axes, name, value.values)
+            rule, what = WORKLOAD_INDICES, _indices(axes, name, value.values)
         elif name == _LAST_PAGE and "page_size" in axes:
-            rule, what = "workload-last-page", _last_page(axes, value.values)
+            rule, what = WORKLOAD_LAST_PAGE, _last_page(axes, value.values)
         else:
             continue
         if what is not None:
             where = pointer(("workload", "inputs", name))
             message = f"The input {quote(name)} {what}."
-            yield finding(rule, file, message, pointer=where, line=number)
+            yield rule.problem(file, message, pointer=where, line=number)
 
 
 def _indptr(

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
-from generator.junit import read_junit
-from generator.reports import Style
+from generator.results.run_results import read_results
 from generator.review.comparisons import comparisons_of
+from generator.review.page.page import page
 from generator.review.review import Executed, Review, make_review, with_results
-from generator.review.shown import shown
 from generator.review.sources import open_sources
-from generator.support.error_map import BINS, NOT_FINITE
+from generator.testing.error_map import BINS, NOT_FINITE
 from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, axes, changed, evidence, make
 from tests.functional.test_validate import DEFINITION
-from tests.junit import comparison, junit, result
+from tests.results import comparison, lines, result
 
 HOSTILE = (
     "</script></style><script>document.title='OWNED'</script>"
@@ -34,16 +32,16 @@ def where(worst: float | None = 45.0) -> dict[str, Any]:
     return {"rows": 64, "columns": 32, "histogram": histogram, "grid": [row] * 16}
 
 
-def executed(folder: Path, *tests: str, **fields: Any) -> Executed:
-    """Return a run on the CPU whose JUnit file has these tests."""
-    path = folder / "results.xml"
-    path.write_text(junit(*tests))
-    found = comparisons_of(read_junit(path), {"gemm_n8_k4", "gemm_n9_k4"})
+def executed(folder: Path, *tests: Any, **fields: Any) -> Executed:
+    """Return a run on the CPU whose results are these tests."""
+    path = folder / "results.jsonl"
+    path.write_text(lines(*tests))
+    found = comparisons_of(read_results(path), {"gemm_n8_k4", "gemm_n9_k4"})
     run = Executed("cpu", 2, ("TestGemm::test_matches_oracle[batch]",), 1, ())
     return replace(run, comparisons=found, **fields)
 
 
-def results_for(name: str) -> list[str]:
+def results_for(name: str) -> list[dict[str, Any]]:
     """Return tests of a definition: one that failed, one that passed, one skipped."""
     figures = {"definition": name, "hit_ratio": 0.875}
     finding = "mismatched elements: 8 / 64"
@@ -55,10 +53,10 @@ def results_for(name: str) -> list[str]:
             good,
             comparison(case="batch", where=where(), **bad),
             definition=name,
-            ending='<failure message="no"/>',
+            ending=("failed", "no"),
         ),
         result("recorded", good | {"source": "recorded"}, definition=name),
-        result("flashinfer/fa2", definition=name, ending='<skipped message="no GPU"/>'),
+        result("flashinfer/fa2", definition=name, ending=("skipped", "no GPU")),
     ]
 
 
@@ -71,8 +69,8 @@ def make_page(folder: Path) -> Path:
     evidence(root)
     other = {**DEFINITION, "name": "gemm_n9_k4", "axes": axes(9), "tags": ["model:x"]}
     write(root, "definitions/gemm/gemm_n9_k4.json", other)
-    passing = result("oracle", comparison(definition="gemm_n9_k4"))
-    passing = passing.replace('value="gemm_n8_k4"', 'value="gemm_n9_k4"')
+    name = "gemm_n9_k4"
+    passing = result("oracle", comparison(definition=name), definition=name)
     run = executed(folder, *results_for("gemm_n8_k4"), passing)
     return _write(folder / "review.html", root, run)
 
@@ -96,12 +94,10 @@ def make_hostile_page(folder: Path) -> Path:
     write(root, f"{name}.txt", "other")
     record = comparison(HOSTILE, HOSTILE, verdict="FAILED", where=where())
     record |= {"output": HOSTILE, "findings": [HOSTILE, {HOSTILE: 1}]}
-    test = result(None, record).replace("\x1b", "")
-    failed = f"<failure message={quoteattr(HOSTILE.replace(chr(27), ''))}/>"
     run = executed(
         folder,
-        test,
-        result("<b>x</b>", ending=failed, function="test_x"),
+        result(None, record),
+        result("<b>x</b>", ending=("failed", HOSTILE), function="test_x"),
         failed=(HOSTILE,),
         problems=(HOSTILE,),
         layers=(HOSTILE,),
@@ -116,11 +112,11 @@ def _write(path: Path, root: Path, run: Executed) -> Path:
 
 def page_of(root: Path, run: Executed | None = None) -> str:
     """Return the page of a review of the working tree, with what a run showed."""
-    return "".join(shown("html")(review_of(root, run), Style()))
+    return page(review_of(root, run))
 
 
 def review_of(root: Path, run: Executed | None = None) -> Review:
     """Return the review of the working tree, with what a run showed."""
     with open_sources(root, "HEAD", None) as sources:
-        made = make_review(sources, None, 1)
+        made = make_review(sources, 1)
     return made if run is None else with_results(made, run)

@@ -97,12 +97,30 @@ def differences(found: dict[str, Any], part: str) -> list[str]:
 
 def evidence(root: Path, name: str = "gemm_n8_k4", verdict: str = "PASSED") -> None:
     """Write a run on a GPU that is about the definition's text as it is."""
-    text = (root / f"definitions/gemm/{name}.json").read_bytes()
-    source = {"verdict": verdict, "cases": 3}
-    entry = {"sha256": sha256(text).hexdigest(), "sources": {"flashinfer/fa2": source}}
-    run = {
+    write_runs(root, "gpu", run_of(root, name, verdict=verdict))
+
+
+def run_of(
+    root: Path,
+    *names: str,
+    verdict: str = "PASSED",
+    source: str = "flashinfer/fa2",
+    **machine: str,
+) -> dict[str, Any]:
+    """Return a run that is about the definitions' texts as they are."""
+    entries = {}
+    for name in names:
+        text = (root / f"definitions/gemm/{name}.json").read_bytes()
+        sources = {source: {"verdict": verdict, "cases": 3}}
+        entries[name] = {"sha256": sha256(text).hexdigest(), "sources": sources}
+    known = {"device": "cuda", "gpu": "NVIDIA H200", "flashinfer": "0.6.18"}
+    return {
         "date": "2026-11-21",
-        "machine": {"device": "cuda", "gpu": "NVIDIA H200", "flashinfer": "0.6.18"},
-        "definitions": {name: entry},
+        "machine": {**known, **machine},
+        "definitions": entries,
     }
-    write(root, "verification/gpu.json", {"format": 1, "runs": [run]})
+
+
+def write_runs(root: Path, name: str, *runs: dict[str, Any]) -> None:
+    """Write an evidence file with runs."""
+    write(root, f"verification/{name}.json", {"format": 1, "runs": list(runs)})

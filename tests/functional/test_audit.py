@@ -229,7 +229,7 @@ def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
         *command.split()[1:], "--all", "--dataset", root, "--resume", root / "state"
     )
     assert (status, out) == (2, "")
-    why = "results are kept in a folder, and this is none"
+    why = "the cache is a folder, and this is none"
     assert err == f"Error: {root / 'state'}: {why}\n"
 
 

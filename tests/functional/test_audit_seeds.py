@@ -226,5 +226,8 @@ def test_one_that_speaks_for_the_worker_ends_nothing_else(tmp_path):
     status, out, _ = seeds(root, "--seeds", "1", "--jobs", "1", "--json")
     assert status == 1
     error = of_definition(out, f"{NORM}_a_liar")["error"]
-    assert error == "something else said that it was done in case one-row with seed 1"
+    assert (
+        error
+        == "code of the definition reported the end of the work in case one-row with seed 1"
+    )
     assert of_definition(out, f"{NORM}_b")["is_fine"]

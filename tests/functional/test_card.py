@@ -239,6 +239,6 @@ def test_solutions_and_traces_are_not_in_the_way(root: Path) -> None:
 
 
 def test_the_example_is_this_dataset_s() -> None:
-    # written by `trace-dataset card --output docs/dataset-card.md`
+    # written by `trace-dataset card --output docs/generated/dataset-card.md`
     root = Path(__file__).parents[2]
-    card(root, "--output", str(root / "docs/dataset-card.md"), "--check")
+    card(root, "--output", str(root / "docs/generated/dataset-card.md"), "--check")

@@ -107,9 +107,11 @@ def test_check_into_a_folder_that_is_not_there(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["test_twice.py", "conftest.py", "reference_support/compare.py"]
+    "path",
+    ["test_twice.py", "conftest.py", "reference_support/testing/compare.py"],
 )
 def test_an_edited_file_is_left_alone(dataset: Dataset, path: str) -> None:
+    dataset.render("--standalone")
     file = dataset.output / path
     edited = file.read_text() + "# my change\n"
     rendered = file.read_text()
@@ -196,6 +198,7 @@ def test_a_broken_definition_does_not_remove_its_file(dataset: Dataset) -> None:
 
 
 def test_a_record_cannot_name_other_files(dataset: Dataset) -> None:
+    dataset.render("--standalone")
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     victim = dataset.output.parent / "victim.py"
     victim.write_text("")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.pytext import assignment, class_line, literal
-from generator.sources import nest
+from generator.rendering.embedding import nest
+from generator.rendering.python_text import assignment, class_line, literal
 from tests.functional.gen_tests_command import DEFINITION, Dataset
 
 ruff = pytest.importorskip("ruff.__main__")

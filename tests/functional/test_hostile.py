@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.problems import Problem
-from generator.reports import FORMATS, Style, report
-from generator.validate import Counts, make_plan, run_plan
+from generator.reports import FORMATS, printed
+from generator.validation.report import validation_report
+from generator.validation.validate import Counts, make_plan, run_plan
 from tests.audits import AUDIT, audited, entry
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import (
@@ -68,11 +69,11 @@ def problems_of(root: Path) -> list[Problem]:
 
 def reports_of(root: Path) -> Iterator[tuple[str, str]]:
     """Yield each format with the report of everything, notes too."""
-    style = Style(notes=True, strict=True)
     for form in FORMATS:
         counts = Counts()
         problems = run_plan(make_plan(root), counts)
-        yield form, "".join(report(form)(problems, counts, style))
+        report = validation_report(problems, counts, notes=True, strict=True)
+        yield form, "".join(printed(report, form))
 
 
 def test_the_good_dataset_is_good(tmp_path: Path) -> None:

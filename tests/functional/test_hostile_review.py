@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.reports import Style
+from generator.review.report import FORMATS, shown
 from generator.review.review import Review, Verdict, make_review
-from generator.review.shown import FORMATS, shown
 from generator.review.sources import open_sources
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import DEFINITION, FILE, make, write
@@ -53,9 +52,8 @@ def tree(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def review(root: Path) -> tuple[Review, dict[str, str]]:
     """Return the review of the working tree, and its reports."""
     with open_sources(root, None, None) as sources:
-        made = make_review(sources, None, 1)
-        style = Style(notes=True)
-        return made, {form: "".join(shown(form)(made, style)) for form in FORMATS}
+        made = make_review(sources, 1)
+        return made, {f: "".join(shown(made, f, notes=True)) for f in FORMATS}
 
 
 def test_the_corpus_is_large() -> None:

@@ -20,7 +20,8 @@ pytest.importorskip("hatchling", reason="the wheel is made without a network")
 
 # what the package needs to run, taken from the environment that runs this test
 DEPENDENCIES = (
-    "click jinja2 markupsafe jsonschema jsonschema_specifications referencing"
+    "click jinja2 markupsafe jsonschema jsonschema_rs jsonschema_specifications "
+    "referencing safetensors"
 )
 MORE = "attr attrs rpds rich pygments markdown_it mdurl typing_extensions.py"
 
@@ -30,7 +31,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy: the checkout gets no build folder."""
     source = tmp_path_factory.mktemp("source")
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "generator", source / "generator", ignore=ignored)
+    for name in ("generator", "templates"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     command = ("build", "--wheel", "--no-isolation", "--outdir", "dist", ".")
@@ -88,22 +90,29 @@ def run(
     )
 
 
+def files_below(folder: Path, name: str) -> set[str]:
+    """Return the paths of the files below a folder, by which it is named in a wheel."""
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}"
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def test_everything_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         metadata = archive.read("gen_tests-0.1.0.dist-info/entry_points.txt").decode()
-    here = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "generator").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+    assert names == {
+        *files_below(ROOT / "generator", "generator"),
+        *files_below(ROOT / "templates", "generator/templates"),
     }
-    assert names == here
     for needed in (
         "generator/templates/test_file.py.jinja",
-        "generator/schemas/definition.schema.json",
-        "generator/data/models.json",
-        "generator/support/harness.py",
-        "generator/ops/rmsnorm.py",
+        "generator/dataset/schemas/definition.schema.json",
+        "generator/dataset/data/models.json",
+        "generator/testing/harness.py",
+        "generator/ops/op_types/rmsnorm/op.py",
     ):
         assert needed in names
     assert "gen-tests = generator.cli.gen_tests:main" in metadata
@@ -123,14 +132,15 @@ def test_the_installed_commands_work(scripts: Path, tmp_path: Path) -> None:
     done = run(scripts / "gen-tests", "--all", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "class TestRmsnormH8(RmsnormTests):" in dataset.text("rmsnorm")
+    assert "from generator.testing.harness import" in dataset.text("rmsnorm")
+    for form in ("--no-standalone", "--standalone"):
+        done = run(scripts / "gen-tests", "--all", form, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        # what the checkout renders is the same
+        assert dataset.run("--all", "--check").returncode == 0
     support = dataset.output / "reference_support"
-    assert (support / "harness.py").read_bytes() == (
-        (ROOT / "generator/support/harness.py").read_bytes()
-    )
-    assert run(scripts / "gen-tests", "--all", "--check", cwd=tmp_path).returncode == 0
-    # what the checkout renders is the same
-    dataset.render()
-    assert dataset.run("--all", "--check").returncode == 0
+    assert (support / "testing" / "harness.py").exists()
+    assert "generator" not in dataset.text("rmsnorm").replace("generator/", "")
     done = run(scripts / "gen-tests", "--all", "--list", cwd=tmp_path)
     assert done.stdout.startswith("rmsnorm_h8  rmsnorm  "), done.stderr
     done = run(scripts / "trace-dataset", "validate", cwd=tmp_path)

@@ -63,49 +63,6 @@ def test_a_good_new_definition_needs_a_gpu_and_says_what_to_run(root: Path) -> N
     assert any("--device cuda" in line for line in found["to_run"])
 
 
-def test_what_only_the_change_says_is_not_evidence(root: Path) -> None:
-    changed(root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"))
-    evidence(root)
-    found = reviewed(root, status=GPU)
-    assert answers(found)[ON_GPU] == "unknown"
-    assert "only the change itself says so" in str(found["checklist"])
-    reviewed(root, "--trust-evidence", status=APPROVE)
-
-
-def test_evidence_that_was_there_counts(root: Path) -> None:
-    changed(root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"))
-    evidence(root)
-    commit(root)
-    changed(
-        root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"), description="x"
-    )
-    found = reviewed(root, status=APPROVE)
-    assert answers(found)[ON_GPU] == "yes"
-
-
-def test_a_run_that_failed_speaks_against(root: Path) -> None:
-    changed(root, description="x")
-    evidence(root, verdict="FAILED")
-    found = reviewed(root, "--trust-evidence", status=CHANGES)
-    assert answers(found)[ON_GPU] == "no"
-
-
-def test_evidence_alone_is_the_authors_word_too(root: Path) -> None:
-    evidence(root)
-    found = reviewed(root, status=GPU)
-    assert answers(found)["evidence on other definitions is what it was"] == "unknown"
-    assert found["to_run"][0] == "gen-tests --all"
-    reviewed(root, "--trust-evidence", status=APPROVE)
-
-
-def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
-    evidence(root)
-    commit(root)
-    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
-    found = reviewed(root, status=GPU)
-    assert answers(found)["recording of a kernel's outputs"] == "unknown"
-
-
 def test_formatting_alone_keeps_the_evidence(root: Path) -> None:
     evidence(root)
     commit(root)

@@ -6,10 +6,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from generator.review.snapshots import GitError
+from generator.review.sources import open_sources
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,
@@ -301,6 +304,54 @@ def test_a_missing_object_is_one_line(root: Path) -> None:
     (root / ".git/objects" / oid[:2] / oid[2:]).unlink()
     changed(root, axes=axes(16))
     assert "missing or damaged" in refused(root, "--base", "HEAD")
+
+
+def test_objects_that_replace_others_are_not_read(root: Path) -> None:
+    tip = git(root, "rev-parse", "HEAD")
+    changed(root, axes=axes(16))
+    bad = commit(root)
+    git(root, "reset", "-q", "--hard", tip)
+    git(root, "replace", tip, bad)
+    found = reviewed(root, "--base", tip, "--head", bad, status=CHANGES)
+    assert [c["path"] for c in found["changes"]] == [FILE]
+
+
+def test_a_few_trees_that_stand_for_billions_of_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.review.git.MAX_FILES", 10_000)
+    oid, kind = git(root, "rev-parse", f"HEAD:{FILE}"), "100644 blob"
+    for _ in range(10):
+        lines = "".join(f"{kind} {oid}\tf{n}\n" for n in range(10))
+        command = ["git", "-C", str(root), "mktree"]
+        made = subprocess.run(
+            command, input=lines.encode(), capture_output=True, check=True
+        )
+        oid, kind = made.stdout.decode().strip(), "040000 tree"
+    head = git(root, "commit-tree", oid, "-p", "HEAD", "-m", "many")
+    with (
+        pytest.raises(GitError, match="over 10000 entries"),
+        open_sources(root, "HEAD", head),
+    ):
+        pass
+
+
+def test_objects_named_by_sha256_are_one_line(tmp_path: Path) -> None:
+    write(tmp_path, FILE, DEFINITION)
+    git(tmp_path, "init", "-q", "--object-format=sha256")
+    assert "sha256" in refused(tmp_path)
+
+
+def test_without_pygit2_it_is_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygit2", None)
+    monkeypatch.delitem(sys.modules, "generator.review.git", raising=False)
+    with (
+        pytest.raises(GitError, match=r"pip install 'gen-tests\[review\]'"),
+        open_sources(root, None, None),
+    ):
+        pass
 
 
 def test_the_checkout_is_left_alone(root: Path) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from generator import sandbox
-from generator.load import load_definitions
+from generator.execution import sandbox
 from generator.review.change import Change
 from generator.review.execute import execute_changes
+from generator.rules.load import load_definitions
 from tests.functional.reviewed import changed, make
 
 WRONG = "def run(A, B):\n{trick}\n    return A @ B.T * 2\n"
 PATCHES_COMPARE = """
-from reference_support import compare, harness
+from reference_support.testing import compare, harness
 
 def agree(actual, expected, tolerance, **rest):
     return compare.Comparison("PASSED", (), tolerance)
@@ -25,7 +25,7 @@ harness.compare = agree
 """
 PATCHES_TORCH = """
 import torch
-from reference_support import compare, metrics
+from reference_support.testing import compare, metrics
 
 def measure(actual, expected, rtol, atol, measured=metrics.measure):
     return measured(expected, expected, rtol, atol)
@@ -48,27 +48,37 @@ TestReport.from_item_and_call = classmethod(passed)
 """
 # by the name of the directory that pytest was started in
 REWRITES_AT_THE_END = """
-import atexit, os, re
+import atexit, os
 
 def rewrite():
-    text = open("junit.xml").read()
-    text = re.sub("(?s)<failure.*?</failure>", "", text)
-    open("junit.xml", "w").write(re.sub('failures="[0-9]+"', 'failures="0"', text))
+    text = open("results.jsonl").read()
+    for bad in ("failed", "error"):
+        text = text.replace(f'"status": "{bad}"', '"status": "passed"')
+    open("results.jsonl", "w").write(text)
     os._exit(0)
 
 atexit.register(rewrite)
 """
 LEAVES_A_FORGED_FILE = """
-import gc, os, pytest
+import gc, json, os, pytest
 
 session = next(o for o in gc.get_objects() if isinstance(o, pytest.Session))
-cases = "".join(
-    f'<testcase classname="{i.cls.__name__}" name="{i.name}" time="0.1">'
-    '<properties><property name="definition" value="gemm_n8_k4"/></properties>'
-    "</testcase>"
+lines = [{"format": 1, "date": "2026-11-21", "machine": {}}]
+lines += [
+    {
+        "test": f"{i.cls.__name__}::{i.name}",
+        "definition": "gemm_n8_k4",
+        "sha256": "",
+        "status": "passed",
+        "message": "",
+        "seconds": 0.1,
+        "skip_kind": "",
+        "comparisons": [],
+    }
     for i in session.items
-)
-open("junit.xml", "w").write(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+]
+text = "".join(json.dumps(line) + chr(10) for line in lines)
+open("results.jsonl", "w").write(text)
 os._exit(0)
 """
 TRICKS = {

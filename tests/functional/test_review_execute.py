@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from generator.load import load_definitions
 from generator.review.execute import _copy_recordings
 from generator.review.review import Executed, Review, Verdict, with_results
 from generator.review.sources import Revisions
+from generator.rules.load import load_definitions
 from tests.builders import ROOT, replaced
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
@@ -30,7 +30,7 @@ from tests.functional.reviewed import (
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 CHANGES, USAGE, GPU = 1, 2, 3
-HAS_SANDBOX = find_spec("generator.sandbox") is not None
+HAS_SANDBOX = find_spec("generator.execution.sandbox") is not None
 needs_sandbox = pytest.mark.skipif(not HAS_SANDBOX, reason="there is no sandbox")
 
 
@@ -100,7 +100,7 @@ def test_the_page_shows_where_the_error_sits(root: Path) -> None:
     [
         "import os; os._exit(0)",
         "print('TestGemm::test_matches_oracle PASSED'); raise SystemExit(0)",
-        "open('junit.xml', 'w').write('<testsuites/>')",
+        "open('results.jsonl', 'w').write('{}')",
         "eval('1')",
     ],
 )
@@ -241,7 +241,7 @@ def test_hostile_references_get_nothing_and_improve_nothing(
 def test_what_ends_a_run_is_named(
     root: Path, line: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from generator import sandbox
+    from generator.execution import sandbox
     from generator.review.execute import execute_changes
     from generator.review.review import make_review
     from generator.review.sources import open_sources
@@ -250,7 +250,7 @@ def test_what_ends_a_run_is_named(
     monkeypatch.setattr(sandbox, "Limits", few)
     _hostile(root, {"one": line})
     with open_sources(root, None, None) as sources:
-        made = make_review(sources, None, 1)
+        made = make_review(sources, 1)
         executed = execute_changes(made.changes, sources.head, "cpu", trust=True)
     assert executed is not None
     assert said in "; ".join(executed.problems)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.shown.html_table import FIGURES
+from generator.review.page.rows import FIGURES
+from generator.testing.error_map import BINS, WITHIN
 from tests.functional.pages import (
     executed,
     make_hostile_page,
@@ -20,7 +21,7 @@ from tests.functional.pages import (
     where,
 )
 from tests.functional.reviewed import changed, evidence, make, review
-from tests.junit import comparison, result
+from tests.results import comparison, result
 
 VOID = ("meta", "input", "br", "img", "link")
 
@@ -114,6 +115,7 @@ def test_the_page_says_what_the_review_says(text: str) -> None:
     ):
         assert said in text
     assert text.count('<svg class="map"') == text.count('<svg class="bars"') == 3
+    assert text.count('<rect class="beyond"') == 3 * (BINS - WITHIN)
 
 
 def test_evidence_of_the_change_itself_is_only_claimed(tmp_path: Path) -> None:

@@ -314,9 +314,9 @@ def test_an_interrupt_is_no_traceback(root: Path) -> None:
     os.remove(root / FILE)
     # An interrupt while files are read, at a place that does not depend on timing.
     code = (
-        "import generator.validate, os, signal\n"
+        "import generator.validation.validate, os, signal\n"
         "def stop(*a): os.kill(os.getpid(), signal.SIGINT)\n"
-        "generator.validate.discover_definitions = stop\n"
+        "generator.validation.validate.discover_definitions = stop\n"
         "from generator.cli.trace_dataset import main\nmain()\n"
     )
     done = subprocess.run(
@@ -341,7 +341,7 @@ def test_version_and_help() -> None:
 def test_starting_up_imports_little() -> None:
     code = (
         "import sys, generator.cli.trace_dataset;"
-        "heavy = ('rich', 'jsonschema', 'torch', 'jinja2', 'generator.load');"
+        "heavy = ('rich', 'jsonschema', 'torch', 'jinja2', 'generator.rules.load');"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run(

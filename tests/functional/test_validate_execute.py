@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from generator.execute import run as execution
-from generator.load import load_definitions
 from generator.problems import Problem
-from generator.rules.of_execution import EXECUTION
+from generator.rules.catalogue import GROUPS
+from generator.rules.load import load_definitions
+from generator.validation.execute import run as execution
 from tests.builders import ROOT
 from tests.functional.hostile import write
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
@@ -260,7 +260,7 @@ def test_what_a_reference_does_is_said(
 def test_every_rule_of_the_group_is_met_here() -> None:
     met = {rule for _, rules, _ in WRONG.values() for rule in rules}
     others = {"execute-blocked", "execute-guessed", "execute-not-run"}
-    assert met | others == {rule.id for rule in EXECUTION}
+    assert met | others == {rule.id for rule in GROUPS["execute"]}
 
 
 def _definitions(root: Path, **changes: Any) -> list[Any]:
@@ -346,5 +346,4 @@ def _rest() -> dict[str, Any]:
         "notes": False,
         "strict": False,
         "jobs": 1,
-        "no_cache": True,
     }

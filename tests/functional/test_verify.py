@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 
 from generator.cli.trace_dataset import cli
 from tests.audits import AUDIT, entry, write_audit
-from tests.junit import CPU, H200, comparison, result, write_junit
+from tests.results import CPU, H200, comparison, result, write_results
 
 NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
-SM100 = '<skipped message="flashinfer: x needs SM100, device is SM90"/>'
-NO_CUDA = '<skipped message="flashinfer: needs CUDA, device is cpu"/>'
-FAILED = '<failure message="AssertionError: far off"/>'
+SM100 = ("skipped", "flashinfer: x needs SM100, device is SM90")
+NO_CUDA = ("skipped", "flashinfer: needs CUDA, device is cpu")
+FAILED = ("failed", "AssertionError: far off")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def rows(done: Result) -> list[list[str]]:
 
 
 def record(root: Path, *tests: str, **options: object) -> Result:
-    return verify(root, "--record", write_junit(root / "r.xml", *tests, **options))
+    return verify(root, "--record", write_results(root / "r.jsonl", *tests, **options))
 
 
 def test_results_become_evidence_and_a_table_that_is_checked(root):
@@ -62,13 +62,13 @@ def test_results_become_evidence_and_a_table_that_is_checked(root):
     done = record(
         root,
         result("oracle", comparison(), sha256=sha),
-        result("flashinfer/x", sha256=sha, ending=SM100),
+        result("flashinfer/x", sha256=sha, ending=SM100, skip_kind="needs-sm"),
         result("flashinfer/fa2", comparison("flashinfer/fa2", nmse=3e-6), sha256=sha),
         machine=H200,
     )
     assert status(done) == 0
     assert "verification/2026-11-21_nvidia-h200.json: 1 definition" in done.stderr
-    table = root / "docs/verification.md"
+    table = root / "docs/generated/verification.md"
     assert status(verify(root, "--check")) == 1
     assert status(verify(root, "--table", "--output", table)) == 0
     assert status(verify(root, "--check")) == 0
@@ -128,7 +128,7 @@ def test_of_two_runs_of_a_day_the_one_that_compared_more_counts(root, bad):
     sha = digest(root)
     both = [result("oracle", comparison(case=case), sha256=sha) for case in "ab"]
     record(root, *both, machine={**H200, "torch": "2.11.0"})
-    ending, verdict = (FAILED, "FAILED") if bad else ("", "PASSED")
+    ending, verdict = (FAILED, "FAILED") if bad else (("passed", ""), "PASSED")
     one = result("oracle", comparison(verdict=verdict), sha256=sha, ending=ending)
     for torch in ("2.10.0", "2.12.0"):
         done = record(root, one, machine={**H200, "torch": torch})
@@ -153,7 +153,7 @@ def test_where_nothing_was_compared_the_reason_is_there(root):
 
 def test_figures_of_policies_are_notes_and_markup_stays_text(root):
     figures = {"p_value": 0.25, "hit_ratio": 0.875, "not_independent": ["eps"]}
-    ending = '<error message="a | b &lt;script&gt; `c`"/>'
+    ending = ("error", "a | b <script> `c`")
     sha = digest(root)
     record(
         root,
@@ -171,13 +171,32 @@ def test_figures_of_policies_are_notes_and_markup_stays_text(root):
 def test_results_are_shown_without_keeping_them(root):
     folder = root / "results"
     folder.mkdir()
-    write_junit(folder / "a.xml", result("oracle", comparison()))
-    write_junit(folder / "b.xml", result("oracle", comparison(case="b")))
+    write_results(folder / "a.jsonl", result("oracle", comparison()))
+    write_results(folder / "b.jsonl", result("oracle", comparison(case="b")))
     done = verify(root, "--results", folder, "--json")
     assert not (root / "verification").exists()
     lines = json.loads(done.stdout)["lines"]
     assert (lines[0]["cases"], lines[0]["stale"]) == (2, True)
     assert {"nmse", "verdict", "run", "source"} <= lines[0].keys()
+
+
+OLD = """<testsuites><testsuite name="pytest" timestamp="2026-11-20T10:00:00+00:00">
+<properties><property name="device" value="cuda"/><property name="gpu" value="NVIDIA H200"/>
+</properties><testcase classname="x.TestD" name="test_matches_oracle[a]" time="1.5">
+<properties><property name="definition" value="gemm_n8_k4"/>
+<property name="sha256" value="SHA"/><property name="source" value="oracle"/>
+<property name="comparison" value='RECORD'/></properties></testcase></testsuite></testsuites>
+"""
+
+
+def test_the_junit_file_of_an_old_run_is_recorded(root):
+    path = root / "results.xml"
+    text = OLD.replace("SHA", digest(root)).replace("RECORD", json.dumps(comparison()))
+    path.write_text(text)
+    done = verify(root, "--record", path)
+    assert "verification/2026-11-20_nvidia-h200.json: 1 definition" in done.stderr
+    shown = rows(verify(root))[0]
+    assert shown == [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "R1", "1.5"]
 
 
 def test_evidence_of_a_name_that_is_gone_is_told(root):
@@ -190,18 +209,23 @@ def test_evidence_of_a_name_that_is_gone_is_told(root):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--record", "missing.xml"], "missing.xml: No such file or directory"),
-        (["--results", "definitions"], "There is no *.xml in definitions"),
+        (["--record", "missing.jsonl"], "missing.jsonl: No such file or directory"),
+        (
+            ["--results", "definitions"],
+            "There is no *.jsonl and no *.xml in definitions",
+        ),
         (["--record", "foreign.xml"], "is not JUnit XML: its root is 'html'"),
+        (["--record", "foreign.jsonl"], "foreign.jsonl is not a results file of"),
         (["--check", "--json"], "--check goes with neither"),
-        (["--record", "a.xml", "--results", "b.xml"], "--record keeps results"),
+        (["--record", "a.jsonl", "--results", "b.jsonl"], "--record keeps results"),
     ],
 )
 def test_wrong_use_and_foreign_files_are_one_line(
     root, monkeypatch, arguments, message
 ):
     monkeypatch.chdir(root)
-    (root / "foreign.xml").write_text("<html/>")
+    for name in ("foreign.xml", "foreign.jsonl"):
+        (root / name).write_text("<html/>\n")
     done = verify(root, *arguments)
     assert status(done) == 2
     assert message in str(getattr(done.exception, "message", done.exception))
@@ -214,7 +238,7 @@ def test_damaged_evidence_and_a_folder_that_is_no_dataset_are_one_line(root, tmp
     done = verify(root)
     assert status(done) == 2
     assert "verification/x.json is no evidence of" in str(done.exception)
-    results = write_junit(root / "r.xml", result())
+    results = write_results(root / "r.jsonl", result())
     empty = tmp_path / "empty"
     empty.mkdir()
     done = verify(empty, "--record", results)
@@ -286,7 +310,7 @@ def test_survivors_are_listed_with_their_lines_and_as_json(root):
 
 
 def test_a_new_audit_makes_the_table_s_file_out_of_date(root):
-    table = root / "docs/verification.md"
+    table = root / "docs/generated/verification.md"
     assert status(verify(root, "--output", table)) == 0
     assert "Audit" not in table.read_text()
     write_audit(root, {NAME: entry(digest(root))})
@@ -297,7 +321,7 @@ def test_a_new_audit_makes_the_table_s_file_out_of_date(root):
 
 def test_other_results_are_shown_without_the_audit(root):
     write_audit(root, {NAME: entry(digest(root))})
-    results = write_junit(root / "r.xml", result("oracle", comparison()))
+    results = write_results(root / "r.jsonl", result("oracle", comparison()))
     assert audit_rows(verify(root, "--results", results)) == []
 
 

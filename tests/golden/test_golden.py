@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 
-from tests.golden.update import EXPECTED, MASK, render
+from tests.golden.update import EXPECTED, render
 
 
 def test_rendered_files_are_those_kept() -> None:
@@ -27,7 +27,6 @@ def test_kept_files_cover_what_a_template_can_do() -> None:
     texts = {path.name: path.read_bytes().decode() for path in EXPECTED.iterdir()}
     for text in texts.values():
         ast.parse(text)
-    assert all(MASK in text for name, text in texts.items() if "test_" in name)
     assert set(texts) == {
         "conftest.py.txt",
         "test_gqa_paged.py.txt",
@@ -36,5 +35,5 @@ def test_kept_files_cover_what_a_template_can_do() -> None:
     }
     assert "load_reference([" in texts["test_scale.py.txt"]
     assert "unresolved = " in texts["test_scale.py.txt"]
-    assert "def reference_1():" in texts["test_rmsnorm.py.txt"]
+    assert "def reference_rmsnorm():" in texts["test_rmsnorm.py.txt"]
     assert "MatchesFlashInfer" in texts["test_gqa_paged.py.txt"]

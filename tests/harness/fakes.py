@@ -11,7 +11,7 @@ from pathlib import Path
 
 _USABLE = """
 
-def backend_reason(provider: str, backend: Backend, device: torch.device) -> str | None:
+def backend_obstacle(provider: str, backend: Backend, device: torch.device) -> Obstacle | None:
     return None
 """
 _FAKE = '''
@@ -19,7 +19,7 @@ def _pretended(definition, inputs, backend):
     """Return what a kernel would."""
     import os
 
-    from reference_support.memory import dtype_of
+    from reference_support.testing.memory import dtype_of
 
     if os.environ.get("PRETEND") == f"crash {definition.name}":
         os._exit(17)
@@ -40,7 +40,7 @@ _MARK = "\n# ---- the interfaces\n"
 
 def pretend(folder: Path) -> Path:
     """Change rendered tests so that every provider's backends can be called here."""
-    providers = folder / "reference_support" / "providers.py"
+    providers = folder / "reference_support" / "testing" / "providers.py"
     providers.write_text(providers.read_text("utf-8") + _USABLE, "utf-8")
     for file in folder.glob("test_*.py"):
         text = file.read_text("utf-8")

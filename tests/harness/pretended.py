@@ -6,23 +6,24 @@ from pathlib import Path
 
 # the CPU passes for a device on which FlashInfer can be called
 EVERY_BACKEND = """
-import reference_support.harness as harness
-import reference_support.providers as providers
-import reference_support.spread as spread
+import reference_support.testing.harness as harness
+import reference_support.testing.providers as providers
+import reference_support.testing.parametrize as parametrize
+from reference_support.testing.obstacle import Kind, Obstacle
 
-def backend_reason(provider, backend, device):
+def backend_obstacle(provider, backend, device):
     if provider != "flashinfer":
-        return "not pretended"
+        return Obstacle(Kind.BROKEN, "not pretended")
     return providers.import_failure(provider)
 
-for module in (harness, providers, spread):
-    module.backend_reason = backend_reason
+for module in (harness, providers, parametrize):
+    module.backend_obstacle = backend_obstacle
 """
 
 # the CPU passes for a CUDA device, whose context goes with an illegal access: the
 # process remembers it, a fresh process does not
 CONTEXT = """
-import reference_support.context as context
+import reference_support.testing.context as context
 import torch
 
 lost = []
@@ -46,8 +47,8 @@ context.is_alive = lambda device: not lost
 
 # memory ends where a comparison is one of so many rows
 MEMORY = """
-import reference_support.compare as compare
-import reference_support.harness as harness
+import reference_support.testing.compare as compare
+import reference_support.testing.harness as harness
 import torch
 
 def compared(actual, expected, tolerance, *, same_dtype):

@@ -13,25 +13,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.generate import generate
-from generator.load import load_definitions
-from generator.plan import Options
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
+from generator.rules.load import load_definitions
 from tests.builders import write_dataset
 
-# the rendered tests must run where no generator is installed
+# standalone tests must run where no generator is installed
 NO_GENERATOR = "import sys\nsys.modules['generator'] = None\n"
 # SGLang would compare on the CPU too: what a run shows must not depend on it
-NO_SGLANG = "sys.modules['sglang'] = None\n"
+NO_SGLANG = "import sys\nsys.modules['sglang'] = None\n"
 
 
-def render(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
-    """Write a dataset below `root`, render its tests, and return their folder."""
+def render(
+    root: Path, definitions: Sequence[Mapping[str, Any]], *, standalone: bool = True
+) -> Path:
+    """Write a dataset below `root`, render its tests, and return their folder.
+
+    Runs of standalone tests can't import the generator.
+    """
     dataset = write_dataset(root / "dataset", definitions)
     loaded = load_definitions(dataset)
     assert len(loaded.definitions) == len(definitions), list(map(str, loaded.problems))
     output = root / "rendered"
-    generate(dataset, loaded, output, Options(), everything=True)
-    (root / "no_generator.py").write_text(NO_GENERATOR + NO_SGLANG)
+    options = RenderOptions(standalone=standalone)
+    generate(dataset, loaded, output, options, everything=True)
+    absent = NO_GENERATOR + NO_SGLANG if standalone else NO_SGLANG
+    (root / "absent.py").write_text(absent)
     return output
 
 
@@ -68,12 +75,12 @@ def run_pytest(folder: Path, *arguments: str, file: str | None = None) -> Run:
     junit = folder.parent / "junit.xml"
     junit.unlink(missing_ok=True)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    # the plugin that forbids the generator is found here, and nothing else
+    # the plugin that makes packages absent is found here, and nothing else
     environment["PYTHONPATH"] = str(folder.parent)
     # tensors this small gain nothing from threads, and two processes share the cores
     environment["OMP_NUM_THREADS"] = "1"
     start = ["-m", "pytest", str(folder)] if file is None else [str(folder / file)]
-    options = ["-p", "no_generator", "-p", "no:cacheprovider", f"--junit-xml={junit}"]
+    options = ["-p", "absent", "-p", "no:cacheprovider", f"--junit-xml={junit}"]
     done = subprocess.run(
         [sys.executable, *start, *options, *arguments],
         cwd=folder.parent,
@@ -107,6 +114,24 @@ def _outcomes(junit: Path) -> list[Outcome]:
             Outcome(test_class, function, rest.rstrip("]"), status, detail, records)
         )
     return found
+
+
+def table_of(run: Run) -> dict[tuple[str, str], list[str]]:
+    """Return the words behind each row of the table at the end, by op_type and source."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    _, _, table = run.stdout.partition("what was compared")
+    op_type = ""
+    for line in table.splitlines()[1:]:
+        assert len(line) <= 100, line
+        if " definitions were compared" in line:
+            return rows
+        if not line.startswith(" "):
+            op_type = line
+            continue
+        # a name may have single spaces
+        source, _, rest = line.strip().partition("  ")
+        rows[op_type, source] = rest.split()
+    raise AssertionError(f"no table in:\n{run.stdout}\n{run.stderr}")
 
 
 def by_status(run: Run) -> dict[str, list[Outcome]]:

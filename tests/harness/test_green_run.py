@@ -8,17 +8,29 @@ import shutil
 import pytest
 import torch
 
-from generator.report import summarise
+from generator.results.rows import summarise
 from tests.builders import ROOT
-from tests.harness.datasets import DECODE, NORM, PREFILL, class_name
-from tests.harness.runs import by_status, run_pytest
+from tests.harness.datasets import (
+    DECODE,
+    NORM,
+    PREFILL,
+    class_name,
+    decode,
+    norm,
+    prefill,
+)
+from tests.harness.runs import by_status, render, run_pytest, table_of
 
 LIVE = ("test_matches_flashinfer", "test_matches_sglang", "test_ground_truths_agree")
 
 
 def test_it_exits_0_under_strict_in_two_processes(green):
     assert green.status == 0, green.stdout + green.stderr
-    assert "definitions compared: 3 with oracle" in green.stdout
+    assert "3 of 3 definitions were compared" in green.stdout
+    rows = table_of(green)
+    assert rows["rmsnorm", "oracle"][:3] == ["1/1", "5", "5"]
+    # three backends of decode and two of prefill
+    assert rows["gqa_paged", "flashinfer"][:2] == ["0/2", "5"]
     assert set(by_status(green)) == {"passed", "skipped"}
 
 
@@ -46,7 +58,7 @@ def test_a_relation_is_no_content_for_strict(right):
     run = run_pytest(right, "--strict", "--device", "cpu", "-k", "test_metamorphic")
     assert run.functions(class_name(PREFILL), "passed") == {"test_metamorphic"}
     assert by_status(run).keys() == {"passed"}
-    assert "definitions compared: none with anything" in run.stdout
+    assert "\n0 of 3 definitions were compared\n" in run.stdout
     assert run.status == 1
 
 
@@ -82,33 +94,52 @@ def test_the_header_names_device_versions_and_providers(green):
     assert "reference tests: device cpu" in lines
     assert f"  torch {torch.__version__}, sizes as rendered" in lines
     for provider in ("flashinfer", "sglang", "pytorch"):
-        (line,) = (line for line in lines if line.startswith(f"  {provider}"))
+        (line,) = (line for line in lines if line.startswith(f"  {provider}:"))
         reason = r": (not installed|import failed: .+|needs CUDA, device is cpu)$"
         assert re.search(reason, line)
 
 
 def test_a_copy_elsewhere_runs_by_python_alone(right, tmp_path):
-    # the plugin of `run_pytest` makes the generator impossible to import
+    # absent.py makes the generator impossible to import
     copy = shutil.copytree(right, tmp_path / "elsewhere" / "references")
-    (tmp_path / "elsewhere" / "no_generator.py").write_text(
-        (right.parent / "no_generator.py").read_text()
+    (tmp_path / "elsewhere" / "absent.py").write_text(
+        (right.parent / "absent.py").read_text()
     )
     run = run_pytest(copy, "--device", "cpu", file="test_rmsnorm.py")
     assert run.status == 0, run.stdout + run.stderr
     assert {o.test_class for o in run.outcomes} == {class_name(NORM)}
-    assert "definitions compared: 1 with oracle" in run.stdout
+    assert "\n1 of 1 definitions were compared\n" in run.stdout
+    assert table_of(run)["rmsnorm", "oracle"][0] == "1/1"
 
 
 def test_the_status_of_python_on_a_file_is_pytests(right, tmp_path):
     text = (right / "test_rmsnorm.py").read_text("utf-8")
     copy = shutil.copytree(right, tmp_path / "references")
-    (tmp_path / "no_generator.py").write_text("")
+    (tmp_path / "absent.py").write_text("")
     (copy / "test_rmsnorm.py").write_text(text.replace("EPS = 1e-06\n", "EPS = 1\n", 1))
     assert run_pytest(copy, "-q", "-x", file="test_rmsnorm.py").status == 1
     assert run_pytest(copy, "--no-such-option", file="test_rmsnorm.py").status == 4
 
 
+def test_the_same_tests_run_with_the_package(green, tmp_path):
+    folder = render(tmp_path, [norm(), decode(), prefill()], standalone=False)
+    assert not (folder / "reference_support").exists()
+    run = run_pytest(folder, "--strict", "-n", "2", "--device", "cpu", "-rs")
+    assert run.status == 0, run.stdout + run.stderr
+    assert outcomes_of(run) == outcomes_of(green)
+
+
+def outcomes_of(run):
+    """Return what became of each test, with the figures of its comparisons."""
+    found = {}
+    for o in run.outcomes:
+        figures = [(c["source"], c["output"], c["nmse"]) for c in o.comparisons]
+        found[o.test_class, o.function, o.case] = (o.status, figures)
+    return found
+
+
 @pytest.mark.parametrize("name", ["definition.py", "harness.py", "plugin.py"])
 def test_the_support_is_that_of_the_generator(right, name):
-    source = ROOT / "generator" / "support" / name
-    assert (right / "reference_support" / name).read_bytes() == source.read_bytes()
+    source = (ROOT / "generator" / "testing" / name).read_text("utf-8")
+    copy = (right / "reference_support" / "testing" / name).read_text("utf-8")
+    assert copy == source.replace("generator.", "reference_support.")

@@ -7,8 +7,8 @@ import shutil
 import pytest
 import torch
 
-from tests.harness.datasets import DECODE, NORM, class_name
-from tests.harness.runs import Run, by_status, run_pytest
+from tests.harness.datasets import DECODE, NORM, class_name, decode, norm
+from tests.harness.runs import Run, by_status, render, run_pytest, table_of
 
 USAGE_ERROR = 4
 NO_CUDA = pytest.mark.skipif(
@@ -85,7 +85,8 @@ def test_strict_is_content_with_comparisons_of_the_definitions_named(right):
     assert {o.function for o in run.outcomes} == {"test_matches_oracle"}
     cases = {o.case for o in run.outcomes if o.test_class == class_name(NORM)}
     assert cases == {"one-row", "tiny-variance", "large-values", "zero-rows"}
-    assert "definitions compared: 2 with oracle" in run.stdout
+    assert "\n2 of 2 definitions were compared\n" in run.stdout
+    assert table_of(run)["gqa_paged", "oracle"][0] == "1/1"
 
 
 def test_large_cases_are_slow_and_run_only_when_asked_for(right, green):
@@ -107,12 +108,12 @@ def test_a_case_that_does_not_fit_is_skipped_with_both_numbers(right, tmp_path):
         "import sys\n"
         "sys.modules['generator'] = None\n"
         "def pytest_collection_modifyitems():\n"
-        "    from reference_support import memory\n"
+        "    from reference_support.testing import memory\n"
         "    memory.available_bytes = lambda device: 2**29\n"
         "    memory.tensor_bytes = lambda *a: int(8.05 * 2**30)\n"
     )
     copy = shutil.copytree(right, tmp_path / "references")
-    (tmp_path / "no_generator.py").write_text(plugin)
+    (tmp_path / "absent.py").write_text(plugin)
     run = run_pytest(copy, "--device", "cpu", "--definition", NORM, "--strict")
     assert set(by_status(run)) == {"skipped"}
     reasons = {
@@ -128,7 +129,7 @@ def test_a_case_that_does_not_fit_is_skipped_with_both_numbers(right, tmp_path):
 def test_an_op_type_without_a_module_compares_nothing(unknown, strict, status):
     run = run_pytest(unknown, "--device", "cpu", *strict)
     assert run.status == status, run.stdout + run.stderr
-    assert "definitions compared: none with anything" in run.stdout
+    assert "\n0 of 1 definitions were compared\n" in run.stdout
     grouped = by_status(run)
     assert {o.function for o in grouped["passed"]} == {
         "test_contract",
@@ -153,3 +154,28 @@ def test_a_size_that_no_case_has_is_a_skip_with_the_reason(unknown):
     run = run_pytest(unknown, "--device", "cpu", "--sizes", "large")
     assert {o.status for o in run.outcomes} == {"skipped"}
     assert {o.detail.partition("\n")[0] for o in run.outcomes} == {"no case is large"}
+
+
+def test_it_runs_without_xdist(right):
+    chosen = ["--definition", NORM, "--sizes", "small", "--device", "cpu"]
+    run = run_pytest(right, *chosen, "-p", "no:xdist")
+    assert run.status == 0, run.stdout + run.stderr
+    assert table_of(run)["rmsnorm", "oracle"][0] == "1/1"
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+def test_the_table_is_printed_once_in_a_quiet_run(right, processes):
+    chosen = ["--definition", NORM, "--sizes", "small", "--device", "cpu"]
+    run = run_pytest(right, *chosen, "-qq", *processes)
+    assert run.stdout.count("what was compared") == 1
+    assert table_of(run)["rmsnorm", "oracle"] == ["1/1", "4", "4", "NMSE", "3.5e-06"]
+
+
+def test_each_reference_leaves_out_a_definition_that_shares_its_text(tmp_path):
+    larger = norm()
+    larger["name"], larger["axes"]["hidden_size"]["value"] = "rmsnorm_h256", 256
+    larger["reference"] = norm()["reference"].replace("128", "256")
+    folder = render(tmp_path, [norm(), larger, decode()])
+    chosen = ["--each-reference", "-k", "contract", "--sizes", "small"]
+    run = run_pytest(folder, *chosen, "--device", "cpu")
+    assert {o.test_class for o in run.outcomes} == set(map(class_name, (NORM, DECODE)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.plan import _class_names
+from generator.rendering.names import class_names
 from tests.harness.datasets import (
     NORM,
     NORM_FAULTS,
@@ -115,4 +115,4 @@ def test_what_failed_is_recorded_as_failed(red):
 
 def test_the_class_names_are_those_of_the_plan():
     names = [NORM, PREFILL]
-    assert _class_names(names) == [class_name(name) for name in names]
+    assert class_names(names) == [class_name(name) for name in names]

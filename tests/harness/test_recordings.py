@@ -17,7 +17,7 @@ from generator.cli.trace_dataset import cli
 from tests.harness.datasets import DECODE, NORM, PREFILL, class_name, decode, norm
 from tests.harness.datasets import prefill as prefill_value
 from tests.harness.fakes import pretend
-from tests.harness.runs import render, run_pytest
+from tests.harness.runs import render, run_pytest, table_of
 
 NO_CUDA = pytest.mark.skipif(
     torch.cuda.is_available(), reason="cuda: this machine has a usable device"
@@ -93,22 +93,21 @@ def test_the_replay_runs_where_nothing_else_can(recorded, right):
     }
     assert all(o.status == "passed" for o in replayed)
     assert "ragged" not in {o.case for o in replayed}
-    counted = (
-        "definitions compared: 3 with oracle, 1 with recorded:flashinfer, "
-        "1 with recorded:flashinfer/cuda-cores, 2 with recorded:flashinfer/fa2, "
-        "2 with recorded:flashinfer/fa3"
-    )
-    assert counted in ran.stdout
+    compared = {key: row[0] for key, row in table_of(ran).items()}
+    assert compared["rmsnorm", "recorded:flashinfer"] == "1/1"
+    assert compared["gqa_paged", "oracle"] == "2/2"
+    for backend, counted in (("cuda-cores", "1/1"), ("fa2", "2/2"), ("fa3", "2/2")):
+        assert compared["gqa_paged", f"recorded:flashinfer/{backend}"] == counted
 
 
 def test_a_copy_in_a_dataset_finds_its_recordings(recorded, right, tmp_path):
     clone = tmp_path / "clone"
     shutil.copytree(recorded[0] / "blob", clone / "blob")
     folder = shutil.copytree(right, clone / "tests" / "references")
-    (folder.parent / "no_generator.py").write_text("")
+    (folder.parent / "absent.py").write_text("")
     ran = run_pytest(folder, "--device", "cpu", "-k", "recorded")
     assert ran.status == 0, ran.stdout
-    assert "2 with recorded:flashinfer/fa3" in ran.stdout
+    assert table_of(ran)["gqa_paged", "recorded:flashinfer/fa3"][0] == "2/2"
 
 
 def test_without_recordings_each_definition_is_one_skip_with_the_command(green):

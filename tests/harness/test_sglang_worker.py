@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.datasets import NORM, class_name, norm
-from tests.harness.runs import NO_GENERATOR, render, run_pytest
-from tests.unit.support.sglang_fake import MODULES, write
+from tests.harness.runs import NO_GENERATOR, render, run_pytest, table_of
+from tests.unit.testing.sglang_fake import MODULES, write
 
 LAYER = """
 import torch
@@ -24,7 +24,7 @@ GemmaRMSNorm = None
 def rendered(tmp_path):
     """Return a rendered folder of one norm, and a function that writes its SGLang."""
     folder = render(tmp_path, [norm()])
-    (tmp_path / "no_generator.py").write_text(NO_GENERATOR)
+    (tmp_path / "absent.py").write_text(NO_GENERATOR)
 
     def install(eps: str) -> None:
         layer = {"sglang/srt/layers/layernorm.py": LAYER.format(eps=eps)}
@@ -41,7 +41,9 @@ def test_a_rendered_folder_asks_sglang(rendered, eps, status, colour):
     install(eps)
     run = run_pytest(folder, "--device", "cpu")
     assert run.status == status, run.stdout + run.stderr
-    assert "1 with oracle, 1 with sglang/native" in run.stdout
+    rows = table_of(run)
+    assert rows["rmsnorm", "oracle"][0] == "1/1"
+    assert rows["rmsnorm", "sglang/native"][0] == "1/1"
     assert "test_matches_sglang" in run.functions(class_name(NORM), colour)
     if colour == "failed":
         assert run.functions(class_name(NORM), "failed") == {"test_matches_sglang"}

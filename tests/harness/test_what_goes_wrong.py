@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import xml.etree.ElementTree as ET
-
 import pytest
 
+from generator.results.run_results import read_results
 from tests.builders import replaced
 from tests.harness.datasets import (
     DECODE,
@@ -17,7 +15,7 @@ from tests.harness.datasets import (
     norm,
 )
 from tests.harness.pretended import CONTEXT, EVERY_BACKEND, MEMORY, pretend
-from tests.harness.runs import by_status, render, run_pytest
+from tests.harness.runs import by_status, render, run_pytest, table_of
 
 BREAKS, LATE = f"{NORM}_breaks", f"{NORM}_late"
 _BREAK = """if hidden_states.shape[0] == 8:
@@ -140,26 +138,62 @@ def test_an_unknown_op_type_is_compared_with_the_function_that_its_tag_names(tmp
     assert found["TestTwiceN4B"][0] == "failed"
     assert found["TestTwiceN4C"][0] == "skipped"
     assert "UNRESOLVED: the definition has no fi_api tag" in found["TestTwiceN4C"][2]
-    assert "definitions compared: 2 with flashinfer/twice" in run.stdout
+    row = table_of(run)["twice", "flashinfer/twice"]
+    assert row[0] == "2/2"
+    assert "FAILED;" in row
 
 
-def test_the_junit_file_says_which_machine_and_whom_each_test_is_about(right):
-    chosen = ("-k", "oracle or flashinfer or contract")
-    run_pytest(right, *CPU, "-n", "2", *chosen)
-    root = ET.parse(right.parent / "junit.xml").getroot()
-    of_suite = {
-        item.get("name"): item.get("value") or ""
-        for item in root.findall("testsuite/properties/property")
+def test_results_arrive_line_by_line_and_a_killed_run_keeps_them(tmp_path):
+    definition = norm()
+    run = "x = hidden_states.float()\n"
+    dies = f"import os\n    hidden_states.shape[0] == 8 and os._exit(9)\n    {run}"
+    text = replaced(definition["reference"], run, dies)
+    folder = render(tmp_path, [{**definition, "reference": text}])
+    results = tmp_path / "results.jsonl"
+    chosen = ("-k", "oracle", "--results", str(results))
+    assert run_pytest(folder, *CPU, *chosen).status == 9
+    tests = read_results(results).tests
+    assert {(test.source, test.status) for test in tests} == {("oracle", "passed")}
+    # in a process of its own the end of one test is an error of that test alone
+    assert run_pytest(folder, *CPU, *chosen, "-n", "1").status == 1
+    found = {test.test: test for test in read_results(results).tests}
+    assert len(found) > len(tests)
+    crashed = [test for test in found.values() if test.status != "passed"]
+    assert crashed
+    assert all("crashed" in test.message for test in crashed)
+    assert {test.definition for test in found.values()} == {NORM}
+
+
+def test_results_say_which_machine_and_whom_each_test_is_about(right):
+    results = right.parent / "results.jsonl"
+    chosen = ("-k", "oracle or flashinfer or contract", "--results", str(results))
+    run = run_pytest(right, *CPU, "-n", "2", *chosen)
+    found = read_results(results)
+    assert found.machine["device"] == "cpu"
+    assert set(found.machine) >= {"python", "torch", "cuda", "flashinfer", "sglang"}
+    assert len(found.tests) == len({test.test for test in found.tests})
+    assert sorted((test.function, test.status) for test in found.tests) == sorted(
+        (outcome.function, outcome.status) for outcome in run.outcomes
+    )
+    for test in found.tests:
+        assert len(test.sha256) == 64
+        for record in test.comparisons:
+            assert (record["definition"], record["source"]) == (
+                test.definition,
+                test.source,
+            )
+    assert {test.source for test in found.tests} == {None, "oracle", *FLASHINFER}
+    skipped = [test for test in found.tests if test.source in FLASHINFER]
+    assert {t.skip_kind for t in skipped} <= {"not-installed", "broken", "needs-cuda"}
+    assert all(test.message.startswith("flashinfer: ") for test in skipped)
+    assert not any(test.skip_kind and test.comparisons for test in found.tests)
+    # where a run of pytest is asked for a JUnit file it says the same
+    old = read_results(right.parent / "junit.xml")
+    assert old.machine == found.machine
+    assert {without_time(test) for test in old.tests} == {
+        without_time(test) for test in found.tests
     }
-    assert of_suite["device"] == "cpu"
-    assert set(of_suite) >= {"python", "torch", "cuda", "flashinfer", "sglang"}
-    shown = []
-    for case in root.iter("testcase"):
-        shown.append({p.get("name"): p.get("value") for p in case.iter("property")})
-        assert len(shown[-1]["sha256"]) == 64
-        if "comparison" in shown[-1]:
-            record = json.loads(shown[-1]["comparison"])
-            assert record["definition"] == shown[-1]["definition"]
-            assert record["source"] == shown[-1]["source"]
-    sources = {properties.get("source") for properties in shown}
-    assert sources == {None, "oracle", *FLASHINFER}
+
+
+def without_time(test):
+    return (test.test, test.definition, test.source, test.status, test.skip_kind)

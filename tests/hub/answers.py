@@ -16,9 +16,7 @@ from tests.hub.store import Commit, Entry, Repository, takes_lfs
 if TYPE_CHECKING:
     from tests.hub.server import Account
 
-_WRITES = frozenset(
-    ("commit", "create-discussion", "edit", "comment", "title", "status", "branch")
-)
+_WRITES = frozenset(("commit", "edit", "comment"))
 
 
 def check_access(
@@ -38,7 +36,7 @@ def check_access(
         free = request.flag("create_pr") or own or request.route != "commit"
         if not (writer or free):
             raise Stop(refusal(403, "You have no write access to this repository"))
-    if request.route == "resolve" and repository.gated and not writer:
+    if request.route in ("head", "resolve") and repository.gated and not writer:
         text = f"Access to dataset {repository.name} is restricted."
         raise Stop(refusal(403, text, code="GatedRepo"))
 
@@ -97,7 +95,7 @@ def _lfs(entry: Entry, key: str = "oid") -> dict[str, Any]:
     return {key: entry.sha256, "size": entry.size, "pointerSize": 130}
 
 
-def _file(path: str, entry: Entry, commit: Commit, expand: bool) -> dict[str, Any]:
+def _file(path: str, entry: Entry) -> dict[str, Any]:
     made: dict[str, Any] = {
         "type": "file",
         "path": path,
@@ -106,19 +104,10 @@ def _file(path: str, entry: Entry, commit: Commit, expand: bool) -> dict[str, An
     }
     if entry.lfs:
         made["lfs"] = _lfs(entry)
-    if expand:
-        last = {
-            "id": commit.id,
-            "title": commit.title,
-            "date": "2026-01-01T00:00:00.000Z",
-        }
-        made["lastCommit"] = last
     return made
 
 
-def _listed(
-    commit: Commit, folder: str, recursive: bool, expand: bool
-) -> list[dict[str, Any]]:
+def _listed(commit: Commit, folder: str, recursive: bool) -> list[dict[str, Any]]:
     start = f"{folder}/" if folder else ""
     found: dict[str, dict[str, Any]] = {}
     for path, entry in commit.files.items():
@@ -131,19 +120,19 @@ def _listed(
             if recursive or depth == 1:
                 found[name] = {"type": "directory", "path": name, "oid": oid, "size": 0}
         if recursive or len(parts) == 1:
-            found[path] = _file(path, entry, commit, expand)
+            found[path] = _file(path, entry)
     return [found[name] for name in sorted(found)]
 
 
 def _tree(request: Request, repository: Repository, name: str) -> Answer:
     commit = _commit_of(request, repository)
-    folder, expand = request.groups.get("path", ""), request.flag("expand")
-    entries = _listed(commit, folder, request.flag("recursive"), expand)
+    folder = request.groups.get("path", "")
+    entries = _listed(commit, folder, request.flag("recursive"))
     if folder and not entries:
         text = f"{folder} does not exist on {request.groups['rev']}"
         return refusal(404, text, code="EntryNotFound")
     at = int(request.query.get("cursor", ["0"])[0])
-    size = min(request.hub.page, 50) if expand else request.hub.page
+    size = request.hub.page
     headers = {}
     if at + size < len(entries):
         query = {key: values[0] for key, values in request.query.items()}
@@ -159,16 +148,14 @@ def _paths(request: Request, repository: Repository, name: str) -> Answer:
     commit = _commit_of(request, repository)
     if request.header("Content-Type").startswith("application/json"):
         asked = request.json()["paths"]
-        expand = bool(request.json().get("expand"))
     else:
-        form = parse_qs(request.body.decode())
-        asked, expand = form.get("paths", []), form.get("expand") == ["true"]
+        asked = parse_qs(request.body.decode()).get("paths", [])
     if len(asked) > 1000:
         return refusal(413, "too many parameters")
     made = []
     for path in dict.fromkeys(part.rstrip("/") for part in asked):
         if path in commit.files:
-            made.append(_file(path, commit.files[path], commit, expand))
+            made.append(_file(path, commit.files[path]))
         elif any(held.startswith(path + "/") for held in commit.files):
             made.append({"type": "directory", "path": path, "oid": "0" * 40, "size": 0})
     return reply(made)
@@ -251,25 +238,6 @@ def _commits(request: Request, repository: Repository, name: str) -> Answer:
     )
 
 
-def _refs(request: Request, repository: Repository, name: str) -> Answer:
-    branches, pulls = [], []
-    for ref, oid in repository.refs().items():
-        short = ref.removeprefix("refs/heads/").removeprefix("refs/")
-        row = {"name": short, "ref": ref, "targetCommit": oid}
-        (pulls if ref.startswith("refs/pr/") else branches).append(row)
-    made: dict[str, Any] = {"branches": branches, "converts": [], "tags": []}
-    if request.flag("include_prs"):
-        made["pullRequests"] = pulls
-    return reply(made)
-
-
-def _branch(request: Request, repository: Repository, name: str) -> Answer:
-    if repository.find(request.groups["rev"]) is not None:
-        return refusal(409, "Reference already exists")
-    repository.branch(request.groups["rev"])
-    return reply({})
-
-
 def _resolve(request: Request, repository: Repository, name: str) -> Answer:
     commit = _commit_of(request, repository)
     entry = commit.files.get(request.groups["path"])
@@ -312,19 +280,13 @@ WITH_REPOSITORY: Mapping[str, Callable[[Request, Repository, str], Answer]] = {
     "preupload": _preupload,
     "commit": _commit,
     "commits": _commits,
-    "refs": _refs,
-    "branch": _branch,
     "discussions": discussions.discussions,
     "discussion": discussions.discussion,
-    "create-discussion": discussions.create_discussion,
     "edit": discussions.edit,
     "comment": discussions.comment,
-    "title": discussions.title,
-    "status": discussions.status,
+    "head": _resolve,
     "resolve": _resolve,
     "lfs-batch": lfs.batch,
     "lfs-verify": lfs.verify,
     "lfs-upload": lfs.upload,
-    "lfs-part": lfs.part,
-    "lfs-complete": lfs.complete,
 }

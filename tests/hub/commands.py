@@ -23,6 +23,10 @@ def point_to(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in hub.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(
+        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template
+    )
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 

@@ -48,17 +48,6 @@ def discussion(request: Request, repository: Repository, name: str) -> Answer:
     return reply(made)
 
 
-def create_discussion(request: Request, repository: Repository, name: str) -> Answer:
-    asked = request.json()
-    pull = bool(asked.get("pullRequest"))
-    number = repository.open_discussion(
-        asked["title"], asked["description"], name, pull_request=pull
-    )
-    if pull:
-        repository.change(number, status="draft")
-    return reply({"num": number, "url": f"{request.hub.url}/discussions/{number}"})
-
-
 def edit(request: Request, repository: Repository, name: str) -> Answer:
     held = _held(request, repository)
     if name != held["author"]["name"] and name not in repository.writers:
@@ -75,19 +64,3 @@ def comment(request: Request, repository: Repository, name: str) -> Answer:
     data = comment_data(request.json()["comment"])
     number = int(request.groups["num"])
     return reply({"newMessage": repository.add_event(number, "comment", name, data)})
-
-
-def title(request: Request, repository: Repository, name: str) -> Answer:
-    held, title = _held(request, repository), request.json()["title"]
-    repository.change(held["num"], title=title)
-    data = {"from": held["title"], "to": title}
-    event = repository.add_event(held["num"], "title-change", name, data)
-    return reply({"newTitle": event})
-
-
-def status(request: Request, repository: Repository, name: str) -> Answer:
-    held, status = _held(request, repository), request.json()["status"]
-    repository.change(held["num"], status=status)
-    data = {"status": status}
-    event = repository.add_event(held["num"], "status-change", name, data)
-    return reply({"newStatus": event})

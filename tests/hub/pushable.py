@@ -7,18 +7,20 @@ import json
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from generator.evidence import Entry, Run, Verdict, as_text
-from generator.generate import generate
-from generator.load import load_definitions
-from generator.plan import Options
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
+from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence, as_text
+from generator.rules.load import load_definitions
 from tests.functional.test_validate import DEFINITION, WORKLOAD
 
 NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
 FILE = f"definitions/gemm/{NAME}.json"
 LINES = f"workloads/gemm/{NAME}.jsonl"
 RECORDING = f"blob/ground_truth/gemm/{NAME}.safetensors"
+TESTS = "tests/references"
 EVIDENCE = "verification/run.json"
 GPU = {"device": "cuda", "gpu": "NVIDIA H200", "torch": "2.11", "flashinfer": "0.6.18"}
 
@@ -45,10 +47,14 @@ def put(root: Path, path: str, content: str | bytes) -> None:
     (root / path).write_bytes(data)
 
 
-def render(root: Path) -> None:
+def render(
+    root: Path, output: Path | None = None, *, standalone: bool | None = None
+) -> None:
     """Render the reference tests of the dataset as it is."""
     loaded = load_definitions(root)
-    generate(root, loaded, root / "tests/references", Options(), everything=True)
+    folder = output or root / "tests/references"
+    options = RenderOptions(standalone=standalone)
+    generate(root, loaded, folder, options, everything=True)
 
 
 def prove(root: Path, source: str = "pytorch", verdict: str = "PASSED") -> None:
@@ -56,20 +62,33 @@ def prove(root: Path, source: str = "pytorch", verdict: str = "PASSED") -> None:
     entries = {}
     for path in sorted((root / "definitions").rglob("*.json")):
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        found = Verdict(verdict, cases=3, seconds=0.1, nmse=1e-9)
-        entries[path.stem] = Entry(sha256, {source: found})
+        found = SourceEvidence(verdict, cases=3, seconds=0.1, nmse=1e-9)
+        entries[path.stem] = DefinitionEvidence(sha256, {source: found})
     put(root, EVIDENCE, as_text([Run("2026-11-21", GPU, entries)]))
 
 
 def files_of(root: Path, *names: str) -> dict[str, bytes]:
-    """Return what belongs to definitions: their own files, tests and evidence."""
+    """Return what belongs to definitions: their own files, tests and evidence.
+
+    The tests are the standalone ones, whatever the dataset has.
+    """
     found = {}
-    for path in sorted(p for p in root.rglob("*") if p.is_file()):
-        name = path.relative_to(root).as_posix()
+    for name, content in _files(root).items():
         own = name.startswith(("definitions/", "workloads/", "blob/"))
-        if not own or any(part in name for part in names):
-            found[name] = path.read_bytes()
-    return found
+        is_test = name.startswith(f"{TESTS}/")
+        if not is_test and (not own or any(part in name for part in names)):
+            found[name] = content
+    with TemporaryDirectory() as folder:
+        render(root, Path(folder, TESTS), standalone=True)
+        return {**found, **_files(Path(folder))}
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def add_blobs(root: Path, count: int) -> None:

@@ -34,25 +34,19 @@ ROUTES = (
     ("preupload", "POST", rf"{_REPO}/preupload/(?P<rev>[^/]+)"),
     ("commit", "POST", rf"{_REPO}/commit/(?P<rev>[^/]+)"),
     ("commits", "GET", rf"{_REPO}/commits/(?P<rev>[^/]+)"),
-    ("refs", "GET", rf"{_REPO}/refs"),
-    ("branch", "POST", rf"{_REPO}/branch/(?P<rev>[^/]+)"),
     ("discussions", "GET", rf"{_REPO}/discussions"),
-    ("create-discussion", "POST", rf"{_REPO}/discussions"),
     ("discussion", "GET", rf"{_REPO}/discussions/(?P<num>\d+)"),
     ("edit", "POST", rf"{_REPO}/discussions/(?P<num>\d+)/comment/(?P<id>\w+)/edit"),
     ("comment", "POST", rf"{_REPO}/discussions/(?P<num>\d+)/comment"),
-    ("title", "POST", rf"{_REPO}/discussions/(?P<num>\d+)/title"),
-    ("status", "POST", rf"{_REPO}/discussions/(?P<num>\d+)/status"),
     ("info", "GET", rf"{_REPO}/revision/(?P<rev>[^/]+)"),
     ("info", "GET", _REPO),
-    ("resolve", "GET|HEAD", rf"{_FILES}/resolve/(?P<rev>[^/]+)/(?P<path>.+)"),
+    ("head", "HEAD", rf"{_FILES}/resolve/(?P<rev>[^/]+)/(?P<path>.+)"),
+    ("resolve", "GET", rf"{_FILES}/resolve/(?P<rev>[^/]+)/(?P<path>.+)"),
     ("lfs-batch", "POST", rf"{_FILES}\.git/info/lfs/objects/batch"),
     ("lfs-verify", "POST", rf"{_FILES}\.git/info/lfs/objects/verify"),
     ("lfs-upload", "PUT", rf"/lfs{_FILES}/(?P<oid>[0-9a-f]{{64}})"),
-    ("lfs-part", "PUT", rf"/lfs{_FILES}/(?P<oid>[0-9a-f]{{64}})/(?P<part>\d+)"),
-    ("lfs-complete", "POST", rf"/lfs{_FILES}/(?P<oid>[0-9a-f]{{64}})/complete"),
 )
-_COMPILED = [(name, verbs.split("|"), re.compile(path)) for name, verbs, path in ROUTES]
+_COMPILED = [(name, verb, re.compile(path)) for name, verb, path in ROUTES]
 
 
 @dataclass(frozen=True)
@@ -91,7 +85,6 @@ class Hub:
     seen: list[Seen] = field(default_factory=list)
     repositories: dict[str, Repository] = field(default_factory=dict)
     page: int = 1000
-    multipart_bytes: int = 64 * 1024 * 1024
 
     def __enter__(self) -> Hub:  # noqa: PYI034 (Self came with Python 3.11)
         hub = self
@@ -236,9 +229,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _route(method: str, path: str) -> tuple[str, dict[str, str]]:
-    for name, verbs, pattern in _COMPILED:
+    for name, verb, pattern in _COMPILED:
         found = pattern.fullmatch(path)
-        if method in verbs and found:
+        if method == verb and found:
             given = found.groupdict()
             return name, {k: unquote(v) for k, v in given.items() if v is not None}
     return "unknown", {}

@@ -29,6 +29,7 @@ from tests.hub.store import Repository
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 Push = Callable[..., tuple[int, str, str]]
 ONE = ("--definition-name", NAME)
+TABLES = ("definitions", "verification", "workloads")
 
 
 @pytest.fixture
@@ -69,14 +70,13 @@ def test_a_dry_run_is_the_default_and_sends_nothing(
     before = repository.refs()
     _, out, err = push(*ONE)
     assert repository.refs() == before
-    assert hub.asked("commit", "lfs-batch", "lfs-upload", "create-discussion") == []
+    assert hub.asked("preupload", "commit", "lfs-batch", "lfs-upload") == []
     lines = out.splitlines()
     assert f"{REPO}, a new pull request: Add {NAME}" in lines[0]
     (definition,) = [line for line in lines if FILE in line]
     assert definition.split()[0] == "add"
-    assert not definition.endswith("LFS")
     (recording,) = [line for line in lines if RECORDING in line]
-    assert recording.split()[-3:] == ["21", "bytes", "LFS"]
+    assert recording.split()[-2:] == ["21", "bytes"]
     assert "Dry run: nothing was sent" in err
     assert push(*ONE, "--dry-run")[1] == out
 
@@ -103,7 +103,7 @@ def test_nothing_new_makes_no_commit(
     assert "nothing new: no commit was made" in out
     assert repository.refs() == before
     sent = {seen.route for seen in hub.seen[asked:]}
-    assert not sent & {"commit", "edit", "lfs-batch", "preupload", "create-discussion"}
+    assert not sent & {"commit", "edit", "lfs-batch", "preupload"}
 
 
 def test_what_is_on_main_already_opens_no_pull_request(
@@ -227,6 +227,62 @@ def test_one_among_many_pull_requests_is_found(
     assert repository.contents("refs/pr/1")[RECORDING] == b"other"
 
 
+# the card
+
+
+def test_the_card_and_its_tables_go_into_the_same_pull_request(
+    push: Push, repository: Repository, root: Path
+) -> None:
+    push(*ONE, "--card", "--yes")
+    held = repository.contents("refs/pr/1")
+    cards = {
+        path: data for path, data in held.items() if path not in files_of(root, NAME)
+    }
+    assert sorted(cards) == ["README.md", *(f"tables/{name}.jsonl" for name in TABLES)]
+    assert f'load_dataset("{REPO}", "definitions"'.encode() in cards["README.md"]
+    (row,) = cards["tables/definitions.jsonl"].splitlines()
+    assert json.loads(row)["name"] == NAME
+    assert len(repository.history("refs/pr/1")) == 2
+    assert "nothing new" in push(*ONE, "--card", "--yes")[1]
+    assert not (root / "README.md").exists()
+
+
+def test_the_card_keeps_its_title_and_licence(
+    push: Push,
+    repository: Repository,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = ("--title", "Kernels: mine", "--license", "mit")
+    assert call(capsys, "card", "--dataset", root, *own)[0] == 0
+    push(*ONE, "--card", "--yes")
+    text = repository.contents("refs/pr/1")["README.md"].decode()
+    assert "pretty_name: 'Kernels: mine'" in text
+    assert "license: mit" in text
+
+
+def test_somebody_s_readme_is_not_taken_for_the_card(
+    push: Push, repository: Repository, root: Path
+) -> None:
+    put(root, "README.md", "# By hand")
+    _, _, err = push(*ONE, "--card", "--yes", status=2)
+    assert "README.md was not written by trace-dataset card" in err
+    assert pulls(repository) == []
+
+
+def test_a_card_of_a_part_does_not_replace_that_of_the_whole(
+    push: Push, repository: Repository, root: Path
+) -> None:
+    for path, content in files_of(root, NAME).items():
+        repository.put(path, content)
+    repository.put(f"definitions/gemm/{OTHER}.json", b"{}")
+    repository.put("tables/definitions.jsonl", b"two rows")
+    assert "nothing new" in push(*ONE, "--yes")[1]
+    _, _, err = push(*ONE, "--card", "--yes", status=2)
+    assert "[rendering-partial]" in err
+    assert pulls(repository) == []
+
+
 # what is left alone
 
 
@@ -242,7 +298,7 @@ def test_only_what_is_named_is_deleted(push: Push, repository: Repository) -> No
     assert kept & set(repository.contents()) == kept - {"old.txt"}
     commits = len(repository.history())
     _, _, err = push(*ONE, "--branch", "main", "--delete", "old.txt", "--yes")
-    assert "old.txt is not there" in err
+    assert "old.txt is not in the repository" in err
     assert len(repository.history()) == commits
 
 
@@ -366,7 +422,7 @@ def test_rendered_files_are_those_of_the_op_types(
     push(*ONE, "--yes")
     held = set(repository.contents("refs/pr/1"))
     assert "tests/references/test_gemm.py" in held
-    assert "tests/references/reference_support/harness.py" in held
+    assert "tests/references/reference_support/testing/harness.py" in held
     assert not held & {
         "tests/references/test_rope.py",
         "tests/references/__pycache__/x.py",

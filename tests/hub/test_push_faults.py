@@ -238,9 +238,24 @@ def test_bytes_that_arrive_wrong_are_refused(
 def test_a_file_that_changes_after_it_was_judged_is_not_committed(
     push: Push, repository: Repository, root: Path, hub: Hub
 ) -> None:
-    hub.faults.use(Fault("preupload", None, meddle=lambda: put(root, FILE, "later")))
+    hub.faults.use(Fault("paths", None, meddle=lambda: put(root, FILE, "later")))
     _, _, err = push(status=2)
     assert f"{FILE} changed after it was judged" in err
+    assert_before(repository)
+
+
+# uploads through Xet
+
+
+def test_a_hub_that_gives_no_access_to_xet_is_one_line(
+    push: Push, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client's default: without asking, it uploads through Xet."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", False)
+    _, _, err = push(status=2)
+    last = err.splitlines()[-1]
+    assert "404" in last
+    assert "run the same command again" in last
     assert_before(repository)
 
 
@@ -324,7 +339,7 @@ def test_tokens_that_may_not(
 ) -> None:
     hub.accounts["hf_read"] = Account("maintainer", "read")
     for token, said in (
-        ("hf_read", "The token may only read"),
+        ("hf_read", "The token has read access only"),
         ("hf_expired", "The Hub does not know the token (401)"),
         ("", "There is no token: run `hf auth login`, or set HF_TOKEN."),
     ):
@@ -346,7 +361,7 @@ def test_a_dry_run_needs_no_token(
     chosen = ("--repo", REPO, "--dataset", root, "--definition-name", NAME)
     status, out, err = call(capsys, "push", *chosen)
     assert status == 0, err
-    assert "(usually: the Hub was not asked)" in out
+    assert f"add     {FILE}" in out
     repository.private = True
     status, _, err = call(capsys, "push", *chosen)
     assert status == 2

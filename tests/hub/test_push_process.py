@@ -35,29 +35,30 @@ def test_the_command_as_users_run_it(hub: Hub, root: Path) -> None:
     assert repository.contents("refs/pr/1") == files_of(root, NAME)
 
 
+@pytest.mark.parametrize("arguments", [("push", "--repo", REPO, *ONE), ("card",)])
 def test_without_the_library_it_says_what_to_install(
-    root: Path, tmp_path: Path, hub: Hub
+    root: Path, tmp_path: Path, hub: Hub, arguments: tuple[str, ...]
 ) -> None:
     put(tmp_path, "stub/huggingface_hub.py", "raise ImportError('not here')")
     path = os.pathsep.join([str(tmp_path / "stub"), str(ROOT)])
     done = subprocess.run(
-        [*COMMAND, "push", "--repo", REPO, "--dataset", str(root), *ONE],
+        [*COMMAND, *arguments, "--dataset", str(root)],
         check=False,
         capture_output=True,
         text=True,
         env={**os.environ, **hub.environment(), "PYTHONPATH": path},
     )
     assert done.returncode == 2
-    assert done.stderr == (
+    assert done.stderr.endswith(
         "Error: huggingface_hub is not installed, which talks to the Hub: "
         "pip install 'gen-tests[hub]'.\n"
     )
 
 
-def test_the_readme_s_section_word_for_word(hub: Hub) -> None:
+def test_the_document_s_commands_word_for_word(hub: Hub) -> None:
     """The dataset is this repository's own; the Hub is one with an empty repository."""
-    section = (ROOT / "README.md").read_text("utf-8").split("\n## Publish\n")[1]
-    block = section.split("```sh\n")[1].split("```")[0]
+    text = (ROOT / "docs/publish.md").read_text("utf-8")
+    block = text.split("```sh\n")[2].split("```")[0]
     repository = hub.add_repository("OWNER/NAME")
     said = []
     for line in block.splitlines():

@@ -47,7 +47,7 @@ def review(repository: Repository, capsys: pytest.CaptureFixture[str]) -> Review
     """Review pull request 1; return what it says and the exit status."""
 
     def call_it(*arguments: str, pr: int = 1) -> dict[str, Any]:
-        options = ("--hub", REPO, "--pr", str(pr), "--format", "json", "--no-cache")
+        options = ("--hub", REPO, "--pr", str(pr), "--format", "json")
         status, out, err = call(capsys, "review", *options, *arguments)
         assert err == ""
         found: dict[str, Any] = json.loads(out)
@@ -113,7 +113,7 @@ def reviewed_in_git(
     for path in delete:
         (root / path).unlink()
     commit(root)
-    options = ("--base", "main", "--head", "change", "--format", "json", "--no-cache")
+    options = ("--base", "main", "--head", "change", "--format", "json")
     status, out, _ = call(capsys, "review", "--dataset", root, *options)
     return {**json.loads(out), "status": status}
 
@@ -142,13 +142,13 @@ def test_only_what_is_needed_is_fetched(
     propose(repository, {FILE: definition(FIRST, description="other")})
     hub.seen.clear()
     assert review()["changes"][0]["name"] == FIRST
-    fetched = {s.target.split("/", 6)[6] for s in hub.asked("resolve")}
+    fetched = {s.target.split("/", 6)[6] for s in hub.asked("head")}
     # its recording too, which --execute replays
     wanted = {*files_of(FIRST), "tests/references/test_gemm.py"}
     wanted |= {f"definitions/gemm/{SECOND}.json", "verification/gpu.json"}
     assert fetched == wanted
     # what is the same on both sides comes once, what differs twice
-    assert len(hub.asked("resolve")) == len(fetched) + 1
+    assert len(hub.asked("head")) == len(fetched) + 1
 
 
 def test_a_kernel_s_verdict_approves(repository: Repository, review: Review) -> None:

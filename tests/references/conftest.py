@@ -1,9 +1,9 @@
-"""Options, fixtures and reports of the reference tests, rendered by gen-tests 0.1.0.
+"""Options, fixtures and reports of the reference tests.
 
-Don't edit: `gen-tests` renders this file anew.
+Rendered: don't edit. `gen-tests` renders this file anew.
 """
 
-from reference_support.plugin import (
+from generator.testing.plugin import (
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_configure,

@@ -1,15 +1,14 @@
-"""Reference tests of op_type dsa_paged, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type dsa_paged.
 
-Don't edit: `gen-tests --op-type dsa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type dsa_paged` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
@@ -27,28 +26,16 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.attention import (
-    FA2,
-    FA3,
-    FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
+from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
-    TO_ORACLE,
+    latent_queries,
     logit_params,
-    lse_of_tensor_cores,
-    oracle_attention,
     scale_of,
-    workspace,
 )
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import (
-    GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesSGLang,
-    main,
-)
-from reference_support.indexer import (
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.oracle import oracle_attention
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.op_types.dsa_paged.indexer import (
     exact_scores,
     indexer_cases,
     indexer_inputs,
@@ -56,29 +43,34 @@ from reference_support.indexer import (
     unpacked,
     visible_ids,
 )
-from reference_support.metamorphic import Metamorphic
-from reference_support.paging import STALE
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_sparse import indexer_relations, sparse_relations
-from reference_support.relation import Relation
-from reference_support.sglang import Unavailable
-from reference_support.stream import Stream
-from reference_support.topk_policy import PADDING, TopKSet
+from generator.ops.op_types.dsa_paged.relations import (
+    indexer_relations,
+    sparse_relations,
+)
+from generator.ops.paging import STALE
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.sglang import Unavailable
+from generator.testing.topk_policy import PADDING, TopKSet
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (
-    *TO_ORACLE,
-    *FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    lse_of_tensor_cores(products=576, total=1105),
-)
+TOLERANCES = attention_tolerances(products=576, total=1105)
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
 
-# FlashInfer's name for its kernels for Blackwell, which take pages of 32 or 64 tokens
+# FlashInfer's kernels for Blackwell; they take pages of 32 or 64 tokens
 _TRTLLM_GEN = Backend("trtllm-gen", min_sm=100, max_sm=103)
 _TRTLLM_PAGE = 64
-# its float64 scores are rounded to float32, then FlashInfer chooses and looks up pages
+# selects from exact scores, rounded to float32, and looks up the pages
 _TOP_K = Backend("top-k", min_sm=80)
 _SGLANG_FP32 = Backend("fp32", needs_cuda=False)
 _SGLANG_BF16 = Backend("bf16", needs_cuda=False)
@@ -90,7 +82,7 @@ def _is_indexer(definition: Definition) -> bool:
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return lists of every fill, padded anywhere; for the indexer its lengths."""
+    """Return the cases: lists of tokens of every length, or the indexer's cases."""
     if _is_indexer(definition):
         return indexer_cases(definition)
     k = definition.axes["topk"]
@@ -129,7 +121,12 @@ def _case(
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 queries and latents, loud where no query has chosen a token."""
+    """Return the inputs; slots in no list hold values STALE times larger.
+
+    q_nope and q_pe bfloat16 [num_tokens, num_qo_heads, d], ckv_cache and kpe_cache
+    bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
+    sparse_indices int32 [num_tokens, topk]. For the indexer see `indexer_inputs`.
+    """
     if _is_indexer(definition):
         return indexer_inputs(definition, case, stream)
     axes = {**definition.axes, **case.axes}
@@ -139,11 +136,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "sparse_indices": indices,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
-    # 576 products a logit and a scale made for 192: less spread gives the same logits
-    std = case.params["q_std"] / math.sqrt(3.0)
-    for part, axis in (("nope", "head_dim_ckv"), ("pe", "head_dim_kpe")):
-        shape = (axes["num_tokens"], axes["num_qo_heads"], axes[axis])
-        made[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
+    made |= latent_queries(axes, case, axes["num_tokens"], stream)
     stale = torch.ones(slots, dtype=torch.bool)
     stale[indices[indices != PADDING].long()] = False
     for name in ("ckv", "kpe"):
@@ -155,16 +148,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def _indices(case: Case, slots: int, topk: int, stream: Stream) -> torch.Tensor:
-    """Return every query's tokens in random order, then -1: int32 [num_tokens, topk].
+    """Return each query's tokens in random order: int32 [num_tokens, topk].
 
-    Scattered padding stands between the tokens as well.
+    Padding follows the tokens; in scattered cases it is also between them.
     """
     counts = case.params["counts"]
     indices = torch.full((len(counts), topk), PADDING, dtype=torch.int32)
     for row, count in enumerate(counts):
         drawn = stream.child(f"tokens {row}").permutation(slots)
         if case.params["ends"]:
-            # the pool's last token and its first one before all others
+            # the last and the first token of the pool come first
             inner = drawn[(drawn != 0) & (drawn != slots - 1)]
             drawn = torch.cat([torch.tensor([slots - 1, 0]), inner])
         where = torch.arange(topk)
@@ -175,7 +168,11 @@ def _indices(case: Case, slots: int, topk: int, stream: Stream) -> torch.Tensor:
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
-    """Return attention and LSE in float64, or the ids of the k best exact scores."""
+    """Return the outputs from float64 arithmetic.
+
+    Attention: output [num_tokens, num_qo_heads, head_dim_ckv] and LSE [num_tokens,
+    num_qo_heads], float64. Indexer: the ids of the k best scores, int64 [batch_size, k].
+    """
     if _is_indexer(definition):
         return _best(definition, inputs)
     q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
@@ -192,7 +189,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
 
 
 def _best(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the ids of the highest float64 scores, -1 behind: int64 [batch, k]."""
+    """Return the ids of the k best exact scores, then -1: int64 [batch_size, k]."""
     k = definition.axes["topk"]
     rows = []
     for row in range(len(inputs["seq_lens"])):
@@ -203,7 +200,7 @@ def _best(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the queries with a token; the indexer's rows are all defined: bool."""
+    """Return the queries with a token, for the indexer all rows: bool [rows]."""
     if _is_indexer(definition):
         return torch.ones(len(inputs["seq_lens"]), dtype=torch.bool)
     rows: torch.Tensor = (inputs["sparse_indices"] != PADDING).any(dim=1)
@@ -211,21 +208,24 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on related tokens."""
+    """Return the relations of sparse attention, or of the indexer."""
     if _is_indexer(definition):
         return indexer_relations(definition, POLICIES["topk_indices"])
     return sparse_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the MLA kernels, the one for sparse lists, or the choice of the top k."""
+    """Return the dense and sparse MLA kernels, for the indexer the top-k kernel."""
     return (_TOP_K,) if _is_indexer(definition) else (FA2, FA3, _TRTLLM_GEN)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer: dense MLA over the chosen tokens, its sparse MLA, its top k."""
+    """Call FlashInfer's dense MLA over the listed tokens, sparse MLA, or top k.
+
+    Returns bfloat16 output and float32 LSE, or the ids, int32 [batch_size, topk].
+    """
     if backend == _TOP_K.name:
         return _flashinfer_top_k(definition, inputs)
     if backend == _TRTLLM_GEN.name:
@@ -238,7 +238,7 @@ def flashinfer_ground_truth(
     wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(
         workspace(q.device), backend=backend
     )
-    # a page of one token: an index of the list is a page of the flattened cache
+    # with pages of one token, indices are pages of the flattened cache
     wrapper.plan(
         torch.arange(len(counts) + 1, dtype=torch.int32, device=q.device),
         starts,
@@ -258,16 +258,16 @@ def flashinfer_ground_truth(
 
 
 def _tokens(cache: torch.Tensor) -> torch.Tensor:
-    """Return a paged cache as [tokens, dim], in the order that indices count."""
+    """Return a paged cache [num_pages, page_size, d] as [tokens, d]."""
     return cache.flatten(0, 1)
 
 
 def _flashinfer_sparse(definition: Definition, inputs: dict[str, Any]) -> Any:
-    """Call the kernel that takes the lists as they are, with padding behind."""
+    """Call the sparse kernel, with the padding of each list moved to its end."""
     from flashinfer.decode import trtllm_batch_decode_with_kv_cache_mla
 
     axes, indices = definition.axes, inputs["sparse_indices"]
-    # tokens before padding; a list of none is undefined and reads token 0
+    # an empty list is undefined; let it read token 0
     counts = (indices != PADDING).sum(dim=1, dtype=torch.int32).clamp_min(1)
     packed = indices.gather(1, (indices == PADDING).int().argsort(dim=1, stable=True))
     packed[:, 0].clamp_min_(0)
@@ -296,7 +296,7 @@ def _flashinfer_sparse(definition: Definition, inputs: dict[str, Any]) -> Any:
 
 
 def _flashinfer_top_k(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Let FlashInfer choose by the exact scores and translate through the pages."""
+    """Select the top k of the exact scores and look up their pages with FlashInfer."""
     from flashinfer import top_k_page_table_transform
 
     table = inputs["block_table"]
@@ -318,7 +318,7 @@ def _flashinfer_top_k(definition: Definition, inputs: dict[str, Any]) -> torch.T
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the indexer's logits in PyTorch, and DeepGEMM's where it is installed."""
+    """Return SGLang's PyTorch logits for the indexer, and DeepGEMM's if installed."""
     if not _is_indexer(definition):
         return ()
     installed = importlib.util.find_spec("deep_gemm") is not None
@@ -328,7 +328,7 @@ def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Take SGLang's logits and its choice of the top k, then look up the pages."""
+    """Return the ids of SGLang's top k of its logits: int32 [batch_size, topk]."""
     from sglang.srt.layers.attention.dsa.dsa_topk_backend import _topk_unfused
 
     logits = {
@@ -344,14 +344,14 @@ def sglang_ground_truth(
 
 
 def _width(inputs: dict[str, Any]) -> int:
-    """Return how many tokens the block table has room for."""
+    """Return the number of tokens in a row of the block table."""
     return int(inputs["block_table"].shape[1]) * int(
         inputs["k_index_cache_fp8"].shape[1]
     )
 
 
 def _logits_fp32(inputs: dict[str, Any]) -> torch.Tensor:
-    """Call the reference of SGLang's kernel tests; SGLang's packer proves the layout."""
+    """Call the reference of SGLang's kernel tests; its packer checks the layout."""
     from sglang.srt.layers.attention.dsa.utils import fp8_mqa_logits_make_fused_kv
     from sglang.test.kernels.paged_mqa import ref_fp8_paged_mqa_logits
 
@@ -377,7 +377,7 @@ def _logits_fp32(inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def _logits_bf16(inputs: dict[str, Any]) -> torch.Tensor:
-    """Call SGLang's fallback where DeepGEMM is missing; dot products are bfloat16."""
+    """Call SGLang's fallback for DeepGEMM, whose dot products are bfloat16."""
     from sglang.srt.layers.attention.dsv4.indexer import fp8_paged_mqa_logits_torch
 
     logits: torch.Tensor = fp8_paged_mqa_logits_torch(
@@ -394,7 +394,7 @@ def _logits_bf16(inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
-    """Call the kernel that SGLang serves with; never run by this project."""
+    """Call DeepGEMM, the kernel that SGLang serves with; untested by this project."""
     try:
         import deep_gemm
     except (ImportError, OSError, RuntimeError) as error:
@@ -421,7 +421,7 @@ def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_DSA_SPARSE_ATTENTION = Interface(
     inputs={
         "q_nope": "bfloat16[num_tokens, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[num_tokens, num_qo_heads, head_dim_kpe]",
@@ -440,7 +440,7 @@ INTERFACE_1 = Interface(
         "ckv_cache.shape[1] == page_size",
     ),
 )
-INTERFACE_2 = Interface(
+INTERFACE_DSA_TOPK_INDEXER_FP8 = Interface(
     inputs={
         "q_index_fp8": "float8_e4m3fn[batch_size, num_index_heads, index_head_dim]",
         "k_index_cache_fp8": "int8[num_pages, page_size, kv_cache_num_heads, head_dim_with_scale]",
@@ -460,7 +460,7 @@ INTERFACE_2 = Interface(
 # fmt: off
 # of dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1,
 # dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
-def reference_1():
+def reference_dsa_sparse_attention():
     import math
 
     import torch
@@ -506,7 +506,7 @@ def reference_1():
 
 
 # of dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
-def reference_2():
+def reference_dsa_topk_indexer_fp8():
     import torch
 
     TOPK = 2048
@@ -563,6 +563,7 @@ class DsaPagedTests(
 
     op_type = "dsa_paged"
     sizes = ("small", "medium")
+    TOPK = 2048
     tolerances = TOLERANCES
     policies = POLICIES
     cases = staticmethod(cases)
@@ -584,16 +585,13 @@ class DsaPagedTests(
 # model:deepseek-v3.2, sparse:topk,
 # fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
 class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
-    """Test the definition dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1."""
-
     name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_DSA_SPARSE_ATTENTION
+    reference = staticmethod(reference_dsa_sparse_attention)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
-    TOPK = 2048
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the
@@ -604,16 +602,13 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
 # model:deepseek-v3.2, sparse:topk,
 # fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
 class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
-    """Test the definition dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64."""
-
     name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_DSA_SPARSE_ATTENTION
+    reference = staticmethod(reference_dsa_sparse_attention)
     NUM_QO_HEADS = 16
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
-    TOPK = 2048
 
 
 # Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
@@ -625,15 +620,12 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
 # bytes and locates none.
 # stage:indexer, model:deepseek-v3.2, sparse:topk, quant:fp8
 class TestDsaTopkIndexerFp8H64D128Topk2048Ps64(DsaPagedTests):
-    """Test the definition dsa_topk_indexer_fp8_h64_d128_topk2048_ps64."""
-
     name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_DSA_TOPK_INDEXER_FP8
+    reference = staticmethod(reference_dsa_topk_indexer_fp8)
     NUM_INDEX_HEADS = 64
     INDEX_HEAD_DIM = 128
     PAGE_SIZE = 64
-    TOPK = 2048
     KV_CACHE_NUM_HEADS = 1
     HEAD_DIM_WITH_SCALE = 132
 

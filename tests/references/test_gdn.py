@@ -1,15 +1,14 @@
-"""Reference tests of op_type gdn, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type gdn.
 
-Don't edit: `gen-tests --op-type gdn` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type gdn` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 112547e3f1a5d8aa2a4636b459b05aa8c9de35a191a629f006ac466de329cb24  gdn_decode_qk16_v32_d128_k_last
@@ -31,9 +30,7 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.delta_rule import (
+from generator.ops.op_types.gdn.delta_rule import (
     gates,
     log_decay,
     occupied,
@@ -42,19 +39,20 @@ from reference_support.delta_rule import (
     states_before,
     unit_rows,
 )
-from reference_support.gdn_native import loop
-from reference_support.harness import (
+from generator.ops.op_types.gdn.native import loop
+from generator.ops.op_types.gdn.relations import gdn_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesSGLang,
     main,
 )
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_gdn import gdn_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import EXACT, Override, Tolerance
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
@@ -73,13 +71,13 @@ _FAST_GATES = (
     "where a state hardly fades: over 400 steps to 1e-4 of a state of 3"
 )
 _CHUNKED_REASON = (
-    "tensor cores multiply bfloat16: the state (rows up to 8), what it recalls, what is "
-    "added and the triangular inverse are rounded by 2^-9 each, once a chunk of 64; "
+    "tensor cores multiply bfloat16: the state (rows up to 8), the recalled values, the "
+    "updates and the triangular inverse are rounded by 2^-9 each, once a chunk of 64; "
     "at worst that is 2^-9·8·4, 6e-2, in a state and 1/sqrt(128) of it in an output. "
     "Errors that differ in sign stay at a quarter: PyTorch with the same roundings is "
     "off by 1.5e-2 and 1e-3, with an NMSE of 2e-5"
 )
-# FlashInfer's and SGLang's ways to take the tokens of a prefill 64 at a time
+# prefill kernels that process chunks of 64 tokens
 _CHUNKED_SOURCES = (
     "flashinfer/fused",
     "flashinfer/context-parallel",
@@ -122,14 +120,14 @@ TOLERANCES = (
         "at most 6 steps; softplus is off by 2.5e-7 where the fast logarithm is taken "
         "near 1, and a rate of 12 makes that 3e-6 of a gate, 2e-5 after all steps",
     ),
-    Override("final_state", EXACT, "the pool is handed through, not computed"),
+    Override("final_state", EXACT, "the pool is returned unchanged, not computed"),
 )
-# all of FlashInfer's are written in CuTe DSL, which its wheel does without
+# FlashInfer's kernels need CuTe DSL, which its wheel does not install
 _CUTE_DSL = ("cutlass",)
 _FLASHINFER = {
     "decode": (Backend("pretranspose", min_sm=90, needs=_CUTE_DSL),),
     "mtp": (Backend("mtp", min_sm=90, needs=_CUTE_DSL),),
-    # what it chooses between by the number of sequences and heads
+    # FlashInfer selects one by the number of sequences and heads
     "prefill": (
         Backend("fused", min_sm=90, needs=_CUTE_DSL),
         Backend("context-parallel", min_sm=90, needs=_CUTE_DSL),
@@ -141,14 +139,14 @@ _CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches or sequences with long and short memory, and every default."""
+    """Return the cases of the stage: short and long memory, and every default."""
     stage = _stage(definition)
     if stage == "prefill":
         return _prefill_cases()
     drafts = stage == "mtp"
 
     def case(name: str, size: str, batch: int, tokens: int = 4, **params: Any) -> Case:
-        # more slots than rows, so that one taken for the other shows
+        # more slots than rows, so that a slot read as a row shows
         axes = {"seq_len": tokens, "pool_size": batch + 2} if drafts else {}
         return Case(name, size, {"batch_size": batch, **axes}, params)
 
@@ -158,7 +156,7 @@ def cases(definition: Definition) -> list[Case]:
         case("default-scale", "small", 2, scale=None),
         case("zero-scale", "small", 2, scale=0.0),
         case("no-buffer" if drafts else "no-state", "small", 2, optional=False),
-        # g about exp(-2), and softplus around 20, from where kernels take it as linear
+        # g about exp(-2); softplus around 20, where kernels switch to the identity
         case("short-memory", "small", 2, dt_mean=2.0),
         case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
         case("batch", "medium", 8, 6, q_length=0.5),
@@ -191,10 +189,11 @@ def _prefill_cases() -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return keys, mostly queries too, of length 1, and gates as trained models have.
+    """Return the stage's inputs, shaped as the interface declares them.
 
-    States are random, so that one taken for its transpose shows; the buffer that a
-    reference fills holds other values before, so that a row left out shows as well.
+    q, k, v, a, b are bfloat16, A_log, dt_bias and states float32. Keys, and in most cases
+    queries, have length 1. Random states show a transposed one, a random output buffer
+    shows a row that is not written.
     """
     axes = {**definition.axes, **case.axes}
     interface = definition.interface.input_specs
@@ -231,7 +230,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
-    """Return outputs and states in float64, a sequence at a time, a chunk at a time."""
+    """Return the outputs, shaped as v, and the states, in float64."""
     ratio = definition.axes["num_v_heads"] // definition.axes["num_k_heads"]
     heads = torch.arange(definition.axes["num_v_heads"], device=inputs["q"].device)
     wide = {
@@ -263,12 +262,12 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
 
 
 def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
-    """Return the buffer's name where the drafts' states are asked for."""
+    """Return the name of the buffer of the drafts' states, if it is given."""
     return () if inputs.get(BUFFER) is None else (BUFFER,)
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on related tokens."""
+    """Return the relations of the definition's stage."""
     return gdn_relations(definition)
 
 
@@ -280,13 +279,13 @@ def _stage(definition: Definition) -> str:
 
 
 def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
-    """Return the factor of the output: 1/sqrt(head_size) for None and for 0."""
+    """Return the factor of the output; None and 0 mean 1 / sqrt(head_size)."""
     scale: float | None = inputs["scale"]
     return scale or 1.0 / math.sqrt(definition.axes["head_size"])
 
 
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
-    """Return what a kernel gave: its outputs, and the buffer where it filled one."""
+    """Return a kernel's outputs, followed by the buffer if it is given."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
 
 
@@ -298,9 +297,9 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> tuple[Any, ...]:
-    """Call FlashInfer's kernels, which write decode's states and the buffer in place.
+    """Return outputs and states of FlashInfer's kernels.
 
-    They normalise neither queries nor keys here, and know no default for a scale of 0.
+    They update states in place; normalisation is off; a scale of 0 has no default.
     """
     raw = [inputs[name] for name in ("A_log", "a", "dt_bias", "b")]
     tokens = [inputs[name] for name in ("q", "k", "v")]
@@ -332,14 +331,14 @@ def flashinfer_ground_truth(
     log_g, beta = gates(inputs)
     output, states = chunk_gated_delta_rule(
         *tokens,
-        # the gate itself, not its logarithm
+        # g, not ln g
         g=log_g.exp(),
         beta=beta,
         scale=scale,
         initial_state=inputs["state"],
         output_final_state=True,
         cu_seqlens=inputs["cu_seqlens"],
-        # for an empty sequence the kernels write nothing
+        # the kernels do not write the state of an empty sequence
         output_state=states_before(inputs),
         use_cp=backend == "context-parallel",
     )
@@ -347,7 +346,7 @@ def flashinfer_ground_truth(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the test suite's PyTorch code, then the Triton kernels."""
+    """Return SGLang's PyTorch test code and its Triton kernels."""
     chunked = (_CHUNKED,) if _stage(definition) == "prefill" else ()
     return (_NATIVE, _RECURRENT, *chunked)
 
@@ -355,7 +354,7 @@ def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> tuple[Any, ...]:
-    """Call SGLang's kernels, which write states and the buffer in place."""
+    """Return outputs and states of SGLang's kernels, which update states in place."""
     if backend == "native":
         return _sglang_native(definition, inputs)
     states = states_before(inputs)
@@ -418,7 +417,7 @@ def sglang_ground_truth(
 def _sglang_native(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
-    """Return what the loop of SGLang's test suite gives, once for each prefix in mtp."""
+    """Return the result of SGLang's test loop; mtp calls it once for each prefix."""
     states, scale = states_before(inputs), _scale(definition, inputs)
     output, after = loop(inputs, states, scale)
     if "initial_state" not in inputs:
@@ -431,7 +430,7 @@ def _sglang_native(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_GDN_DECODE = Interface(
     inputs={
         "q": "bfloat16[batch_size, seq_len, num_q_heads, head_size]",
         "k": "bfloat16[batch_size, seq_len, num_k_heads, head_size]",
@@ -453,7 +452,7 @@ INTERFACE_1 = Interface(
         "num_k_heads == num_q_heads",
     ),
 )
-INTERFACE_2 = Interface(
+INTERFACE_GDN_MTP = Interface(
     inputs={
         "q": "bfloat16[batch_size, seq_len, num_q_heads, head_size]",
         "k": "bfloat16[batch_size, seq_len, num_k_heads, head_size]",
@@ -478,7 +477,7 @@ INTERFACE_2 = Interface(
         "seq_len > 1",
     ),
 )
-INTERFACE_3 = Interface(
+INTERFACE_GDN_PREFILL = Interface(
     inputs={
         "q": "bfloat16[total_seq_len, num_q_heads, head_size]",
         "k": "bfloat16[total_seq_len, num_k_heads, head_size]",
@@ -507,7 +506,7 @@ INTERFACE_3 = Interface(
 # fmt: off
 # of gdn_decode_qk16_v32_d128_k_last, gdn_decode_qk4_v8_d128_k_last,
 # gdn_decode_qk8_v16_d128_k_last
-def reference_1():
+def reference_gdn_decode():
     import math
 
     import torch
@@ -554,7 +553,7 @@ def reference_1():
 
 # of gdn_mtp_qk16_v32_d128_k_last, gdn_mtp_qk4_v8_d128_k_last,
 # gdn_mtp_qk8_v16_d128_k_last
-def reference_2():
+def reference_gdn_mtp():
     import math
 
     import torch
@@ -610,7 +609,7 @@ def reference_2():
 
 # of gdn_prefill_qk16_v32_d128_k_last, gdn_prefill_qk4_v8_d128_k_last,
 # gdn_prefill_qk8_v16_d128_k_last
-def reference_3():
+def reference_gdn_prefill():
     import math
 
     import torch
@@ -679,6 +678,7 @@ class GdnTests(
 
     op_type = "gdn"
     sizes = ("small", "medium")
+    HEAD_SIZE = 128
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -698,16 +698,13 @@ class GdnTests(
 # stage:decode, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:1
 class TestGdnDecodeQk16V32D128KLast(GdnTests):
-    """Test the definition gdn_decode_qk16_v32_d128_k_last."""
-
     name = "gdn_decode_qk16_v32_d128_k_last"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode)
     SEQ_LEN = 1
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    HEAD_SIZE = 128
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -717,16 +714,13 @@ class TestGdnDecodeQk16V32D128KLast(GdnTests):
 # stage:decode, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:4
 class TestGdnDecodeQk4V8D128KLast(GdnTests):
-    """Test the definition gdn_decode_qk4_v8_d128_k_last."""
-
     name = "gdn_decode_qk4_v8_d128_k_last"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode)
     SEQ_LEN = 1
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    HEAD_SIZE = 128
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -736,16 +730,13 @@ class TestGdnDecodeQk4V8D128KLast(GdnTests):
 # stage:decode, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:2
 class TestGdnDecodeQk8V16D128KLast(GdnTests):
-    """Test the definition gdn_decode_qk8_v16_d128_k_last."""
-
     name = "gdn_decode_qk8_v16_d128_k_last"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode)
     SEQ_LEN = 1
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    HEAD_SIZE = 128
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -757,15 +748,12 @@ class TestGdnDecodeQk8V16D128KLast(GdnTests):
 # its rows are those of the batch, not slots of the pool, and others are left alone.
 # stage:mtp, model:qwen3-next, layout:k-last, tp:1
 class TestGdnMtpQk16V32D128KLast(GdnTests):
-    """Test the definition gdn_mtp_qk16_v32_d128_k_last."""
-
     name = "gdn_mtp_qk16_v32_d128_k_last"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp)
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    HEAD_SIZE = 128
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -777,15 +765,12 @@ class TestGdnMtpQk16V32D128KLast(GdnTests):
 # its rows are those of the batch, not slots of the pool, and others are left alone.
 # stage:mtp, model:qwen3-next, layout:k-last, tp:4
 class TestGdnMtpQk4V8D128KLast(GdnTests):
-    """Test the definition gdn_mtp_qk4_v8_d128_k_last."""
-
     name = "gdn_mtp_qk4_v8_d128_k_last"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp)
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    HEAD_SIZE = 128
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -797,15 +782,12 @@ class TestGdnMtpQk4V8D128KLast(GdnTests):
 # its rows are those of the batch, not slots of the pool, and others are left alone.
 # stage:mtp, model:qwen3-next, layout:k-last, tp:2
 class TestGdnMtpQk8V16D128KLast(GdnTests):
-    """Test the definition gdn_mtp_qk8_v16_d128_k_last."""
-
     name = "gdn_mtp_qk8_v16_d128_k_last"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp)
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    HEAD_SIZE = 128
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -816,15 +798,12 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
 # stage:prefill, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:1
 class TestGdnPrefillQk16V32D128KLast(GdnTests):
-    """Test the definition gdn_prefill_qk16_v32_d128_k_last."""
-
     name = "gdn_prefill_qk16_v32_d128_k_last"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill)
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    HEAD_SIZE = 128
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -835,15 +814,12 @@ class TestGdnPrefillQk16V32D128KLast(GdnTests):
 # stage:prefill, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:4
 class TestGdnPrefillQk4V8D128KLast(GdnTests):
-    """Test the definition gdn_prefill_qk4_v8_d128_k_last."""
-
     name = "gdn_prefill_qk4_v8_d128_k_last"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill)
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    HEAD_SIZE = 128
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -854,15 +830,12 @@ class TestGdnPrefillQk4V8D128KLast(GdnTests):
 # stage:prefill, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:2
 class TestGdnPrefillQk8V16D128KLast(GdnTests):
-    """Test the definition gdn_prefill_qk8_v16_d128_k_last."""
-
     name = "gdn_prefill_qk8_v16_d128_k_last"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill)
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    HEAD_SIZE = 128
 
 
 if __name__ == "__main__":

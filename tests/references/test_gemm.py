@@ -1,14 +1,13 @@
-"""Reference tests of op_type gemm, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type gemm.
 
-Don't edit: `gen-tests --op-type gemm` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type gemm` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144  gemm_n10240_k8192
@@ -53,25 +52,24 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesPyTorch, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_gemm import gemm_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import Override
+from generator.ops.op_types.gemm.relations import gemm_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesPyTorch, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 TOLERANCES: tuple[Override, ...] = ()
-# rows of B that the oracle holds in float64 at a time
+# rows of B that the oracle converts to float64 at a time
 _BLOCK = 4096
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return one row, an odd number, and more rows than a tile has."""
+    """Return the cases: one row, an odd number, and more rows than a tile."""
     return [
         Case("one-row", "small", {"M": 1}),
         Case("odd-rows", "small", {"M": 7}),
@@ -81,7 +79,7 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return float16 A and B that make the elements of C about 1."""
+    """Return A float16 [M, K] and B float16 [N, K]; elements of C are about 1."""
     n, k = definition.axes["N"], definition.axes["K"]
     return {
         "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
@@ -90,31 +88,31 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the product in float64, a block of B's rows at a time."""
+    """Return the product, float64 [M, N], a block of B's rows at a time."""
     a = inputs["A"].double()
     return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between products of related matrices."""
+    """Return the relations between products of related matrices."""
     return gemm_relations(definition)
 
 
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the library that PyTorch calls on CUDA."""
+    """Return cuBLAS, which PyTorch calls on CUDA."""
     return (Backend("cublas"),)
 
 
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Call cuBLAS as serving code does, through torch.nn.functional.linear."""
+    """Return the product, float16 [M, N], by torch.nn.functional.linear as in serving."""
     return torch.nn.functional.linear(inputs["A"], inputs["B"])
 
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_GEMM = Interface(
     inputs={
         "A": "float16[M, K]",
         "B": "float16[N, K]",
@@ -128,15 +126,8 @@ INTERFACE_1 = Interface(
 
 
 # fmt: off
-# of gemm_n10240_k8192, gemm_n128_k2048, gemm_n16384_k3072, gemm_n2048_k4096,
-# gemm_n2048_k5376, gemm_n21504_k5376, gemm_n256_k3072, gemm_n256_k7168,
-# gemm_n28672_k4096, gemm_n3072_k3072, gemm_n3072_k6144, gemm_n3072_k8192,
-# gemm_n34816_k5120, gemm_n3584_k18944, gemm_n3584_k3584, gemm_n37888_k3584,
-# gemm_n4096_k14336, gemm_n4096_k4096, gemm_n4096_k5376, gemm_n4608_k3584,
-# gemm_n5120_k17408, gemm_n5120_k2048, gemm_n5120_k3072, gemm_n5120_k5120,
-# gemm_n5376_k21504, gemm_n5376_k4096, gemm_n57344_k8192, gemm_n6144_k4096,
-# gemm_n7168_k5120, gemm_n8192_k28672, gemm_n8192_k3072, gemm_n8192_k8192
-def reference_1():
+# of gemm_n10240_k8192 and 31 more definitions
+def reference_gemm():
     import torch
 
 
@@ -159,6 +150,8 @@ class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic)
 
     op_type = "gemm"
     sizes = ("small", "medium")
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -172,11 +165,7 @@ class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic)
 # value projection, 8192 to 10240 features.
 # model:llama-3.1-70b
 class TestGemmN10240K8192(GemmTests):
-    """Test the definition gemm_n10240_k8192."""
-
     name = "gemm_n10240_k8192"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 10240
     K = 8192
 
@@ -185,11 +174,7 @@ class TestGemmN10240K8192(GemmTests):
 # to 128 features.
 # model:qwen3-30b-a3b
 class TestGemmN128K2048(GemmTests):
-    """Test the definition gemm_n128_k2048."""
-
     name = "gemm_n128_k2048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 128
     K = 2048
 
@@ -198,11 +183,7 @@ class TestGemmN128K2048(GemmTests):
 # projection, 3072 to 16384 features.
 # model:llama-3.2-3b
 class TestGemmN16384K3072(GemmTests):
-    """Test the definition gemm_n16384_k3072."""
-
     name = "gemm_n16384_k3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 16384
     K = 3072
 
@@ -211,11 +192,7 @@ class TestGemmN16384K3072(GemmTests):
 # projection, 4096 to 2048 features.
 # model:qwen3-30b-a3b
 class TestGemmN2048K4096(GemmTests):
-    """Test the definition gemm_n2048_k4096."""
-
     name = "gemm_n2048_k4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 2048
     K = 4096
 
@@ -224,11 +201,7 @@ class TestGemmN2048K4096(GemmTests):
 # projection, 5376 to 2048 features.
 # model:gemma-3-27b
 class TestGemmN2048K5376(GemmTests):
-    """Test the definition gemm_n2048_k5376."""
-
     name = "gemm_n2048_k5376"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 2048
     K = 5376
 
@@ -237,11 +210,7 @@ class TestGemmN2048K5376(GemmTests):
 # projection, 5376 to 21504 features.
 # model:gemma-3-27b
 class TestGemmN21504K5376(GemmTests):
-    """Test the definition gemm_n21504_k5376."""
-
     name = "gemm_n21504_k5376"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 21504
     K = 5376
 
@@ -250,11 +219,7 @@ class TestGemmN21504K5376(GemmTests):
 # to 256 features.
 # model:minimax-m2
 class TestGemmN256K3072(GemmTests):
-    """Test the definition gemm_n256_k3072."""
-
     name = "gemm_n256_k3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 256
     K = 3072
 
@@ -263,11 +228,7 @@ class TestGemmN256K3072(GemmTests):
 # to 256 features.
 # model:deepseek-v3, model:deepseek-r1
 class TestGemmN256K7168(GemmTests):
-    """Test the definition gemm_n256_k7168."""
-
     name = "gemm_n256_k7168"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 256
     K = 7168
 
@@ -276,11 +237,7 @@ class TestGemmN256K7168(GemmTests):
 # projection, 4096 to 28672 features.
 # model:llama-3.1-8b
 class TestGemmN28672K4096(GemmTests):
-    """Test the definition gemm_n28672_k4096."""
-
     name = "gemm_n28672_k4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 28672
     K = 4096
 
@@ -289,11 +246,7 @@ class TestGemmN28672K4096(GemmTests):
 # projection, 3072 to 3072 features.
 # model:llama-3.2-3b
 class TestGemmN3072K3072(GemmTests):
-    """Test the definition gemm_n3072_k3072."""
-
     name = "gemm_n3072_k3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 3072
     K = 3072
 
@@ -302,11 +255,7 @@ class TestGemmN3072K3072(GemmTests):
 # projection, 6144 to 3072 features.
 # model:minimax-m2
 class TestGemmN3072K6144(GemmTests):
-    """Test the definition gemm_n3072_k6144."""
-
     name = "gemm_n3072_k6144"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 3072
     K = 6144
 
@@ -315,11 +264,7 @@ class TestGemmN3072K6144(GemmTests):
 # to 3072 features.
 # model:llama-3.2-3b
 class TestGemmN3072K8192(GemmTests):
-    """Test the definition gemm_n3072_k8192."""
-
     name = "gemm_n3072_k8192"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 3072
     K = 8192
 
@@ -328,11 +273,7 @@ class TestGemmN3072K8192(GemmTests):
 # projection, 5120 to 34816 features.
 # model:qwen3-14b
 class TestGemmN34816K5120(GemmTests):
-    """Test the definition gemm_n34816_k5120."""
-
     name = "gemm_n34816_k5120"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 34816
     K = 5120
 
@@ -341,11 +282,7 @@ class TestGemmN34816K5120(GemmTests):
 # 18944 to 3584 features.
 # model:qwen2.5-7b
 class TestGemmN3584K18944(GemmTests):
-    """Test the definition gemm_n3584_k18944."""
-
     name = "gemm_n3584_k18944"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 3584
     K = 18944
 
@@ -354,11 +291,7 @@ class TestGemmN3584K18944(GemmTests):
 # projection, 3584 to 3584 features.
 # model:qwen2.5-7b
 class TestGemmN3584K3584(GemmTests):
-    """Test the definition gemm_n3584_k3584."""
-
     name = "gemm_n3584_k3584"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 3584
     K = 3584
 
@@ -367,11 +300,7 @@ class TestGemmN3584K3584(GemmTests):
 # projection, 3584 to 37888 features.
 # model:qwen2.5-7b
 class TestGemmN37888K3584(GemmTests):
-    """Test the definition gemm_n37888_k3584."""
-
     name = "gemm_n37888_k3584"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 37888
     K = 3584
 
@@ -380,11 +309,7 @@ class TestGemmN37888K3584(GemmTests):
 # 14336 to 4096 features.
 # model:llama-3.1-8b
 class TestGemmN4096K14336(GemmTests):
-    """Test the definition gemm_n4096_k14336."""
-
     name = "gemm_n4096_k14336"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 4096
     K = 14336
 
@@ -393,11 +318,7 @@ class TestGemmN4096K14336(GemmTests):
 # projection, 4096 to 4096 features.
 # model:llama-3.1-8b
 class TestGemmN4096K4096(GemmTests):
-    """Test the definition gemm_n4096_k4096."""
-
     name = "gemm_n4096_k4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 4096
     K = 4096
 
@@ -406,11 +327,7 @@ class TestGemmN4096K4096(GemmTests):
 # 5376 to 4096 features.
 # model:gemma-3-27b
 class TestGemmN4096K5376(GemmTests):
-    """Test the definition gemm_n4096_k5376."""
-
     name = "gemm_n4096_k5376"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 4096
     K = 5376
 
@@ -419,11 +336,7 @@ class TestGemmN4096K5376(GemmTests):
 # value projection, 3584 to 4608 features.
 # model:qwen2.5-7b
 class TestGemmN4608K3584(GemmTests):
-    """Test the definition gemm_n4608_k3584."""
-
     name = "gemm_n4608_k3584"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 4608
     K = 3584
 
@@ -432,11 +345,7 @@ class TestGemmN4608K3584(GemmTests):
 # 17408 to 5120 features.
 # model:qwen3-14b
 class TestGemmN5120K17408(GemmTests):
-    """Test the definition gemm_n5120_k17408."""
-
     name = "gemm_n5120_k17408"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5120
     K = 17408
 
@@ -445,11 +354,7 @@ class TestGemmN5120K17408(GemmTests):
 # value projection, 2048 to 5120 features.
 # model:qwen3-30b-a3b
 class TestGemmN5120K2048(GemmTests):
-    """Test the definition gemm_n5120_k2048."""
-
     name = "gemm_n5120_k2048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5120
     K = 2048
 
@@ -458,11 +363,7 @@ class TestGemmN5120K2048(GemmTests):
 # value projection, 3072 to 5120 features.
 # model:llama-3.2-3b
 class TestGemmN5120K3072(GemmTests):
-    """Test the definition gemm_n5120_k3072."""
-
     name = "gemm_n5120_k3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5120
     K = 3072
 
@@ -471,11 +372,7 @@ class TestGemmN5120K3072(GemmTests):
 # projection, 5120 to 5120 features.
 # model:qwen3-14b
 class TestGemmN5120K5120(GemmTests):
-    """Test the definition gemm_n5120_k5120."""
-
     name = "gemm_n5120_k5120"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5120
     K = 5120
 
@@ -484,11 +381,7 @@ class TestGemmN5120K5120(GemmTests):
 # 21504 to 5376 features.
 # model:gemma-3-27b
 class TestGemmN5376K21504(GemmTests):
-    """Test the definition gemm_n5376_k21504."""
-
     name = "gemm_n5376_k21504"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5376
     K = 21504
 
@@ -497,11 +390,7 @@ class TestGemmN5376K21504(GemmTests):
 # projection, 4096 to 5376 features.
 # model:gemma-3-27b
 class TestGemmN5376K4096(GemmTests):
-    """Test the definition gemm_n5376_k4096."""
-
     name = "gemm_n5376_k4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 5376
     K = 4096
 
@@ -510,11 +399,7 @@ class TestGemmN5376K4096(GemmTests):
 # projection, 8192 to 57344 features.
 # model:llama-3.1-70b
 class TestGemmN57344K8192(GemmTests):
-    """Test the definition gemm_n57344_k8192."""
-
     name = "gemm_n57344_k8192"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 57344
     K = 8192
 
@@ -523,11 +408,7 @@ class TestGemmN57344K8192(GemmTests):
 # value projection, 4096 to 6144 features.
 # model:llama-3.1-8b
 class TestGemmN6144K4096(GemmTests):
-    """Test the definition gemm_n6144_k4096."""
-
     name = "gemm_n6144_k4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 6144
     K = 4096
 
@@ -536,11 +417,7 @@ class TestGemmN6144K4096(GemmTests):
 # value projection, 5120 to 7168 features.
 # model:qwen3-14b
 class TestGemmN7168K5120(GemmTests):
-    """Test the definition gemm_n7168_k5120."""
-
     name = "gemm_n7168_k5120"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 7168
     K = 5120
 
@@ -549,11 +426,7 @@ class TestGemmN7168K5120(GemmTests):
 # 28672 to 8192 features.
 # model:llama-3.1-70b
 class TestGemmN8192K28672(GemmTests):
-    """Test the definition gemm_n8192_k28672."""
-
     name = "gemm_n8192_k28672"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 8192
     K = 28672
 
@@ -562,11 +435,7 @@ class TestGemmN8192K28672(GemmTests):
 # value projection, 3072 to 8192 features.
 # model:minimax-m2
 class TestGemmN8192K3072(GemmTests):
-    """Test the definition gemm_n8192_k3072."""
-
     name = "gemm_n8192_k3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 8192
     K = 3072
 
@@ -575,11 +444,7 @@ class TestGemmN8192K3072(GemmTests):
 # projection, 8192 to 8192 features.
 # model:llama-3.1-70b
 class TestGemmN8192K8192(GemmTests):
-    """Test the definition gemm_n8192_k8192."""
-
     name = "gemm_n8192_k8192"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     N = 8192
     K = 8192
 

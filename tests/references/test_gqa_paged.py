@@ -1,14 +1,13 @@
-"""Reference tests of op_type gqa_paged, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type gqa_paged.
 
-Don't edit: `gen-tests --op-type gqa_paged` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type gqa_paged` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598  gqa_paged_decode_h16_kv2_d128_ps1
@@ -57,56 +56,40 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.attention import (
-    FA2,
-    FA3,
-    FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    TO_ORACLE,
-    decode_cases,
-    lse_of_tensor_cores,
-    oracle_paged,
-    prefill_cases,
-    rows_with_a_key,
-    scale_of,
-    workspace,
-)
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.paging import cache, indptr, input_table, page_table
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_attention import attention_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
+from generator.ops.attention.cases import decode_cases, prefill_cases, scale_of
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
+from generator.ops.attention.relations import attention_relations
+from generator.ops.attention.sequences import is_prefill
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.paging import cache, indptr, input_table, page_table
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (
-    *TO_ORACLE,
-    *FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    lse_of_tensor_cores(products=256, total=800),
-)
+TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES = Backend("cuda-cores")
 # head ratios that the kernel without tensor cores is compiled for
 _CUDA_CORE_RATIOS = (1, 2, 4, 8)
 
 
-def is_prefill(definition: Definition) -> bool:
-    """Return whether a sequence may have several queries."""
-    return "qo_indptr" in definition.interface.inputs
-
-
 def cases(definition: Definition) -> list[Case]:
-    """Return the attention cases for the definition's page size."""
+    """Return the decode or prefill cases for the definition's page size."""
     of_stage = prefill_cases if is_prefill(definition) else decode_cases
     return of_stage(definition.axes["page_size"])
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 queries and caches, with pages shuffled and stale slots loud."""
+    """Return the inputs, with pages in random order and loud stale slots.
+
+    q bfloat16 [total_q or batch_size, num_qo_heads, head_dim]; k_cache and v_cache
+    bfloat16 [num_pages, page_size, num_kv_heads, head_dim]; the page table int32.
+    """
     axes = {**definition.axes, **case.axes}
     table = page_table(
         case.params["kv_lens"], axes["page_size"], axes["num_pages"], stream
@@ -131,22 +114,22 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return output and LSE in float64."""
+    """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
     return oracle_paged(inputs["q"], inputs["k_cache"], inputs["v_cache"], inputs)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the queries that see a key: bool [total_q]."""
+    """Return the queries that see at least one key: bool [total_q]."""
     return rows_with_a_key(inputs, definition.axes["page_size"])
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls however sequences are laid out."""
+    """Return the relations between calls with other layouts of the sequences."""
     return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, and for decode the kernel without tensor cores."""
+    """Return fa2 and fa3; for decode also the kernel without tensor cores."""
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
         return (FA2, FA3)
@@ -156,12 +139,12 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's batch wrapper for paged decode or prefill."""
+    """Return bfloat16 output and float32 LSE of FlashInfer's paged decode or prefill."""
     import flashinfer
 
     q, sm_scale = inputs["q"], inputs["sm_scale"]
     table = input_table(inputs)
-    # the wrappers count a missing page by its last_page_len: an empty one must say 0
+    # the wrappers add last_page_len even without a page: an empty sequence needs 0
     last = table.last_page_len.where(table.indptr.diff() > 0, 0)
     sizes = [
         definition.axes[axis]
@@ -196,7 +179,7 @@ def flashinfer_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_GQA_PAGED_DECODE_PS1 = Interface(
     inputs={
         "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -214,7 +197,7 @@ INTERFACE_1 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_2 = Interface(
+INTERFACE_GQA_PAGED_DECODE_PS64 = Interface(
     inputs={
         "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -233,7 +216,7 @@ INTERFACE_2 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_3 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -254,7 +237,7 @@ INTERFACE_3 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_4 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -278,12 +261,8 @@ INTERFACE_4 = Interface(
 
 
 # fmt: off
-# of gqa_paged_decode_h16_kv2_d128_ps1, gqa_paged_decode_h20_kv4_d128_ps1,
-# gqa_paged_decode_h24_kv8_d128_ps1, gqa_paged_decode_h32_kv16_d128_ps1,
-# gqa_paged_decode_h32_kv4_d128_ps1, gqa_paged_decode_h32_kv8_d128_ps1,
-# gqa_paged_decode_h48_kv8_d128_ps1, gqa_paged_decode_h5_kv1_d128_ps1,
-# gqa_paged_decode_h6_kv1_d128_ps1
-def reference_1():
+# of gqa_paged_decode_h16_kv2_d128_ps1 and 8 more definitions
+def reference_gqa_paged_decode_ps1():
     import math
 
     import torch
@@ -327,11 +306,8 @@ def reference_1():
     return run
 
 
-# of gqa_paged_decode_h16_kv2_d128_ps64, gqa_paged_decode_h20_kv4_d128_ps64,
-# gqa_paged_decode_h24_kv4_d128_ps64, gqa_paged_decode_h24_kv8_d128_ps64,
-# gqa_paged_decode_h32_kv16_d128_ps64, gqa_paged_decode_h32_kv4_d128_ps64,
-# gqa_paged_decode_h32_kv8_d128_ps64, gqa_paged_decode_h6_kv1_d128_ps64
-def reference_2():
+# of gqa_paged_decode_h16_kv2_d128_ps64 and 7 more definitions
+def reference_gqa_paged_decode_ps64():
     import math
 
     import torch
@@ -380,16 +356,8 @@ def reference_2():
     return run
 
 
-# of gqa_paged_prefill_causal_h16_kv1_d128_ps64,
-# gqa_paged_prefill_causal_h16_kv2_d128_ps64,
-# gqa_paged_prefill_causal_h20_kv4_d128_ps64,
-# gqa_paged_prefill_causal_h24_kv4_d128_ps64,
-# gqa_paged_prefill_causal_h24_kv8_d128_ps64,
-# gqa_paged_prefill_causal_h32_kv16_d128_ps64,
-# gqa_paged_prefill_causal_h32_kv4_d128_ps64,
-# gqa_paged_prefill_causal_h32_kv8_d128_ps64, gqa_paged_prefill_causal_h5_kv1_d128_ps64,
-# gqa_paged_prefill_causal_h6_kv1_d128_ps64
-def reference_3():
+# of gqa_paged_prefill_causal_h16_kv1_d128_ps64 and 9 more definitions
+def reference_gqa_paged_prefill_causal_ps64():
     import math
 
     import torch
@@ -452,13 +420,8 @@ def reference_3():
     return run
 
 
-# of gqa_paged_prefill_causal_h16_kv2_d128_ps1,
-# gqa_paged_prefill_causal_h20_kv4_d128_ps1, gqa_paged_prefill_causal_h24_kv4_d128_ps1,
-# gqa_paged_prefill_causal_h24_kv8_d128_ps1, gqa_paged_prefill_causal_h32_kv16_d128_ps1,
-# gqa_paged_prefill_causal_h32_kv4_d128_ps1, gqa_paged_prefill_causal_h32_kv8_d128_ps1,
-# gqa_paged_prefill_causal_h40_kv10_d128_ps1, gqa_paged_prefill_causal_h5_kv1_d128_ps1,
-# gqa_paged_prefill_causal_h6_kv1_d128_ps1
-def reference_4():
+# of gqa_paged_prefill_causal_h16_kv2_d128_ps1 and 9 more definitions
+def reference_gqa_paged_prefill_causal_ps1():
     import math
 
     import torch
@@ -526,6 +489,7 @@ class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 
     op_type = "gqa_paged"
     sizes = ("small", "medium")
+    HEAD_DIM = 128
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -542,14 +506,11 @@ class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 # stage:decode, model:llama-3.1-70b, model:qwen3-32b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h16_kv2_d128_ps1."""
-
     name = "gqa_paged_decode_h16_kv2_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -559,14 +520,11 @@ class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
 # stage:decode, model:llama-3.1-70b, model:qwen3-32b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h16_kv2_d128_ps64."""
-
     name = "gqa_paged_decode_h16_kv2_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -576,14 +534,11 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
 # stage:decode, model:qwen3-14b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h20_kv4_d128_ps1."""
-
     name = "gqa_paged_decode_h20_kv4_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -593,14 +548,11 @@ class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
 # stage:decode, model:qwen3-14b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h20_kv4_d128_ps64."""
-
     name = "gqa_paged_decode_h20_kv4_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -610,14 +562,11 @@ class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
 # stage:decode, model:mixtral-8x22b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h24_kv4_d128_ps64."""
-
     name = "gqa_paged_decode_h24_kv4_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -627,14 +576,11 @@ class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
 # stage:decode, model:llama-3.2-3b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h24_kv8_d128_ps1."""
-
     name = "gqa_paged_decode_h24_kv8_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -644,14 +590,11 @@ class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
 # stage:decode, model:llama-3.2-3b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h24_kv8_d128_ps64."""
-
     name = "gqa_paged_decode_h24_kv8_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -661,14 +604,11 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
 # stage:decode, model:gemma-3-27b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv16_d128_ps1."""
-
     name = "gqa_paged_decode_h32_kv16_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -678,14 +618,11 @@ class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
 # stage:decode, model:gemma-3-27b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv16_d128_ps64."""
-
     name = "gqa_paged_decode_h32_kv16_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -695,14 +632,11 @@ class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
 # stage:decode, model:qwen3-30b-a3b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv4_d128_ps1."""
-
     name = "gqa_paged_decode_h32_kv4_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -712,14 +646,11 @@ class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
 # stage:decode, model:qwen3-30b-a3b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv4_d128_ps64."""
-
     name = "gqa_paged_decode_h32_kv4_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -729,14 +660,11 @@ class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
 # stage:decode, model:llama-3.1-8b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv8_d128_ps1."""
-
     name = "gqa_paged_decode_h32_kv8_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -746,14 +674,11 @@ class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
 # stage:decode, model:llama-3.1-8b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h32_kv8_d128_ps64."""
-
     name = "gqa_paged_decode_h32_kv8_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -763,14 +688,11 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
 # stage:decode, model:mixtral-8x22b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h48_kv8_d128_ps1."""
-
     name = "gqa_paged_decode_h48_kv8_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 48
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -780,14 +702,11 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
 # stage:decode, model:llama-4-scout,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h5_kv1_d128_ps1."""
-
     name = "gqa_paged_decode_h5_kv1_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -797,14 +716,11 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
 # stage:decode, model:minimax-m2,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h6_kv1_d128_ps1."""
-
     name = "gqa_paged_decode_h6_kv1_d128_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -814,14 +730,11 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
 # stage:decode, model:minimax-m2,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_decode_h6_kv1_d128_ps64."""
-
     name = "gqa_paged_decode_h6_kv1_d128_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -833,14 +746,11 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
 # stage:prefill, model:qwen3-235b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h16_kv1_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -851,14 +761,11 @@ class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
 # stage:prefill, model:llama-3.1-70b, model:qwen3-32b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h16_kv2_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -870,14 +777,11 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
 # stage:prefill, model:llama-3.1-70b, model:qwen3-32b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h16_kv2_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -888,14 +792,11 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
 # stage:prefill, model:qwen3-14b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h20_kv4_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -907,14 +808,11 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
 # stage:prefill, model:qwen3-14b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h20_kv4_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -925,14 +823,11 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
 # model:mixtral-8x22b, tp:2
 class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h24_kv4_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -944,14 +839,11 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
 # model:mixtral-8x22b, tp:2
 class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h24_kv4_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -962,14 +854,11 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
 # stage:prefill, model:llama-3.2-3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h24_kv8_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -981,14 +870,11 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
 # stage:prefill, model:llama-3.2-3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h24_kv8_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -999,14 +885,11 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
 # stage:prefill, model:gemma-3-27b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv16_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1018,14 +901,11 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
 # stage:prefill, model:gemma-3-27b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv16_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -1036,14 +916,11 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
 # stage:prefill, model:qwen3-30b-a3b,
 # fi_api:flashinfer.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv4_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1055,14 +932,11 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
 # stage:prefill, model:qwen3-30b-a3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv4_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -1073,14 +947,11 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
 # stage:prefill, model:llama-3.1-8b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv8_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1092,14 +963,11 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
 # stage:prefill, model:llama-3.1-8b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h32_kv8_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -1110,14 +978,11 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
 # stage:prefill, model:phi-4-14b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h40_kv10_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h40_kv10_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 10
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1128,14 +993,11 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
 # stage:prefill, model:llama-4-scout,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h5_kv1_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1147,14 +1009,11 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
 # stage:prefill, model:llama-4-scout,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h5_kv1_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -1165,14 +1024,11 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
 # stage:prefill, model:minimax-m2,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h6_kv1_d128_ps1."""
-
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps1"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1184,14 +1040,11 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
 # stage:prefill, model:minimax-m2,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
-    """Test the definition gqa_paged_prefill_causal_h6_kv1_d128_ps64."""
-
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
-    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 

@@ -1,14 +1,13 @@
-"""Reference tests of op_type gqa_ragged, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type gqa_ragged.
 
-Don't edit: `gen-tests --op-type gqa_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type gqa_ragged` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89  gqa_ragged_prefill_causal_h16_kv2_d128
@@ -29,110 +28,69 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.attention import (
-    FA2,
-    FA3,
-    FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    TO_ORACLE,
-    lse_of_tensor_cores,
-    oracle_ragged,
-    ragged_cases,
-    ragged_rows_with_a_key,
-    scale_of,
-    workspace,
-)
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.paging import indptr
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_attention import attention_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
+from generator.ops.attention.cases import ragged_cases, ragged_inputs
+from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
+from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
+from generator.ops.attention.relations import attention_relations
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (
-    *TO_ORACLE,
-    *FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    lse_of_tensor_cores(products=256, total=800),
-)
+TOLERANCES = attention_tolerances(products=256, total=800)
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return the attention cases of prefill, for keys without pages."""
+    """Return the prefill cases over contiguous keys."""
     return ragged_cases()
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 queries, keys and values of ragged sequences."""
-    axes = {**definition.axes, **case.axes}
-    dim = axes["head_dim"]
-    q_shape = (axes["total_q"], axes["num_qo_heads"], dim)
-    kv_shape = (axes["total_kv"], axes["num_kv_heads"], dim)
-    q_std = case.params["q_std"]
-    return {
-        "q": stream.child("q").values(q_shape, q_std, torch.bfloat16),
-        "k": stream.child("k").values(kv_shape, 1.0, torch.bfloat16),
-        "v": stream.child("v").values(kv_shape, 1.0, torch.bfloat16),
-        "qo_indptr": indptr(case.params["q_lens"]),
-        "kv_indptr": indptr(case.params["kv_lens"]),
-        "sm_scale": scale_of(case, dim),
-    }
+    """Return the inputs; see `ragged_inputs` for their shapes."""
+    axes = definition.axes
+    return ragged_inputs(definition, case, stream, axes["head_dim"], axes["head_dim"])
 
 
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return output and LSE in float64."""
+    """Return output, shaped as q, and LSE [total_q, num_qo_heads], in float64."""
     return oracle_ragged(inputs)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the queries that see a key: bool [total_q]."""
-    return ragged_rows_with_a_key(inputs)
+    """Return the queries that see at least one key: bool [total_q]."""
+    return rows_with_a_key(inputs)
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls however sequences are laid out."""
+    """Return the relations between calls with other layouts of the sequences."""
     return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both generations of the prefill kernel."""
+    """Return fa2 and fa3, both generations of the prefill kernel."""
     return (FA2, FA3)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's batch wrapper for ragged prefill."""
-    import flashinfer
-
-    q, k, v = inputs["q"], inputs["k"], inputs["v"]
-    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(
-        workspace(q.device), "NHD", backend=backend
+    """Return bfloat16 output and float32 LSE of FlashInfer's ragged prefill."""
+    axes = definition.axes
+    return ragged_prefill(
+        definition, inputs, backend, axes["head_dim"], axes["head_dim"]
     )
-    wrapper.plan(
-        inputs["qo_indptr"],
-        inputs["kv_indptr"],
-        definition.axes["num_qo_heads"],
-        definition.axes["num_kv_heads"],
-        definition.axes["head_dim"],
-        causal=True,
-        sm_scale=inputs["sm_scale"],
-        q_data_type=q.dtype,
-        kv_data_type=k.dtype,
-    )
-    return wrapper.run(q, k, v, return_lse=True)
 
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_GQA_RAGGED_PREFILL_CAUSAL = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k": "bfloat16[total_kv, num_kv_heads, head_dim]",
@@ -155,12 +113,8 @@ INTERFACE_1 = Interface(
 
 
 # fmt: off
-# of gqa_ragged_prefill_causal_h16_kv2_d128, gqa_ragged_prefill_causal_h20_kv4_d128,
-# gqa_ragged_prefill_causal_h24_kv8_d128, gqa_ragged_prefill_causal_h32_kv16_d128,
-# gqa_ragged_prefill_causal_h32_kv4_d128, gqa_ragged_prefill_causal_h32_kv8_d128,
-# gqa_ragged_prefill_causal_h5_kv1_d128, gqa_ragged_prefill_causal_h6_kv1_d128,
-# gqa_ragged_prefill_causal_h8_kv1_d256
-def reference_1():
+# of gqa_ragged_prefill_causal_h16_kv2_d128 and 8 more definitions
+def reference_gqa_ragged_prefill_causal():
     import math
 
     import torch
@@ -228,6 +182,8 @@ class GqaRaggedTests(
 
     op_type = "gqa_ragged"
     sizes = ("small", "medium")
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -245,11 +201,7 @@ class GqaRaggedTests(
 # stage:prefill, model:qwen3-32b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:4
 class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h16_kv2_d128."""
-
     name = "gqa_ragged_prefill_causal_h16_kv2_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -262,11 +214,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
 # stage:prefill, model:qwen3-14b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
 class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h20_kv4_d128."""
-
     name = "gqa_ragged_prefill_causal_h20_kv4_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -279,11 +227,7 @@ class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
 # stage:prefill, model:llama-3.2-3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h24_kv8_d128."""
-
     name = "gqa_ragged_prefill_causal_h24_kv8_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -296,11 +240,7 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
 # stage:prefill, model:gemma-3-27b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h32_kv16_d128."""
-
     name = "gqa_ragged_prefill_causal_h32_kv16_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -313,11 +253,7 @@ class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
 # stage:prefill, model:qwen3-30b-a3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h32_kv4_d128."""
-
     name = "gqa_ragged_prefill_causal_h32_kv4_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -330,11 +266,7 @@ class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
 # stage:prefill, model:llama-3.1-8b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h32_kv8_d128."""
-
     name = "gqa_ragged_prefill_causal_h32_kv8_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -347,11 +279,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
 # stage:prefill, model:llama-4-scout-17b-16e,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h5_kv1_d128."""
-
     name = "gqa_ragged_prefill_causal_h5_kv1_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -364,11 +292,7 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
 # stage:prefill, model:minimax-m2,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h6_kv1_d128."""
-
     name = "gqa_ragged_prefill_causal_h6_kv1_d128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -381,11 +305,7 @@ class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
 # stage:prefill, model:qwen3-next-80b-a3b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
 class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
-    """Test the definition gqa_ragged_prefill_causal_h8_kv1_d256."""
-
     name = "gqa_ragged_prefill_causal_h8_kv1_d256"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 1
     HEAD_DIM = 256

@@ -1,14 +1,13 @@
-"""Reference tests of op_type mamba_ssu, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type mamba_ssu.
 
-Don't edit: `gen-tests --op-type mamba_ssu` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type mamba_ssu` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 f0137b828ae415cd62b2bb06b5d74ab10b6a144d1ec5b58c5babc781eef5916e  mamba_ssu_decode_h128_d64_s128_ng8
@@ -22,15 +21,14 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_mamba import mamba_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import Override, Tolerance
+from generator.ops.op_types.mamba_ssu.relations import mamba_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
@@ -68,19 +66,19 @@ TOLERANCES = (
         "B·x, 45 together, make 2e-5",
     ),
 )
-# the kernels that FlashInfer chooses between by the batch on SM90
+# on SM90 FlashInfer selects one by the batch size
 _SIMPLE, _VERTICAL = Backend("simple"), Backend("vertical", min_sm=90)
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches in shuffled slots, padded ones, and steps at softplus's ends."""
+    """Return the cases: shuffled slots, padding, tiny and large steps, batches."""
     return [
         _case("one-sequence", "small", 1, 3),
         _case("shuffled-slots", "small", 3, 6),
         _case("padding", "small", 4, 6, padding=(1, 3)),
-        # softplus(-9 ± 1) is about exp(-9): the state hardly moves
+        # softplus(-9 ± 1) is about exp(-9): the state hardly changes
         _case("tiny-steps", "small", 2, 3, dt_mean=-9.0),
-        # around the threshold of 20 from which kernels take softplus as linear
+        # around 20, where kernels replace softplus by the identity
         _case("large-steps", "small", 2, 3, dt_mean=20.0),
         _case("batch", "medium", 8, 12, padding=(3, 7)),
         _case("large-batch", "large", 96, 133, padding=(0, 50, 94, 95)),
@@ -95,15 +93,19 @@ def _case(
     padding: tuple[int, ...] = (),
     dt_mean: float = -0.5,
 ) -> Case:
-    # more slots than rows: a reference that takes one for the other shows
+    # more slots than rows, so that a slot read as a row shows
     axes = {"batch_size": batch_size, "state_cache_size": slots}
     return Case(name, size, axes, {"padding": padding, "dt_mean": dt_mean})
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 states and tokens; dt, A, D and dt_bias are one value a head.
+    """Return the inputs; dt, A, D and dt_bias have one value a head.
 
-    Decay rates -A are 1/16 … 16, as trained models have them.
+    state bfloat16 [state_cache_size, nheads, head_dim, dstate]; x and dt bfloat16
+    [batch_size, nheads, head_dim]; A float32 [nheads, head_dim, dstate]; B and C
+    bfloat16 [batch_size, ngroups, dstate]; D and dt_bias bfloat16 [nheads, head_dim];
+    state_batch_indices int32 [batch_size]. Decay rates -A are 1/16 … 16, as
+    in trained models.
     """
     axes = {**definition.axes, **case.axes}
     batch, heads, dim = axes["batch_size"], axes["nheads"], axes["head_dim"]
@@ -113,7 +115,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     def drawn(name: str, *shape: int, std: float = 1.0) -> torch.Tensor:
         return stream.child(name).values(shape, std)
 
-    # powers of two and a product: an exponential would differ between libraries
+    # powers of two times a factor: an exponential would differ between libraries
     powers = torch.tensor([2.0**n for n in stream.child("A").integers(-4, 4, heads)])
     rates = powers * (1.0 + drawn("mantissa", heads, std=0.4).abs())
     bias = (drawn("dt_bias", heads) + case.params["dt_mean"]).to(bf16)
@@ -138,7 +140,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return outputs and the pool in float64, one row and one group at a time."""
+    """Return the output, shaped as x, and the pool, shaped as state, in float64."""
     wide = {name: tensor.double() for name, tensor in inputs.items()}
     output, pool = torch.zeros_like(wide["x"]), wide["state"]
     ratio = definition.axes["nheads"] // definition.axes["ngroups"]
@@ -148,7 +150,7 @@ def oracle(
         for group in range(definition.axes["ngroups"]):
             heads = slice(group * ratio, (group + 1) * ratio)
             raw = wide["dt"][row, heads] + wide["dt_bias"][heads]
-            # log(1 + e^raw), which neither overflows nor loses small values
+            # log(1 + e^raw) without overflow, and accurate for small values
             step = torch.logaddexp(raw, torch.zeros_like(raw))
             x = wide["x"][row, heads]
             state = pool[slot, heads] * torch.exp(wide["A"][heads] * step[..., None])
@@ -161,28 +163,28 @@ def oracle(
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the rows that are no padding: bool [batch_size].
+    """Return the rows that are not padding: bool [batch_size].
 
-    The kernels go on with a state of zeros there, and what they return is of no use.
+    For padding the kernels compute with a state of zeros and return a meaningless output.
     """
     rows: torch.Tensor = inputs["state_batch_indices"] != PAD_SLOT
     return rows
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between steps of related batches."""
+    """Return the relations between steps of related batches."""
     return mamba_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both kernels, whatever the batch would choose."""
+    """Return both kernels, independent of the batch size."""
     return (_SIMPLE, _VERTICAL)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's update, which writes the states in place."""
+    """Return bfloat16 output and pool of FlashInfer, which updates the pool in place."""
     from flashinfer.mamba import selective_state_update
 
     state = inputs["state"]
@@ -204,9 +206,9 @@ def flashinfer_ground_truth(
 
 
 def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
-    """Return a tensor as the view that the kernel demands: stride 0 within a head.
+    """Return a view with stride 0 along all but the first `kept` axes.
 
-    The first `kept` axes are kept; along the others all values must be the same.
+    The kernel requires it; the values along these axes must be equal.
     """
     first = tensor.flatten(kept)[..., 0].contiguous()
     view = first.view(first.shape + (1,) * (tensor.dim() - kept)).expand_as(tensor)
@@ -216,7 +218,7 @@ def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_MAMBA_SSU_DECODE = Interface(
     inputs={
         "state": "bfloat16[state_cache_size, nheads, head_dim, dstate]",
         "x": "bfloat16[batch_size, nheads, head_dim]",
@@ -243,7 +245,7 @@ INTERFACE_1 = Interface(
 
 # fmt: off
 # of mamba_ssu_decode_h128_d64_s128_ng8, mamba_ssu_decode_h64_d64_s128_ng4
-def reference_1():
+def reference_mamba_ssu_decode():
     import torch
 
 
@@ -296,6 +298,10 @@ class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 
     op_type = "mamba_ssu"
     sizes = ("small", "medium")
+    interface = INTERFACE_MAMBA_SSU_DECODE
+    reference = staticmethod(reference_mamba_ssu_decode)
+    HEAD_DIM = 64
+    DSTATE = 128
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -313,14 +319,8 @@ class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 # stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
 # tp:1
 class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuTests):
-    """Test the definition mamba_ssu_decode_h128_d64_s128_ng8."""
-
     name = "mamba_ssu_decode_h128_d64_s128_ng8"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NHEADS = 128
-    HEAD_DIM = 64
-    DSTATE = 128
     NGROUPS = 8
 
 
@@ -331,14 +331,8 @@ class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuTests):
 # stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
 # tp:2
 class TestMambaSsuDecodeH64D64S128Ng4(MambaSsuTests):
-    """Test the definition mamba_ssu_decode_h64_d64_s128_ng4."""
-
     name = "mamba_ssu_decode_h64_d64_s128_ng4"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NHEADS = 64
-    HEAD_DIM = 64
-    DSTATE = 128
     NGROUPS = 4
 
 

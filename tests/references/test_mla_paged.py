@@ -1,14 +1,13 @@
-"""Reference tests of op_type mla_paged, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type mla_paged.
 
-Don't edit: `gen-tests --op-type mla_paged` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type mla_paged` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921  mla_paged_decode_h16_ckv512_kpe64_ps1
@@ -21,32 +20,24 @@ f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741  mla_paged_deco
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.attention import (
-    FA2,
-    FA3,
-    FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
+from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
-    TO_ORACLE,
     decode_cases,
-    lse_of_tensor_cores,
-    oracle_paged,
+    latent_queries,
     prefill_cases,
-    rows_with_a_key,
     scale_of,
-    workspace,
 )
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.paging import (
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
+from generator.ops.attention.relations import attention_relations
+from generator.ops.attention.sequences import is_prefill
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.paging import (
     cache,
     indptr,
     input_table,
@@ -54,29 +45,31 @@ from reference_support.paging import (
     page_table,
     query_starts,
 )
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_attention import attention_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (
-    *TO_ORACLE,
-    *FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    lse_of_tensor_cores(products=576, total=1090),
-)
+TOLERANCES = attention_tolerances(products=576, total=1090)
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return the attention cases for the definition's page size."""
-    prefill = "qo_indptr" in definition.interface.inputs
-    return (prefill_cases if prefill else decode_cases)(definition.axes["page_size"])
+    """Return the decode or prefill cases for the definition's page size."""
+    of_stage = prefill_cases if is_prefill(definition) else decode_cases
+    return of_stage(definition.axes["page_size"])
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 queries and latents, with pages shuffled and stale slots loud."""
+    """Return the inputs, with pages in random order and loud stale slots.
+
+    q_nope and q_pe bfloat16 [total_q or batch_size, num_qo_heads, d], ckv_cache and
+    kpe_cache bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
+    the page table int32.
+    """
     axes = {**definition.axes, **case.axes}
     table = page_table(
         case.params["kv_lens"], axes["page_size"], axes["num_pages"], stream
@@ -88,11 +81,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_last_page_len": table.last_page_len,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
-    # 576 products a logit and a scale made for 192: less spread gives the same logits
-    std = case.params["q_std"] / math.sqrt(3.0)
-    for part, axis in (("nope", "head_dim_ckv"), ("pe", "head_dim_kpe")):
-        shape = (axes["total_q"], axes["num_qo_heads"], axes[axis])
-        made[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
+    made |= latent_queries(axes, case, axes["total_q"], stream)
     for name in ("ckv", "kpe"):
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
         made[f"{name}_cache"] = cache(shape, table, stream.child(name), torch.bfloat16)
@@ -102,31 +91,31 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return output and LSE in float64: attention with one key of both parts."""
+    """Return output, shaped as q_nope, and LSE [queries, num_qo_heads], in float64."""
     q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
     keys = torch.cat([inputs["ckv_cache"], inputs["kpe_cache"]], dim=2)
     return oracle_paged(q, keys[:, :, None], inputs["ckv_cache"][:, :, None], inputs)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the queries that see a key: bool [total_q]."""
+    """Return the queries that see at least one key: bool [total_q]."""
     return rows_with_a_key(inputs, definition.axes["page_size"])
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls however sequences are laid out."""
+    """Return the relations between calls with other layouts of the sequences."""
     return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both generations of the MLA kernel."""
+    """Return fa2 and fa3, both generations of the MLA kernel."""
     return (FA2, FA3)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's paged MLA wrapper; decode is prefill of one query each."""
+    """Return bfloat16 output and float32 LSE of FlashInfer's paged MLA wrapper."""
     import flashinfer
 
     q, ckv = inputs["q_nope"], inputs["ckv_cache"]
@@ -144,7 +133,7 @@ def flashinfer_ground_truth(
         definition.axes["head_dim_ckv"],
         definition.axes["head_dim_kpe"],
         page_size,
-        "qo_indptr" in inputs,
+        is_prefill(definition),
         inputs["sm_scale"],
         q.dtype,
         ckv.dtype,
@@ -154,7 +143,7 @@ def flashinfer_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
     inputs={
         "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
@@ -173,7 +162,7 @@ INTERFACE_1 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_2 = Interface(
+INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
     inputs={
         "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
@@ -193,7 +182,7 @@ INTERFACE_2 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_3 = Interface(
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
     inputs={
         "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
@@ -213,7 +202,7 @@ INTERFACE_3 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_4 = Interface(
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
     inputs={
         "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
@@ -240,7 +229,7 @@ INTERFACE_4 = Interface(
 
 # fmt: off
 # of mla_paged_decode_h16_ckv512_kpe64_ps1, mla_paged_decode_h8_ckv512_kpe64_ps1
-def reference_1():
+def reference_mla_paged_decode_ps1():
     import math
 
     import torch
@@ -284,7 +273,7 @@ def reference_1():
 
 
 # of mla_paged_decode_h16_ckv512_kpe64_ps64
-def reference_2():
+def reference_mla_paged_decode_ps64():
     import math
 
     import torch
@@ -334,7 +323,7 @@ def reference_2():
 
 # of mla_paged_prefill_causal_h16_ckv512_kpe64_ps1,
 # mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
-def reference_3():
+def reference_mla_paged_prefill_causal_ps1():
     import math
 
     import torch
@@ -394,7 +383,7 @@ def reference_3():
 
 
 # of mla_paged_prefill_causal_h16_ckv512_kpe64_ps64
-def reference_4():
+def reference_mla_paged_prefill_causal_ps64():
     import math
 
     import torch
@@ -466,6 +455,8 @@ class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 
     op_type = "mla_paged"
     sizes = ("small", "medium")
+    HEAD_DIM_CKV = 512
+    HEAD_DIM_KPE = 64
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -483,14 +474,10 @@ class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 # stage:decode, model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
 class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
-    """Test the definition mla_paged_decode_h16_ckv512_kpe64_ps1."""
-
     name = "mla_paged_decode_h16_ckv512_kpe64_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_MLA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
 
 
@@ -501,14 +488,10 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
 # stage:decode, model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
 class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
-    """Test the definition mla_paged_decode_h16_ckv512_kpe64_ps64."""
-
     name = "mla_paged_decode_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_MLA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
 
 
@@ -518,14 +501,10 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
 # lse is base 2.
 # stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
 class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
-    """Test the definition mla_paged_decode_h8_ckv512_kpe64_ps1."""
-
     name = "mla_paged_decode_h8_ckv512_kpe64_ps1"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_MLA_PAGED_DECODE_PS1
+    reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 8
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
 
 
@@ -537,14 +516,10 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
 # stage:prefill, model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
 class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
-    """Test the definition mla_paged_prefill_causal_h16_ckv512_kpe64_ps1."""
-
     name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
 
 
@@ -557,14 +532,10 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
 # stage:prefill, model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
 class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
-    """Test the definition mla_paged_prefill_causal_h16_ckv512_kpe64_ps64."""
-
     name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
 
 
@@ -576,14 +547,10 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
 # stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
 # tp:8
 class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
-    """Test the definition mla_paged_prefill_causal_h8_ckv512_kpe64_ps1."""
-
     name = "mla_paged_prefill_causal_h8_ckv512_kpe64_ps1"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 8
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
 
 

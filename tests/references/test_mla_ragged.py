@@ -1,14 +1,13 @@
-"""Reference tests of op_type mla_ragged, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type mla_ragged.
 
-Don't edit: `gen-tests --op-type mla_ragged` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type mla_ragged` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 6964352bcf136c3ae88dd4f582aa49ba3a2bff066fc911e4b2aca6f2d49c626d  mla_ragged_prefill_causal_h16_qk192_vo128
@@ -22,113 +21,70 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.attention import (
-    FA2,
-    FA3,
-    FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    TO_ORACLE,
-    lse_of_tensor_cores,
-    oracle_ragged,
-    ragged_cases,
-    ragged_rows_with_a_key,
-    scale_of,
-    workspace,
-)
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from reference_support.metamorphic import Metamorphic
-from reference_support.paging import indptr
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_attention import attention_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
+from generator.ops.attention.cases import ragged_cases, ragged_inputs
+from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
+from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
+from generator.ops.attention.relations import attention_relations
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
-TOLERANCES = (
-    *TO_ORACLE,
-    *FROM_BF16_WEIGHTS,
-    LSE_FROM_BF16_SUM,
-    lse_of_tensor_cores(products=192, total=740),
-)
+TOLERANCES = attention_tolerances(products=192, total=740)
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return the attention cases of prefill, for keys without pages."""
+    """Return the prefill cases over contiguous keys."""
     return ragged_cases()
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 queries, keys and shorter values of ragged sequences."""
-    axes = {**definition.axes, **case.axes}
-    shapes = {
-        "q": (axes["total_q"], axes["num_qo_heads"], axes["qk_dim"]),
-        "k": (axes["total_kv"], axes["num_kv_heads"], axes["qk_dim"]),
-        "v": (axes["total_kv"], axes["num_kv_heads"], axes["vo_dim"]),
-    }
-    stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
-    made: dict[str, Any] = {
-        name: stream.child(name).values(shape, stds[name], torch.bfloat16)
-        for name, shape in shapes.items()
-    }
-    made["qo_indptr"] = indptr(case.params["q_lens"])
-    made["kv_indptr"] = indptr(case.params["kv_lens"])
-    made["sm_scale"] = scale_of(case, axes["qk_dim"])
-    return made
+    """Return the inputs; see `ragged_inputs` for their shapes."""
+    axes = definition.axes
+    return ragged_inputs(definition, case, stream, axes["qk_dim"], axes["vo_dim"])
 
 
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return output and LSE in float64."""
+    """Return attention in float64.
+
+    output [total_q, num_qo_heads, vo_dim], LSE [total_q, num_qo_heads].
+    """
     return oracle_ragged(inputs)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the queries that see a key: bool [total_q]."""
-    return ragged_rows_with_a_key(inputs)
+    """Return the queries that see at least one key: bool [total_q]."""
+    return rows_with_a_key(inputs)
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls however sequences are laid out."""
+    """Return the relations between calls with other layouts of the sequences."""
     return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both generations of the prefill kernel."""
+    """Return fa2 and fa3, both generations of the prefill kernel."""
     return (FA2, FA3)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's batch wrapper for ragged prefill with its two head lengths."""
-    import flashinfer
-
-    q, k, v = inputs["q"], inputs["k"], inputs["v"]
-    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(
-        workspace(q.device), "NHD", backend=backend
-    )
-    wrapper.plan(
-        inputs["qo_indptr"],
-        inputs["kv_indptr"],
-        definition.axes["num_qo_heads"],
-        definition.axes["num_kv_heads"],
-        definition.axes["qk_dim"],
-        head_dim_vo=definition.axes["vo_dim"],
-        causal=True,
-        sm_scale=inputs["sm_scale"],
-        q_data_type=q.dtype,
-        kv_data_type=k.dtype,
-    )
-    return wrapper.run(q, k, v, return_lse=True)
+    """Return bfloat16 output and float32 LSE of FlashInfer's ragged prefill."""
+    axes = definition.axes
+    return ragged_prefill(definition, inputs, backend, axes["qk_dim"], axes["vo_dim"])
 
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_MLA_RAGGED_PREFILL_CAUSAL = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, qk_dim]",
         "k": "bfloat16[total_kv, num_kv_heads, qk_dim]",
@@ -152,7 +108,7 @@ INTERFACE_1 = Interface(
 
 # fmt: off
 # of mla_ragged_prefill_causal_h16_qk192_vo128, mla_ragged_prefill_causal_h8_qk192_vo128
-def reference_1():
+def reference_mla_ragged_prefill_causal():
     import math
 
     import torch
@@ -217,6 +173,10 @@ class MlaRaggedTests(
 
     op_type = "mla_ragged"
     sizes = ("small", "medium")
+    interface = INTERFACE_MLA_RAGGED_PREFILL_CAUSAL
+    reference = staticmethod(reference_mla_ragged_prefill_causal)
+    QK_DIM = 192
+    VO_DIM = 128
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -235,15 +195,9 @@ class MlaRaggedTests(
 # stage:prefill, model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
-    """Test the definition mla_ragged_prefill_causal_h16_qk192_vo128."""
-
     name = "mla_ragged_prefill_causal_h16_qk192_vo128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 16
-    QK_DIM = 192
-    VO_DIM = 128
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -254,15 +208,9 @@ class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
 # stage:prefill, model:kimi-k2,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestMlaRaggedPrefillCausalH8Qk192Vo128(MlaRaggedTests):
-    """Test the definition mla_ragged_prefill_causal_h8_qk192_vo128."""
-
     name = "mla_ragged_prefill_causal_h8_qk192_vo128"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 8
-    QK_DIM = 192
-    VO_DIM = 128
 
 
 if __name__ == "__main__":

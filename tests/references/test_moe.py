@@ -1,15 +1,14 @@
-"""Reference tests of op_type moe, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type moe.
 
-Don't edit: `gen-tests --op-type moe` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type moe` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048
@@ -40,24 +39,29 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support import moe_flashinfer, moe_routing, moe_sglang
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import (
+from generator.ops.op_types.moe import flashinfer as moe_flashinfer
+from generator.ops.op_types.moe import routing as moe_routing
+from generator.ops.op_types.moe import sglang as moe_sglang
+from generator.ops.op_types.moe.inputs import (
+    routing_inputs,
+    token_inputs,
+    weight_inputs,
+)
+from generator.ops.op_types.moe.relations import moe_relations
+from generator.ops.op_types.moe.weights import BLOCK
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesSGLang,
     main,
 )
-from reference_support.memory import COPIES, tensor_bytes
-from reference_support.metamorphic import Metamorphic
-from reference_support.moe_inputs import routing_inputs, token_inputs, weight_inputs
-from reference_support.moe_weights import BLOCK
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_moe import moe_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import Override, Tolerance
+from generator.testing.memory import COPIES, tensor_bytes
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
@@ -90,13 +94,13 @@ TOLERANCES = (
     Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-block"),
     Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-per-tensor"),
 )
-# elements of weights that the chosen experts of a case may have, by its size: on a CPU
-# 50 million take about half a second
+# size of a case → the most elements of the weights of its experts; 50 million take a CPU
+# about half a second
 _ELEMENTS = {"small": 90e6, "medium": 140e6, "large": 2500e6}
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return a few tokens for few experts, which is what a CPU can do of such sizes."""
+    """Return the cases: few tokens and few experts, so that a CPU can run them."""
     method = moe_routing.routing_of(definition)
     experts, local = moe_routing.experts_of(definition)
     if method == moe_routing.DEEPSEEK:
@@ -126,7 +130,7 @@ def cases(definition: Definition) -> list[Case]:
         _case(definition, "end-experts", "small", 2, ends=True),
     ]
     if bias:
-        # as the model is: it has no bias
+        # Llama 4 has no bias
         found.append(_case(definition, "no-bias", "small", 3))
     return found
 
@@ -143,19 +147,19 @@ def _case(
     uneven: bool = False,
     unusual: bool = False,
 ) -> Case:
-    """Return a case whose tokens choose from experts of `_ELEMENTS` at most.
+    """Return a case whose weights have at most `_ELEMENTS` elements in use.
 
-    `away` leaves all of them to other devices. With `ends` the first and the last of
-    the local experts are chosen for sure. With `uneven` a token's weights are no
-    other token's, in whatever order. What is `unusual` has another scaling factor
-    than the model, and a bias that makes all scores negative. Scales of float8 have 4
-    bits in what is recorded, and all of theirs elsewhere.
+    `offset` is the first local expert; with `away` no local expert is selected. `bias`
+    is for Llama 4's routing. With `ends` the first and the last local expert are
+    selected. With `uneven` no two tokens have the same weights. With `unusual` the
+    scaling factor is not the model's, and the bias makes all scores negative. float8
+    scales have 4 significant bits in small cases, which are recorded, and 24 in others.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
     most = int(_ELEMENTS[size] // _expert_elements(definition))
     remote = min(experts - local, 3 * top_k)
-    # of top_k experts alone a token would have no choice
+    # with only top_k experts nothing would be left to select
     fewest = 0 if remote else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
@@ -176,10 +180,10 @@ def _expert_elements(definition: Definition) -> int:
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
-    """Return the bytes that a case needs at most, run() or a kernel being called.
+    """Return an upper bound of the bytes that run() or a kernel needs for a case.
 
-    The weights are there once. A kernel's copies of the chosen experts are float32 at
-    most, twice; float64 copies are made of one expert at a time.
+    Counts the weights once, two float32 copies of the selected experts, and a float64
+    copy of one expert.
     """
     first = 2 * definition.axes["intermediate_size"] * definition.axes["hidden_size"]
     local = moe_routing.experts_of(definition)[1]
@@ -194,10 +198,10 @@ def peak_bytes(definition: Definition, case: Case) -> int:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return inputs that make outputs of about 1.
+    """Return the interface's inputs; outputs are about 1.
 
-    In small cases bfloat16 holds all dequantised values. The weights are stand-ins
-    (`Tiled`) of which a callee gets tensors.
+    See `routing_inputs`, `token_inputs` and `weight_inputs` for shapes and dtypes. In
+    small cases bfloat16 holds all dequantised values. The weights are lazy (`Tiled`).
     """
     made = {
         **routing_inputs(definition, case, stream),
@@ -210,12 +214,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls with related tokens or experts."""
+    """Return the relations between calls with related tokens or experts."""
     return moe_relations(definition)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the outputs in float64, one expert at a time, float32's range aside.
+    """Return the output, float64 [seq_len, hidden_size], one expert at a time.
 
     Block scales multiply the products of blocks; no weight is dequantised.
     """
@@ -242,7 +246,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tensor:
-    """Return one expert's outputs for float64 rows x."""
+    """Return one expert's outputs for x: float64 [rows, hidden_size] both."""
     one, two = inputs["gemm1_weights"][expert], inputs["gemm2_weights"][expert]
     if "gemm1_weights_scale" in inputs:
         both = _product(x, one, inputs["gemm1_weights_scale"][expert])
@@ -265,7 +269,7 @@ def _expert(inputs: dict[str, Any], expert: int, x: torch.Tensor) -> torch.Tenso
 def _product(
     x: torch.Tensor, weights: torch.Tensor, scales: torch.Tensor
 ) -> torch.Tensor:
-    """Return x·weightsᵀ in float64, block of columns by block of columns."""
+    """Return x [rows, k] · weights [n, k]ᵀ, float64 [rows, n], by blocks of k."""
     total = x.new_zeros(len(x), len(weights))
     for block, scale in enumerate(scales.double().T):
         columns = slice(block * BLOCK, (block + 1) * BLOCK)
@@ -275,7 +279,7 @@ def _product(
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the trtllm-gen kernel that serves the definition's weights."""
+    """Return the trtllm-gen kernel for the definition's weights."""
     return (Backend(f"trtllm-{_weights_of(definition)}", min_sm=100),)
 
 
@@ -289,7 +293,7 @@ def _weights_of(definition: Definition) -> str:
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Call FlashInfer's kernel, which quantises fp4 weights first."""
+    """Return the output of FlashInfer's kernel, bfloat16 [seq_len, hidden_size]."""
     run = {
         "trtllm-fp8-block": moe_flashinfer.run_f8_block,
         "trtllm-fp8-per-tensor": moe_flashinfer.run_f8_per_tensor,
@@ -299,7 +303,7 @@ def flashinfer_ground_truth(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the Triton kernel on float8 and on bfloat16, and SGLang's PyTorch code."""
+    """Return the Triton kernel, on float8 and bfloat16, and SGLang's PyTorch code."""
     triton = [Backend("triton-bf16", min_sm=80)]
     if _weights_of(definition) == "fp8-block":
         triton.insert(0, Backend("triton-fp8", min_sm=89))
@@ -309,7 +313,10 @@ def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Call SGLang's routing and its experts, on dequantised weights but for one way."""
+    """Return the output of SGLang's routing and experts, bfloat16 [seq_len, hidden_size].
+
+    Only triton-fp8 takes the quantised weights; the others take dequantised ones.
+    """
     run = {
         "triton-fp8": moe_sglang.run_triton_f8,
         "triton-bf16": moe_sglang.run_triton_bf16,
@@ -320,7 +327,7 @@ def sglang_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1 = Interface(
     inputs={
         "routing_logits": "float32[seq_len, num_experts]",
         "routing_bias": "bfloat16[num_experts]",
@@ -342,7 +349,7 @@ INTERFACE_1 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_2 = Interface(
+INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32 = Interface(
     inputs={
         "routing_logits": "float32[seq_len, num_experts]",
         "routing_bias": "bfloat16[num_experts]",
@@ -359,7 +366,7 @@ INTERFACE_2 = Interface(
         "output": "bfloat16[seq_len, hidden_size]",
     },
 )
-INTERFACE_3 = Interface(
+INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_local_experts]",
         "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
@@ -378,7 +385,7 @@ INTERFACE_3 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_4 = Interface(
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
         "hidden_states": "bfloat16[seq_len, hidden_size]",
@@ -394,7 +401,7 @@ INTERFACE_4 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_5 = Interface(
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
         "routing_bias": "bfloat16[num_experts]",
@@ -411,7 +418,7 @@ INTERFACE_5 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_6 = Interface(
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE = Interface(
     inputs={
         "topk_ids": "int32[seq_len, top_k]",
         "hidden_states": "bfloat16[seq_len, hidden_size]",
@@ -427,7 +434,7 @@ INTERFACE_6 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_7 = Interface(
+INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
         "routing_bias": "bfloat16[num_experts]",
@@ -447,7 +454,7 @@ INTERFACE_7 = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_8 = Interface(
+INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768 = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
         "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
@@ -473,7 +480,7 @@ INTERFACE_8 = Interface(
 # fmt: off
 # of moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048,
 # moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
-def reference_1():
+def reference_moe_fp8_block_scale_ds_routing_ng1_kg1():
     import torch
 
     BLOCK = 128
@@ -539,7 +546,7 @@ def reference_1():
 
 
 # of moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
-def reference_2():
+def reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32():
     import torch
 
     BLOCK = 128
@@ -605,7 +612,7 @@ def reference_2():
 
 
 # of moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
-def reference_3():
+def reference_moe_fp8_block_scale_renorm_topk10_i512():
     import torch
 
     BLOCK = 128
@@ -651,7 +658,7 @@ def reference_3():
 
 # of moe_fp8_block_scale_renorm_topk8_e128_h2048_i768,
 # moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
-def reference_4():
+def reference_moe_fp8_block_scale_renorm_topk8():
     import torch
 
     BLOCK = 128
@@ -696,7 +703,7 @@ def reference_4():
 
 
 # of trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
-def reference_5():
+def reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512():
     import torch
 
     TOP_K = 10
@@ -727,7 +734,7 @@ def reference_5():
 
 # of trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192,
 # trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
-def reference_6():
+def reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192():
     import torch
 
 
@@ -758,7 +765,7 @@ def reference_6():
 
 # of trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768,
 # trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
-def reference_7():
+def reference_trtllm_fp4_block_scale_moe_topk8():
     import torch
 
     TOP_K = 8
@@ -787,12 +794,8 @@ def reference_7():
     return run
 
 
-# of trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512,
-# trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192,
-# trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192,
-# trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768,
-# trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
-def reference_8():
+# of trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512 and 4 more definitions
+def reference_trtllm_fp4_block_scale_routed_moe():
     import torch
 
 
@@ -822,7 +825,7 @@ def reference_8():
 
 # of trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192,
 # trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
-def reference_9():
+def reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192():
     import torch
 
 
@@ -858,7 +861,7 @@ def reference_9():
 
 
 # of trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
-def reference_10():
+def reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768():
     import torch
 
     TOP_K = 8
@@ -904,6 +907,7 @@ class MoeTests(
 
     op_type = "moe"
     sizes = ("small", "medium")
+    constants = ("top_k", "n_group", "topk_group")
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -924,11 +928,9 @@ class MoeTests(
 # model:kimi-k2, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
 class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
-    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048."""
-
     name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1
+    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng1_kg1)
     NUM_EXPERTS = 384
     NUM_LOCAL_EXPERTS = 384
     HIDDEN_SIZE = 7168
@@ -937,7 +939,6 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
     NUM_HIDDEN_BLOCKS = 56
     NUM_INTERMEDIATE_BLOCKS = 16
     NUM_GEMM1_OUT_BLOCKS = 32
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
@@ -951,11 +952,9 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
 # model:kimi-k2, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8, tp:8
 class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
-    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048."""
-
     name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1
+    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng1_kg1)
     NUM_EXPERTS = 384
     NUM_LOCAL_EXPERTS = 48
     HIDDEN_SIZE = 7168
@@ -964,7 +963,6 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
     NUM_HIDDEN_BLOCKS = 56
     NUM_INTERMEDIATE_BLOCKS = 16
     NUM_GEMM1_OUT_BLOCKS = 32
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
@@ -978,11 +976,9 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
 # model:deepseek-v3, model:deepseek-r1, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8
 class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
-    """Test the definition moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048."""
-
     name = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32
+    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32)
     NUM_EXPERTS = 256
     NUM_LOCAL_EXPERTS = 32
     HIDDEN_SIZE = 7168
@@ -991,7 +987,6 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
     NUM_HIDDEN_BLOCKS = 56
     NUM_INTERMEDIATE_BLOCKS = 16
     NUM_GEMM1_OUT_BLOCKS = 32
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 8  # "ng8" in the name
     TOPK_GROUP = 4  # "kg4" in the name
@@ -1003,11 +998,9 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
 class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
-    """Test the definition moe_fp8_block_scale_renorm_topk10_e128_h2048_i512."""
-
     name = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk10_i512)
     NUM_LOCAL_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 512
@@ -1015,7 +1008,6 @@ class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
     NUM_HIDDEN_BLOCKS = 16
     NUM_INTERMEDIATE_BLOCKS = 4
     NUM_GEMM1_OUT_BLOCKS = 8
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1027,11 +1019,9 @@ class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
 # model:qwen3-30b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:1
 class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
-    """Test the definition moe_fp8_block_scale_renorm_topk8_e128_h2048_i768."""
-
     name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk8)
     NUM_LOCAL_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 768
@@ -1039,7 +1029,6 @@ class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
     NUM_HIDDEN_BLOCKS = 16
     NUM_INTERMEDIATE_BLOCKS = 6
     NUM_GEMM1_OUT_BLOCKS = 12
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1051,11 +1040,9 @@ class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
 # model:qwen3-235b-a22b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
 class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
-    """Test the definition moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536."""
-
     name = "moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk8)
     NUM_LOCAL_EXPERTS = 128
     HIDDEN_SIZE = 4096
     INTERMEDIATE_SIZE = 1536
@@ -1063,7 +1050,6 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
     NUM_HIDDEN_BLOCKS = 32
     NUM_INTERMEDIATE_BLOCKS = 12
     NUM_GEMM1_OUT_BLOCKS = 24
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1075,16 +1061,13 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512."""
-
     name = "trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_5)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 512
     GEMM1_OUT_SIZE = 1024
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1097,16 +1080,13 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
 # model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192."""
-
     name = "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_5
-    reference = staticmethod(reference_6)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1119,16 +1099,13 @@ class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
 # model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:8
 class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192."""
-
     name = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_5
-    reference = staticmethod(reference_6)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192)
     NUM_EXPERTS = 16
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1140,16 +1117,13 @@ class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
 # model:qwen3-30b-a3b, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:1
 class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768."""
-
     name = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_7)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 768
     GEMM1_OUT_SIZE = 1536
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1161,16 +1135,13 @@ class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, tp:8
 class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536."""
-
     name = "trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536"
-    interface = INTERFACE_4
-    reference = staticmethod(reference_7)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
     NUM_EXPERTS = 64
     HIDDEN_SIZE = 4096
     INTERMEDIATE_SIZE = 1536
     GEMM1_OUT_SIZE = 3072
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1184,16 +1155,13 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, ep:1
 class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512."""
-
     name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
-    interface = INTERFACE_6
-    reference = staticmethod(reference_8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 512
     GEMM1_OUT_SIZE = 1024
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1207,16 +1175,13 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, ep:1
 class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192."""
-
     name = "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_6
-    reference = staticmethod(reference_8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1230,16 +1195,13 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, ep:1, tp:8
 class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192."""
-
     name = "trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_6
-    reference = staticmethod(reference_8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
     NUM_EXPERTS = 16
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1253,16 +1215,13 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, ep:1, tp:1
 class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768."""
-
     name = "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_6
-    reference = staticmethod(reference_8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 768
     GEMM1_OUT_SIZE = 1536
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1276,16 +1235,13 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, tp:8
 class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
-    """Test the definition trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536."""
-
     name = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
-    interface = INTERFACE_6
-    reference = staticmethod(reference_8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
     NUM_EXPERTS = 64
     HIDDEN_SIZE = 4096
     INTERMEDIATE_SIZE = 1536
     GEMM1_OUT_SIZE = 3072
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1298,16 +1254,15 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
 # model:llama-4-maverick, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
 class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
-    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192."""
-
     name = "trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_7
-    reference = staticmethod(reference_9)
+    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192
+    reference = staticmethod(
+        reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192
+    )
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1320,16 +1275,15 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
 # model:llama-4-scout, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:8
 class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
-    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192."""
-
     name = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_7
-    reference = staticmethod(reference_9)
+    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192
+    reference = staticmethod(
+        reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192
+    )
     NUM_EXPERTS = 16
     HIDDEN_SIZE = 5120
     INTERMEDIATE_SIZE = 8192
     GEMM1_OUT_SIZE = 16384
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1341,16 +1295,13 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
 # model:qwen3-30b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:1
 class TestTrtllmFp8PerTensorScaleMoeTopk8E128H2048I768(MoeTests):
-    """Test the definition trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768."""
-
     name = "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_8
-    reference = staticmethod(reference_10)
+    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768
+    reference = staticmethod(reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768)
     NUM_EXPERTS = 128
     HIDDEN_SIZE = 2048
     INTERMEDIATE_SIZE = 768
     GEMM1_OUT_SIZE = 1536
-    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe

@@ -1,15 +1,14 @@
-"""Reference tests of op_type rmsnorm, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type rmsnorm.
 
-Don't edit: `gen-tests --op-type rmsnorm` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type rmsnorm` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4  fused_add_rmsnorm_h2048
@@ -36,20 +35,19 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import (
+from generator.ops.op_types.rmsnorm.relations import norm_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesSGLang,
     main,
 )
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_norm import norm_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import Override, Tolerance
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
@@ -71,7 +69,7 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches of ordinary rows, and rows whose variance is about eps."""
+    """Return the cases: ordinary rows, and rows with a variance of about eps."""
     return [
         Case("one-row", "small", {"batch_size": 1}),
         Case("tiny-variance", "small", {"batch_size": 8}, {"std": 1e-3}),
@@ -83,7 +81,10 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 rows of the case's deviation and weights around one half."""
+    """Return hidden_states, residual if declared, and a weight around one half.
+
+    bfloat16 [batch_size, hidden_size], the weight bfloat16 [hidden_size].
+    """
     rows, columns = case.axes["batch_size"], definition.axes["hidden_size"]
     std = case.params.get("std", 1.0)
     inputs = {}
@@ -98,7 +99,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the norm in float64, by the length of each row."""
+    """Return the norm, float64 [batch_size, hidden_size], by the length of each row."""
     x: torch.Tensor = inputs["hidden_states"].double()
     if "residual" in inputs:
         x = x + inputs["residual"].double()
@@ -111,19 +112,19 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on related rows."""
+    """Return the relations between calls on related rows."""
     return norm_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the one CUDA kernel there is."""
+    """Return the only CUDA kernel."""
     return (Backend(""),)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call flashinfer.norm's kernel; the fused ones write to both inputs in place."""
+    """Return flashinfer.norm's bfloat16 result; fused kernels write it to the inputs."""
     from flashinfer import norm
 
     eps, unit_offset = definition.constants["eps"], definition.constants["unit_offset"]
@@ -137,16 +138,16 @@ def flashinfer_ground_truth(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere."""
+    """Return SGLang's PyTorch code, which also runs on a CPU."""
     return (Backend("native", needs_cuda=False),)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Call the layer's native code in float32, and round once as its kernels do.
+    """Return the native layer's float32 result, rounded once to bfloat16 as by kernels.
 
-    Given bfloat16, Gemma's layer would round hidden_states + residual first.
+    On bfloat16 inputs Gemma's layer would round hidden_states + residual first.
     """
     from sglang.srt.layers.layernorm import GemmaRMSNorm, RMSNorm
 
@@ -163,7 +164,7 @@ def sglang_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_FUSED_ADD_RMSNORM = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "residual": "bfloat16[batch_size, hidden_size]",
@@ -173,7 +174,7 @@ INTERFACE_1 = Interface(
         "output": "bfloat16[batch_size, hidden_size]",
     },
 )
-INTERFACE_2 = Interface(
+INTERFACE_RMSNORM = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
@@ -187,9 +188,8 @@ INTERFACE_2 = Interface(
 
 
 # fmt: off
-# of fused_add_rmsnorm_h2048, fused_add_rmsnorm_h3072, fused_add_rmsnorm_h5120,
-# fused_add_rmsnorm_h7168
-def reference_1():
+# of fused_add_rmsnorm_h2048 and 3 more definitions
+def reference_fused_add_rmsnorm():
     import torch
 
     EPS = 1e-06
@@ -208,7 +208,7 @@ def reference_1():
 
 
 # of fused_add_rmsnorm_h4096
-def reference_2():
+def reference_fused_add_rmsnorm_h4096():
     import torch
 
     EPS = 1e-05
@@ -227,7 +227,7 @@ def reference_2():
 
 
 # of fused_add_rmsnorm_h5376
-def reference_3():
+def reference_gemma_fused_add_rmsnorm():
     import torch
 
     EPS = 1e-06
@@ -246,9 +246,8 @@ def reference_3():
     return run
 
 
-# of rmsnorm_h128, rmsnorm_h1536, rmsnorm_h2048, rmsnorm_h3072, rmsnorm_h512,
-# rmsnorm_h5120, rmsnorm_h7168
-def reference_4():
+# of rmsnorm_h128 and 6 more definitions
+def reference_rmsnorm():
     import torch
 
     EPS = 1e-06
@@ -264,7 +263,7 @@ def reference_4():
 
 
 # of rmsnorm_h4096
-def reference_5():
+def reference_rmsnorm_h4096():
     import torch
 
     EPS = 1e-05
@@ -280,7 +279,7 @@ def reference_5():
 
 
 # of rmsnorm_h5376
-def reference_6():
+def reference_gemma_rmsnorm():
     import torch
 
     EPS = 1e-06
@@ -307,6 +306,7 @@ class RmsnormTests(
 
     op_type = "rmsnorm"
     sizes = ("small", "medium")
+    constants = ("eps", "unit_offset")
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -323,13 +323,10 @@ class RmsnormTests(
 # at the end. The sum itself is not an output.
 # model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH2048(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h2048."""
-
     name = "fused_add_rmsnorm_h2048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 2048
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
 
@@ -339,13 +336,10 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
 # at the end. The sum itself is not an output.
 # model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH3072(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h3072."""
-
     name = "fused_add_rmsnorm_h3072"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 3072
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
 
@@ -355,13 +349,10 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
 # at the end. The sum itself is not an output.
 # model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH4096(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h4096."""
-
     name = "fused_add_rmsnorm_h4096"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_fused_add_rmsnorm_h4096)
     HIDDEN_SIZE = 4096
-    constants = ("eps", "unit_offset")
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
 
@@ -371,13 +362,10 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
 # at the end. The sum itself is not an output.
 # model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH5120(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h5120."""
-
     name = "fused_add_rmsnorm_h5120"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 5120
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
 
@@ -387,13 +375,10 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
 # bfloat16 at the end. The sum itself is not an output.
 # model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
 class TestFusedAddRmsnormH5376(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h5376."""
-
     name = "fused_add_rmsnorm_h5376"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm)
     HIDDEN_SIZE = 5376
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
 
@@ -403,13 +388,10 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
 # at the end. The sum itself is not an output.
 # model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH7168(RmsnormTests):
-    """Test the definition fused_add_rmsnorm_h7168."""
-
     name = "fused_add_rmsnorm_h7168"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 7168
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
 
@@ -418,13 +400,10 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH128(RmsnormTests):
-    """Test the definition rmsnorm_h128."""
-
     name = "rmsnorm_h128"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 128
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
 
@@ -433,13 +412,10 @@ class TestRmsnormH128(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH1536(RmsnormTests):
-    """Test the definition rmsnorm_h1536."""
-
     name = "rmsnorm_h1536"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 1536
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
 
@@ -448,13 +424,10 @@ class TestRmsnormH1536(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH2048(RmsnormTests):
-    """Test the definition rmsnorm_h2048."""
-
     name = "rmsnorm_h2048"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 2048
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
 
@@ -463,13 +436,10 @@ class TestRmsnormH2048(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:minimax-m2, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH3072(RmsnormTests):
-    """Test the definition rmsnorm_h3072."""
-
     name = "rmsnorm_h3072"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 3072
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
 
@@ -478,13 +448,10 @@ class TestRmsnormH3072(RmsnormTests):
 # 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:llama-3.1-8b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH4096(RmsnormTests):
-    """Test the definition rmsnorm_h4096."""
-
     name = "rmsnorm_h4096"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_5)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm_h4096)
     HIDDEN_SIZE = 4096
-    constants = ("eps", "unit_offset")
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
 
@@ -493,13 +460,10 @@ class TestRmsnormH4096(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH512(RmsnormTests):
-    """Test the definition rmsnorm_h512."""
-
     name = "rmsnorm_h512"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 512
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
 
@@ -508,13 +472,10 @@ class TestRmsnormH512(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:qwen3-14b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH5120(RmsnormTests):
-    """Test the definition rmsnorm_h5120."""
-
     name = "rmsnorm_h5120"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 5120
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
 
@@ -524,13 +485,10 @@ class TestRmsnormH5120(RmsnormTests):
 # end.
 # model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestRmsnormH5376(RmsnormTests):
-    """Test the definition rmsnorm_h5376."""
-
     name = "rmsnorm_h5376"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_6)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 5376
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
 
@@ -539,13 +497,10 @@ class TestRmsnormH5376(RmsnormTests):
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH7168(RmsnormTests):
-    """Test the definition rmsnorm_h7168."""
-
     name = "rmsnorm_h7168"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_4)
+    interface = INTERFACE_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 7168
-    constants = ("eps", "unit_offset")
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
 

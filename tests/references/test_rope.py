@@ -1,15 +1,14 @@
-"""Reference tests of op_type rope, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type rope.
 
-Don't edit: `gen-tests --op-type rope` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type rope` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
 d7575ffe691648f4185445ec7591afc25643b586c8a3c5f98d202e1027a329b6  rope_with_cos_sin_cache_neox_style_d128_rd64
@@ -22,20 +21,19 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.harness import (
+from generator.ops.op_types.rope.relations import rope_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesSGLang,
     main,
 )
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_rope import rope_relations
-from reference_support.relation import Relation
-from reference_support.stream import Stream
-from reference_support.tolerance import Override, Tolerance
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
@@ -58,7 +56,7 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return single tokens, the ends of the cache, restarts, and uneven head counts."""
+    """Return the cases: single tokens, ends of the cache, restarts, batches."""
     return [
         _case("one-token", "small", 48, 8, 64, [37]),
         _case("position-zero", "small", 6, 1, 1, [0]),
@@ -87,12 +85,17 @@ def _case(
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 heads, unit vectors as cache, and the case's or any positions."""
+    """Return queries, keys, a cache of unit vectors, and the case's or random positions.
+
+    q bfloat16 [num_tokens, num_qo_heads, head_size], k bfloat16 [num_tokens,
+    num_kv_heads, head_size], cos_sin_cache float32 [max_seq_len, rotary_dim], positions
+    int64 [num_tokens].
+    """
     axes = {**definition.axes, **case.axes}
     tokens, size, rows = axes["num_tokens"], axes["head_size"], axes["max_seq_len"]
     q_shape = (tokens, axes["num_qo_heads"], size)
     k_shape = (tokens, axes["num_kv_heads"], size)
-    # the rational points of the circle: a cosine would differ between libraries
+    # rational points of the circle: cosines would differ between libraries
     slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
     square = slope * slope
     cache = torch.cat([1.0 - square, 2.0 * slope], 1) / (1.0 + square).repeat(1, 2)
@@ -110,7 +113,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return queries and keys in float64, turned as complex numbers."""
+    """Return rotated queries and keys, shaped as q and k, in float64."""
     half = inputs["cos_sin_cache"].shape[1] // 2
     row = inputs["cos_sin_cache"].double().index_select(0, inputs["positions"])
     turn = torch.complex(row[:, :half], row[:, half:])
@@ -129,19 +132,19 @@ def oracle(
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between turns."""
+    """Return the relations between rotations."""
     return rope_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the one CUDA kernel there is."""
+    """Return the only CUDA kernel."""
     return (Backend(""),)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Call FlashInfer's kernel, which takes the heads of a token as one row."""
+    """Return FlashInfer's bfloat16 q and k; it takes all heads of a token as one row."""
     import flashinfer
 
     q, k = inputs["q"], inputs["k"]
@@ -158,16 +161,16 @@ def flashinfer_ground_truth(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere."""
+    """Return SGLang's PyTorch code, which also runs on a CPU."""
     return (Backend("native", needs_cuda=False),)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Call the layer's native code in float32, and round once as its kernel does.
+    """Return the native layer's float32 result, rounded once to bfloat16 as by kernels.
 
-    Given bfloat16, it would round the cosines, each product and their sum.
+    On bfloat16 inputs it would round the cosines, each product and their sum.
     """
     from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
 
@@ -187,7 +190,7 @@ def sglang_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_ROPE_WITH_COS_SIN_CACHE_NEOX_STYLE = Interface(
     inputs={
         "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
         "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
@@ -205,7 +208,7 @@ INTERFACE_1 = Interface(
 
 # fmt: off
 # of rope_with_cos_sin_cache_neox_style_d128_rd64
-def reference_1():
+def reference_rope_with_cos_sin_cache_neox_style():
     import torch
 
 
@@ -244,6 +247,9 @@ class RopeTests(
 
     op_type = "rope"
     sizes = ("small", "medium")
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE_NEOX_STYLE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    constants = ("is_neox",)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -260,14 +266,9 @@ class RopeTests(
 # cosines of a position, then its sines.
 # model:minimax-m2, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeTests):
-    """Test the definition rope_with_cos_sin_cache_neox_style_d128_rd64."""
-
     name = "rope_with_cos_sin_cache_neox_style_d128_rd64"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
     HEAD_SIZE = 128
     ROTARY_DIM = 64
-    constants = ("is_neox",)
     IS_NEOX = True  # "neox" in the name
 
 

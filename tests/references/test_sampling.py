@@ -1,15 +1,14 @@
-"""Reference tests of op_type sampling, rendered by gen-tests 0.1.0.
+"""Reference tests of op_type sampling.
 
-Don't edit: `gen-tests --op-type sampling` renders this file anew from the
-definitions and from gen-tests' own sources (3dd85bc17f31f1e2).
+Rendered: don't edit. `gen-tests --op-type sampling` renders this file anew.
 
-Each class embeds one definition's `run()` and compares what it returns with
+Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else reference_support/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
@@ -44,31 +43,30 @@ from typing import Any
 
 import torch
 
-# isort: split
-from reference_support.definition import Backend, Case, Definition, Interface
-from reference_support.distribution import Distribution
-from reference_support.harness import (
+from generator.ops.op_types.sampling.distribution import Distribution
+from generator.ops.op_types.sampling.heads import falling_probabilities
+from generator.ops.op_types.sampling.law import Laws, distinct_rows, laws_of
+from generator.ops.op_types.sampling.relations import sampling_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesSGLang,
     main,
 )
-from reference_support.metamorphic import Metamorphic
-from reference_support.recorded import MatchesRecorded
-from reference_support.related_sampling import sampling_relations
-from reference_support.relation import Relation
-from reference_support.sampling_heads import falling_probabilities
-from reference_support.sampling_law import Laws, distinct_rows, laws_of
-from reference_support.stream import Stream
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
-    """Return the rows in which FlashInfer accepts no token at all: bool [batch_size].
+    """Return the rows in which FlashInfer accepts no token: bool [batch_size].
 
-    Its kernels accept a token when fewer than k, or less than p, come before it, which
-    is never where k or p is 0; then they give token 0.
+    Its kernels accept a token if fewer than k tokens, or less than p, precede it. That is
+    never true for k or p of 0, and they return token 0.
     """
     rows = torch.zeros(len(inputs["probs"]), dtype=torch.bool)
     for name in ("top_k", "top_p"):
@@ -78,11 +76,11 @@ def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
 
 
 POLICIES = {"samples": Distribution({"flashinfer": _no_filter_of_flashinfer})}
-# draws are judged by POLICIES
+# POLICIES compares draws
 TOLERANCES = ()
 
 _ALL = 2**30
-# case: size, calls, and rows: (distribution, k, p, how many)
+# case → size, calls, rows: (distribution, k, p, number of rows)
 _Rows = tuple[tuple[str, int, float, int], ...]
 _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
     "top_k": {
@@ -103,7 +101,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             16,
             (("zeros", 20, 1.0, 8), ("zeros", 2, 1.0, 8), ("certain", 5, 1.0, 2)),
         ),
-        # few draws: the whole vocabulary has to be sorted for each
+        # few draws, as each one sorts the whole vocabulary
         "k-keeps-all": (
             "small",
             5,
@@ -120,7 +118,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
         ),
         "vocabulary-ends": ("small", 16, (("ends", 2, 1.0, 6),)),
-        # of tokens that are rounded to a tie, those that are the most probable
+        # tokens that tie when rounded to bfloat16; the most probable are kept
         "near-ties": ("small", 16, (("near", 1, 1.0, 6), ("near", 8, 1.0, 6))),
         "batch": (
             "medium",
@@ -145,9 +143,9 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
                 ("steps", 0, 0.7, 19),
             ),
         ),
-        # the tokens before reach p, without a rest: nothing crosses it any more
+        # a sum of tokens equals p exactly: no further token crosses it
         "p-is-a-sum": ("small", 16, (("steps", 0, 0.25, 4), ("steps", 0, 0.4375, 8))),
-        # 2^-11 short of a sum, which bfloat16 has not and takes for less
+        # p is 2^-11 below a sum that bfloat16 rounds down
         "p-near-a-sum": ("small", 16, (("half", 0, 191.5 / 1024, 6),)),
         "ties-at-p": ("small", 16, (("tied", 0, 0.4, 10), ("tied", 0, 0.8, 12))),
         "argmax": (
@@ -161,12 +159,12 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
         ),
         "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
-        # all tokens together don't reach p
+        # all tokens together stay below p
         "sum-below-one": ("small", 5, (("short", 0, 1.0, 4),)),
         "vocabulary-ends": ("small", 16, (("ends", 0, 0.6, 6),)),
-        # p lies in the middle of the eighth token
+        # p falls into the middle of a token
         "near-ties": ("small", 16, (("near", 0, 0.01, 6), ("near", 0, 7.5 / 32, 6))),
-        # 448 tokens beside one: what suffices for a row is not enough for its neighbour
+        # rows of 448 tokens and of one: a row's limit must not apply to its neighbour
         "wide-and-narrow": (
             "small",
             16,
@@ -179,12 +177,12 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
                 ("even", 0, 0.95, 56),
                 ("steps", 0, 0.5, 4),
                 ("zipf", 0, 0.6, 4),
-                # 2^-11 beyond a sum, which bfloat16 takes for the sum
+                # p is 2^-11 above a sum; bfloat16 rounds it to the sum
                 ("half", 0, 192.5 / 1024, 4),
             ),
         ),
-        # two tokens of 1/297 each beyond 256, expected 21 times: that one of all is
-        # never drawn has a probability of 1e-7
+        # two tokens of 1/297 each beyond 256, expected 21 times: the probability that
+        # any token is never drawn is 1e-7
         "beyond-256": ("medium", 100, (("edge", 0, 0.5038, 64),)),
         "two-percent": (
             "large",
@@ -193,7 +191,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         ),
     },
     "top_k_top_p": {
-        # p counts what k kept: of all it would be crossed one token later
+        # p is a share of the kept mass; as a share of all, one more token is kept
         "p-of-the-kept": (
             "small",
             24,
@@ -226,7 +224,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
             5,
             (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
         ),
-        # about thirty tokens are kept, alike: any k in the place of none shows
+        # about 30 equal tokens are kept: a positive k in place of these shows
         "k-not-positive": (
             "small",
             12,
@@ -234,14 +232,14 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
         ),
         "vocabulary-ends": ("small", 16, (("ends", 2, 0.9, 6),)),
         "near-ties": ("small", 16, (("near", 8, 1.0, 6), ("near", 16, 7.5 / 16, 6))),
-        # the tokens before reach p, without a rest
+        # a sum of tokens equals p exactly
         "p-is-a-sum": (
             "small",
             16,
             (("half", 3, 192 / 512, 6), ("half", 3, 365 / 512, 6)),
         ),
-        # about 2^-10 beside a sum: where what k kept, or what comes before a token, is
-        # rounded to bfloat16, the sum lies on the other side of p
+        # p is about 2^-10 from a sum: rounding the kept mass, or the sum before a token,
+        # to bfloat16 moves the sum to the other side of p
         "p-near-a-sum": (
             "small",
             16,
@@ -266,7 +264,7 @@ _CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return rows whose boundaries tell the filters' faults apart, and many draws."""
+    """Return the cases of the definition's filters."""
     kind = "_".join(n for n in ("top_k", "top_p") if n in definition.interface.inputs)
     return [
         Case(
@@ -280,7 +278,10 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return shuffled rows of a few distributions, each on tokens of its own."""
+    """Return the inputs: shuffled rows of a few distributions, each on its own tokens.
+
+    probs float32 [batch_size, vocab_size], top_k int32 and top_p float32 [batch_size].
+    """
     vocab_size, batch_size = definition.axes["vocab_size"], case.axes["batch_size"]
     rows = [
         (distribution, k, p)
@@ -309,24 +310,24 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> Laws:
-    """Return the exact law of every row, by levels of probability in float64."""
+    """Return the exact law of every row, computed in float64."""
     return laws_of(inputs)
 
 
 def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between draws under other names."""
+    """Return the relations between draws with permuted tokens or rows."""
     return sampling_relations(definition, make_inputs)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the one CUDA kernel there is."""
+    """Return the only CUDA kernel."""
     return (Backend(""),)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Call FlashInfer's sampler, which returns int32, for the declared int64."""
+    """Return FlashInfer's int32 samples as the declared int64 [batch_size]."""
     from flashinfer import sampling
 
     probs, ks, ps = (inputs.get(name) for name in ("probs", "top_k", "top_p"))
@@ -343,27 +344,27 @@ def flashinfer_ground_truth(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's sampler in PyTorch, which sorts, and runs anywhere."""
+    """Return SGLang's sampler in PyTorch, which also runs on a CPU."""
     return (Backend("native", needs_cuda=False),)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the probabilities that SGLang filters: float32 [batch_size, vocab_size].
+    """Return SGLang's filtered probabilities: float32 [batch_size, vocab_size].
 
-    They say more than draws would. Rows of one kind are asked for once.
+    They are more precise than draws. Each kind of row is computed once.
     """
     first, row_kind = distinct_rows(inputs)
     kinds = {name: value[first] for name, value in inputs.items()}
     probs, everything = kinds["probs"], definition.axes["vocab_size"]
     ks = kinds.get("top_k", torch.zeros(len(first), dtype=torch.int32))
     ks = torch.where(ks > 0, ks, everything).to(probs.device)
-    # SGLang takes p of all, not of what k kept: it is asked for one filter at a time
+    # SGLang applies p to all mass, not to the kept: call it once per filter
     probs = _filtered_by_sglang(probs, ks, torch.ones_like(probs[:, 0]))
     if "top_p" in kinds:
-        # it keeps a token where those before hold p or less; where they hold less than
-        # p is where they hold the next float below it or less
+        # SGLang keeps a token if those before it hold <= p, the op if they hold < p: pass
+        # the next float below p
         below = torch.nextafter(kinds["top_p"], torch.full_like(kinds["top_p"], -1.0))
         ks = torch.full_like(ks, everything)
         probs = _filtered_by_sglang(probs, ks, below.clamp_min(0.0))
@@ -373,7 +374,7 @@ def sglang_ground_truth(
 def _filtered_by_sglang(
     probs: torch.Tensor, ks: torch.Tensor, ps: torch.Tensor
 ) -> torch.Tensor:
-    """Return SGLang's filtered probabilities of some rows, divided by their sum."""
+    """Return SGLang's filtered probabilities, normalised: float32 [rows, vocab_size]."""
     from sglang.srt.layers import sampler
 
     _, weights, tokens, _ = sampler.top_k_top_p_min_p_sampling_from_probs_torch(
@@ -392,7 +393,7 @@ def _filtered_by_sglang(
 
 # ---- the interfaces
 
-INTERFACE_1 = Interface(
+INTERFACE_TOP_K_SAMPLING_FROM_PROBS = Interface(
     inputs={
         "probs": "float32[batch_size, vocab_size]",
         "top_k": "int32[batch_size]",
@@ -401,7 +402,7 @@ INTERFACE_1 = Interface(
         "samples": "int64[batch_size]",
     },
 )
-INTERFACE_2 = Interface(
+INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS = Interface(
     inputs={
         "probs": "float32[batch_size, vocab_size]",
         "top_k": "int32[batch_size]",
@@ -411,7 +412,7 @@ INTERFACE_2 = Interface(
         "samples": "int64[batch_size]",
     },
 )
-INTERFACE_3 = Interface(
+INTERFACE_TOP_P_SAMPLING_FROM_PROBS = Interface(
     inputs={
         "probs": "float32[batch_size, vocab_size]",
         "top_p": "float32[batch_size]",
@@ -425,11 +426,8 @@ INTERFACE_3 = Interface(
 
 
 # fmt: off
-# of top_k_sampling_from_probs_v128256, top_k_sampling_from_probs_v129280,
-# top_k_sampling_from_probs_v151936, top_k_sampling_from_probs_v152064,
-# top_k_sampling_from_probs_v200064, top_k_sampling_from_probs_v202048,
-# top_k_sampling_from_probs_v262208
-def reference_1():
+# of top_k_sampling_from_probs_v128256 and 6 more definitions
+def reference_top_k_sampling_from_probs():
     import torch
 
 
@@ -449,11 +447,8 @@ def reference_1():
     return run
 
 
-# of top_k_top_p_sampling_from_probs_v128256, top_k_top_p_sampling_from_probs_v129280,
-# top_k_top_p_sampling_from_probs_v151936, top_k_top_p_sampling_from_probs_v152064,
-# top_k_top_p_sampling_from_probs_v200064, top_k_top_p_sampling_from_probs_v202048,
-# top_k_top_p_sampling_from_probs_v262208
-def reference_2():
+# of top_k_top_p_sampling_from_probs_v128256 and 6 more definitions
+def reference_top_k_top_p_sampling_from_probs():
     import torch
 
 
@@ -480,11 +475,8 @@ def reference_2():
     return run
 
 
-# of top_p_sampling_from_probs_v128256, top_p_sampling_from_probs_v129280,
-# top_p_sampling_from_probs_v151936, top_p_sampling_from_probs_v152064,
-# top_p_sampling_from_probs_v200064, top_p_sampling_from_probs_v202048,
-# top_p_sampling_from_probs_v262208
-def reference_3():
+# of top_p_sampling_from_probs_v128256 and 6 more definitions
+def reference_top_p_sampling_from_probs():
     import torch
 
 
@@ -548,11 +540,9 @@ class SamplingTests(
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV128256(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v128256."""
-
     name = "top_k_sampling_from_probs_v128256"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 128256
 
 
@@ -562,11 +552,9 @@ class TestTopKSamplingFromProbsV128256(SamplingTests):
 # model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV129280(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v129280."""
-
     name = "top_k_sampling_from_probs_v129280"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 129280
 
 
@@ -576,11 +564,9 @@ class TestTopKSamplingFromProbsV129280(SamplingTests):
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV151936(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v151936."""
-
     name = "top_k_sampling_from_probs_v151936"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 151936
 
 
@@ -590,11 +576,9 @@ class TestTopKSamplingFromProbsV151936(SamplingTests):
 # model:qwen2.5-7b, model:qwen2.5-72b,
 # fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV152064(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v152064."""
-
     name = "top_k_sampling_from_probs_v152064"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 152064
 
 
@@ -603,11 +587,9 @@ class TestTopKSamplingFromProbsV152064(SamplingTests):
 # at the boundary any may be kept. Draws are those of torch's generator.
 # model:minimax-m2, fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV200064(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v200064."""
-
     name = "top_k_sampling_from_probs_v200064"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 200064
 
 
@@ -616,11 +598,9 @@ class TestTopKSamplingFromProbsV200064(SamplingTests):
 # at the boundary any may be kept. Draws are those of torch's generator.
 # model:llama-4-scout, fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV202048(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v202048."""
-
     name = "top_k_sampling_from_probs_v202048"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 202048
 
 
@@ -629,11 +609,9 @@ class TestTopKSamplingFromProbsV202048(SamplingTests):
 # at the boundary any may be kept. Draws are those of torch's generator.
 # model:gemma-3-27b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
 class TestTopKSamplingFromProbsV262208(SamplingTests):
-    """Test the definition top_k_sampling_from_probs_v262208."""
-
     name = "top_k_sampling_from_probs_v262208"
-    interface = INTERFACE_1
-    reference = staticmethod(reference_1)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 262208
 
 
@@ -645,11 +623,9 @@ class TestTopKSamplingFromProbsV262208(SamplingTests):
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV128256(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v128256."""
-
     name = "top_k_top_p_sampling_from_probs_v128256"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
 
 
@@ -661,11 +637,9 @@ class TestTopKTopPSamplingFromProbsV128256(SamplingTests):
 # model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV129280(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v129280."""
-
     name = "top_k_top_p_sampling_from_probs_v129280"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
 
 
@@ -677,11 +651,9 @@ class TestTopKTopPSamplingFromProbsV129280(SamplingTests):
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV151936(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v151936."""
-
     name = "top_k_top_p_sampling_from_probs_v151936"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
 
 
@@ -693,11 +665,9 @@ class TestTopKTopPSamplingFromProbsV151936(SamplingTests):
 # model:qwen2.5-7b, model:qwen2.5-72b,
 # fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV152064(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v152064."""
-
     name = "top_k_top_p_sampling_from_probs_v152064"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
 
 
@@ -708,11 +678,9 @@ class TestTopKTopPSamplingFromProbsV152064(SamplingTests):
 # tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
 # model:minimax-m2, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV200064(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v200064."""
-
     name = "top_k_top_p_sampling_from_probs_v200064"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
 
 
@@ -723,11 +691,9 @@ class TestTopKTopPSamplingFromProbsV200064(SamplingTests):
 # tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
 # model:llama-4-scout, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV202048(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v202048."""
-
     name = "top_k_top_p_sampling_from_probs_v202048"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
 
 
@@ -738,11 +704,9 @@ class TestTopKTopPSamplingFromProbsV202048(SamplingTests):
 # tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
 # model:gemma-3-27b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
 class TestTopKTopPSamplingFromProbsV262208(SamplingTests):
-    """Test the definition top_k_top_p_sampling_from_probs_v262208."""
-
     name = "top_k_top_p_sampling_from_probs_v262208"
-    interface = INTERFACE_2
-    reference = staticmethod(reference_2)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
 
 
@@ -753,11 +717,9 @@ class TestTopKTopPSamplingFromProbsV262208(SamplingTests):
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV128256(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v128256."""
-
     name = "top_p_sampling_from_probs_v128256"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
 
 
@@ -768,11 +730,9 @@ class TestTopPSamplingFromProbsV128256(SamplingTests):
 # model:deepseek-v3, model:deepseek-r1,
 # fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV129280(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v129280."""
-
     name = "top_p_sampling_from_probs_v129280"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
 
 
@@ -783,11 +743,9 @@ class TestTopPSamplingFromProbsV129280(SamplingTests):
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV151936(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v151936."""
-
     name = "top_p_sampling_from_probs_v151936"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
 
 
@@ -798,11 +756,9 @@ class TestTopPSamplingFromProbsV151936(SamplingTests):
 # model:qwen2.5-7b, model:qwen2.5-72b,
 # fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV152064(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v152064."""
-
     name = "top_p_sampling_from_probs_v152064"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
 
 
@@ -812,11 +768,9 @@ class TestTopPSamplingFromProbsV152064(SamplingTests):
 # boundary any may be kept. Draws are those of torch's generator.
 # model:minimax-m2, fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV200064(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v200064."""
-
     name = "top_p_sampling_from_probs_v200064"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
 
 
@@ -826,11 +780,9 @@ class TestTopPSamplingFromProbsV200064(SamplingTests):
 # boundary any may be kept. Draws are those of torch's generator.
 # model:llama-4-scout, fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV202048(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v202048."""
-
     name = "top_p_sampling_from_probs_v202048"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
 
 
@@ -840,11 +792,9 @@ class TestTopPSamplingFromProbsV202048(SamplingTests):
 # boundary any may be kept. Draws are those of torch's generator.
 # model:gemma-3-27b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
 class TestTopPSamplingFromProbsV262208(SamplingTests):
-    """Test the definition top_p_sampling_from_probs_v262208."""
-
     name = "top_p_sampling_from_probs_v262208"
-    interface = INTERFACE_3
-    reference = staticmethod(reference_3)
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
 
 

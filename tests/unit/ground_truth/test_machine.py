@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -97,82 +96,112 @@ def test_version() -> None:
     assert Machine(None).version("there-is-no-such-distribution") is None
 
 
-class Function:
-    """A function of the CUDA driver: it may fill in a number, and returns a status."""
-
-    def __init__(
-        self, status: int = 0, value: dict[int, int] | bytes | int | None = None
-    ) -> None:
-        self.status = status
-        self.value = value
-
-    def __call__(self, *arguments: Any) -> int:
-        if isinstance(self.value, bytes):
-            arguments[0].value = self.value
-            return self.status
-        if isinstance(self.value, int):
-            arguments[0]._obj.value = self.value
-            return self.status
-        if self.value is not None:
-            arguments[0]._obj.value = self.value[arguments[1]]
-        return self.status
+class NVMLError(Exception):
+    """The library has no answer."""
 
 
-def driver(**functions: Function) -> SimpleNamespace:
-    good = {
-        "cuInit": Function(),
-        "cuDeviceGet": Function(),
-        "cuDeviceGetAttribute": Function(value={75: 9, 76: 3}),
-        "cuDeviceGetName": Function(value=b"NVIDIA H200"),
-        "cuDeviceTotalMem_v2": Function(value=141 << 30),
-        "cuDriverGetVersion": Function(value=13010),
-    }
-    return SimpleNamespace(**{**good, **functions})
+class Library(SimpleNamespace):
+    """Stand in for pynvml on a machine with devices; `silent` functions raise."""
+
+    NVMLError = NVMLError
+    devices = (("GPU-a", 9, 3), ("GPU-b", 12, 0))
+
+    def __init__(self, *silent: str) -> None:
+        super().__init__()
+        for name in silent:
+            setattr(self, name, self.refuse)
+
+    def refuse(self, *_: object) -> None:
+        raise NVMLError
+
+    def nvmlInit(self) -> None:
+        """Do nothing, as it does where there is a driver."""
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> tuple[str, int, int]:
+        if index >= len(self.devices):
+            raise NVMLError
+        return self.devices[index]
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> tuple[str, int, int]:
+        found = [device for device in self.devices if device[0] == uuid]
+        if not found:
+            raise NVMLError
+        return found[0]
+
+    def nvmlDeviceGetCudaComputeCapability(
+        self, device: tuple[str, int, int]
+    ) -> tuple[int, int]:
+        return device[1:]
+
+    def nvmlDeviceGetName(self, device: tuple[str, int, int]) -> str:
+        return f"NVIDIA {device[0]}"
+
+    def nvmlDeviceGetMemoryInfo(self, device: tuple[str, int, int]) -> SimpleNamespace:
+        return SimpleNamespace(total=141 << 30)
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13010
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Machine]]:
+    """Return what asks a library for this machine, and forgets it."""
+
+    def ask(library: Library | None, visible: str | None = None) -> Machine:
+        # None in its place is a module that is not installed
+        monkeypatch.setitem(sys.modules, "pynvml", library)  # type: ignore[arg-type]
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if visible is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        this_machine.cache_clear()
+        return this_machine()
+
+    yield ask
+    this_machine.cache_clear()
+
+
+FIRST = Machine(93, device="NVIDIA GPU-a", memory=141 << 30, cuda="13.1")
+SECOND = Machine(120, device="NVIDIA GPU-b", memory=141 << 30, cuda="13.1")
 
 
 @pytest.mark.parametrize(
-    ("functions", "capability"),
+    ("visible", "found"),
     [
-        ({}, 93),
-        ({"cuInit": Function(100)}, None),
-        ({"cuDeviceGet": Function(101)}, None),
-        ({"cuDeviceGetAttribute": Function(1, {75: 9, 76: 0})}, None),
-        ({"cuDeviceGetAttribute": Function(value={75: 12, 76: 0})}, 120),
+        (None, FIRST),
+        ("0", FIRST),
+        (" 1 ,0", SECOND),
+        ("GPU-b", SECOND),
+        ("2", Machine(None)),
+        ("", Machine(None)),
+        ("-1", Machine(None)),
     ],
-    ids=["a device", "no driver", "no device", "no attribute", "two digits"],
 )
-def test_capability_is_the_drivers(
-    monkeypatch: pytest.MonkeyPatch,
-    functions: dict[str, Function],
-    capability: int | None,
+def test_the_device_is_the_first_that_cuda_sees(
+    asked: Callable[..., Machine], visible: str | None, found: Machine
 ) -> None:
-    loaded: list[str] = []
-
-    def load(name: str) -> SimpleNamespace:
-        loaded.append(name)
-        return driver(**functions)
-
-    monkeypatch.setattr(ctypes, "CDLL", load)
-    found = machine._first_device()
-    assert loaded == ["libcuda.so.1"]
-    if capability is None:
-        assert found is None
-    else:
-        assert found == Machine(
-            capability, device="NVIDIA H200", memory=141 << 30, cuda="13.1"
-        )
+    assert asked(Library(), visible) == found
 
 
-def test_what_the_driver_does_not_say_is_left_out(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("silent", ["nvmlInit", "nvmlDeviceGetCudaComputeCapability"])
+def test_without_a_driver_there_is_no_device(
+    asked: Callable[..., Machine], silent: str
 ) -> None:
-    silent = driver(
-        cuDeviceGetName=Function(1),
-        cuDeviceTotalMem_v2=Function(1),
-        cuDriverGetVersion=Function(1),
-    )
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: silent)
-    assert machine._first_device() == Machine(93)
+    found = asked(Library(silent))
+    assert found == Machine(None)
+    assert found.no_device == "no CUDA device here"
+
+
+def test_what_the_library_does_not_say_is_left_out(
+    asked: Callable[..., Machine],
+) -> None:
+    silent = "DeviceGetName", "DeviceGetMemoryInfo", "SystemGetCudaDriverVersion"
+    assert asked(Library(*(f"nvml{name}" for name in silent))) == Machine(93)
+
+
+def test_without_the_library_nothing_is_known(asked: Callable[..., Machine]) -> None:
+    found = asked(None)
+    assert found == Machine(None, is_known=False)
+    assert found.no_device == "no CUDA device known without nvidia-ml-py"
 
 
 def test_sglang_is_imported_by_its_loader(tmp_path: Path) -> None:
@@ -194,13 +223,3 @@ def test_sglang_is_imported_by_its_loader(tmp_path: Path) -> None:
 
 def test_missing() -> None:
     assert Machine(None).missing(["pytest", "no_such_module"]) == ("no_such_module",)
-
-
-def test_no_driver_is_no_capability(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> None:
-        raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(ctypes, "CDLL", refuse)
-    this_machine.cache_clear()
-    assert this_machine() == Machine(None)
-    this_machine.cache_clear()

@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from generator.definition import Axis, Definition, Tensor
+from generator.dataset.definition import Axis, Definition, Tensor
 from generator.ground_truth.flashinfer import FLASHINFER
-from generator.ground_truth.interface import Library, Verdict, version_numbers
+from generator.ground_truth.interface import Availability, Library, version_numbers
 from generator.ground_truth.machine import Machine
 from generator.ground_truth.pytorch import PYTORCH
 from generator.ground_truth.resolver import PROVIDERS, Resolution, resolve
 from generator.ground_truth.sglang import SGLANG
-from generator.ops import OPS, OpSpec
-from generator.sources import OpSource, op_source
+from generator.ops.op_source import OpSource, op_source
+from generator.ops.registry import op_specs
+from generator.ops.spec import OpSpec
+from generator.testing.obstacle import Kind, Obstacle
 
+NO_CUDA = Obstacle(Kind.NEEDS_CUDA, "needs CUDA, no CUDA device here")
 ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.23", "torch": "2.13.0"}
 
 
@@ -55,8 +58,8 @@ def definition(
 
 def judge(
     library: Library, some: Definition, source: OpSource, machine: Machine
-) -> Verdict:
-    return library.judge(some, OPS[some.op_type], source, machine)
+) -> Availability:
+    return library.judge(some, op_specs()[some.op_type], source, machine)
 
 
 def op(*functions: str) -> OpSource:
@@ -64,28 +67,31 @@ def op(*functions: str) -> OpSource:
 
 
 @pytest.mark.parametrize(
-    ("machine", "reason"),
+    ("machine", "kind", "reason"),
     [
-        (FakeMachine(None, {}), "not installed"),
+        (FakeMachine(None, {}), Kind.NOT_INSTALLED, "not installed"),
         (
             FakeMachine(None, {"flashinfer-python": "0.5.9"}),
+            Kind.TOO_OLD,
             "version 0.5.9 is older than 0.6",
         ),
         (
             FakeMachine(None, {"flashinfer-python": "unknown"}),
+            Kind.TOO_OLD,
             "version unknown is older than 0.6",
         ),
-        (FakeMachine(None), "needs CUDA, no CUDA device here"),
+        (FakeMachine(None), Kind.NEEDS_CUDA, "needs CUDA, no CUDA device here"),
         (
             FakeMachine(failures={"flashinfer": "import failed: OSError: libcudart"}),
+            Kind.BROKEN,
             "import failed: OSError: libcudart",
         ),
     ],
 )
-def test_what_stands_in_the_way(machine: FakeMachine, reason: str) -> None:
+def test_what_stands_in_the_way(machine: FakeMachine, kind: Kind, reason: str) -> None:
     found = judge(FLASHINFER, definition(), op("flashinfer_ground_truth"), machine)
     assert not found.usable
-    assert found.reason == reason
+    assert found.obstacle == Obstacle(kind, reason)
     assert found.version == (machine.version("flashinfer-python") or "")
 
 
@@ -94,7 +100,7 @@ def test_usable(version: str) -> None:
     machine = FakeMachine(versions={"flashinfer-python": version})
     tags = ("fi_api:flashinfer.norm.rmsnorm", "fi_api:other.thing", "model:x")
     found = judge(FLASHINFER, definition(tags=tags), op_source("rmsnorm"), machine)
-    assert found == Verdict("flashinfer", True, "flashinfer.norm.rmsnorm", version)
+    assert found == Availability("flashinfer", None, "flashinfer.norm.rmsnorm", version)
 
 
 def test_without_an_adapter_nothing_is_tried() -> None:
@@ -103,7 +109,8 @@ def test_without_an_adapter_nothing_is_tried() -> None:
             raise AssertionError(distribution)
 
     found = judge(SGLANG, definition(), op("flashinfer_ground_truth"), Untouchable())
-    assert found == Verdict("sglang", False, reason="no SGLang adapter for rmsnorm")
+    obstacle = Obstacle(Kind.NO_ADAPTER, "no SGLang adapter for rmsnorm")
+    assert found == Availability("sglang", obstacle)
 
 
 def test_nothing_is_imported_where_the_reason_is_known() -> None:
@@ -113,7 +120,7 @@ def test_nothing_is_imported_where_the_reason_is_known() -> None:
 
     machine = Untouchable(None)
     found = judge(PYTORCH, definition("gemm"), op_source("gemm"), machine)
-    assert found.reason == "needs CUDA, no CUDA device here"
+    assert found.obstacle == NO_CUDA
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,8 @@ def test_libraries_say_their_own_names() -> None:
 def test_an_op_may_say_why_a_library_has_no_adapter() -> None:
     spec = OpSpec("some", {}, absent={"sglang": "has no such kernel"})
     found = SGLANG.judge(definition(), spec, op(), FakeMachine())
-    assert found == Verdict("sglang", False, reason="has no such kernel")
+    obstacle = Obstacle(Kind.NO_KERNEL, "has no such kernel")
+    assert found == Availability("sglang", obstacle)
 
 
 # ---- the resolver
@@ -164,8 +172,10 @@ def test_the_first_usable_provider_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
         versions = {name: v for name, v in ALL.items() if name not in missing}
         found = resolve(some, FakeMachine(versions=versions))
         assert (found.chosen.provider if found.chosen else None) == chosen
-        assert [v.provider for v in found.verdicts] == [p.name for p in PROVIDERS]
-        assert [v.reason for v in found.rejected] == ["not installed"] * len(missing)
+        assert [v.provider for v in found.providers] == [p.name for p in PROVIDERS]
+        assert [str(v.obstacle) for v in found.rejected] == ["not installed"] * len(
+            missing
+        )
 
 
 def test_as_dict_of_a_usable_provider() -> None:
@@ -181,9 +191,16 @@ def test_as_dict_of_a_usable_provider() -> None:
         "status": "RESOLVED",
         "reason": "",
         "rejected": {
-            "sglang": "version 0.5.10 is older than 0.5.23",
-            "pytorch": "no PyTorch adapter for rmsnorm",
+            "sglang": {
+                "kind": "too-old",
+                "reason": "version 0.5.10 is older than 0.5.23",
+            },
+            "pytorch": {
+                "kind": "no-adapter",
+                "reason": "no PyTorch adapter for rmsnorm",
+            },
         },
+        "replay": {"recordings": [], "kind": None, "reason": ""},
     }
 
 
@@ -200,7 +217,7 @@ def test_as_dict_of_a_light_installation_without_a_device() -> None:
 def test_sglang_needs_cuda_where_no_backend_does_without() -> None:
     machine, source = FakeMachine(None), op("sglang_ground_truth")
     found = judge(SGLANG, definition(), source, machine)
-    assert found.reason == "needs CUDA, no CUDA device here"
+    assert found.obstacle == NO_CUDA
     on_cpu = replace(source, on_cpu=("sglang",))
     assert judge(SGLANG, definition(), on_cpu, machine).usable
 
@@ -219,7 +236,10 @@ def test_as_dict_where_nothing_is_usable() -> None:
     found = resolve(definition(), machine).as_dict()
     assert _nothing(found) == [None, None, None]
     assert (found["status"], found["reason"]) == ("RESOLVED", "")
-    assert found["rejected"]["flashinfer"] == "needs CUDA, no CUDA device here"
+    assert found["rejected"]["flashinfer"] == {
+        "kind": "needs-cuda",
+        "reason": "needs CUDA, no CUDA device here",
+    }
 
 
 def test_an_op_type_without_a_module_is_unresolved() -> None:
@@ -244,4 +264,4 @@ def test_a_constant_that_no_source_knows_is_unresolved() -> None:
 
 def test_a_registry_of_ones_own_is_looked_at() -> None:
     assert resolve(definition(), FakeMachine(), ops={}).unresolved
-    assert not resolve(definition("gemm"), FakeMachine(), ops=OPS).unresolved
+    assert not resolve(definition("gemm"), FakeMachine(), ops=op_specs()).unresolved

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from generator.support.compare import Comparison
-from generator.support.definition import Case, Definition
-from generator.support.relation import Asked, RelatedCase, Subject
-from generator.support.trial import Trial
+from generator.testing.compare import Comparison
+from generator.testing.definition import Case, Definition
+from generator.testing.relation import Asked, RelatedCase, Subject
+from generator.testing.trial import Trial
 from tests.builders import CPU, loaded, run_of
 
 Run = Callable[..., Any]

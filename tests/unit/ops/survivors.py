@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from generator.audit.domain import domain_mutants
-from generator.support.definition import Case, Definition
+from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.registry import op_module
+from generator.testing.definition import Case, Definition
 from tests.builders import cases_of, class_of, ignore_property, trial_of
 
 
 def op_of(definition: Definition) -> ModuleType:
     """Return the module of an op's functions."""
-    return importlib.import_module(f"generator.ops.{definition.op_type}")
+    return op_module(definition.op_type)
 
 
 def with_defect(

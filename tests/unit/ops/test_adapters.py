@@ -11,11 +11,14 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import gemm, gqa_paged, mla_paged, rmsnorm
-from generator.support.attention import workspace
-from generator.support.paging import input_table, kv_lengths
-from generator.support.stream import Stream
-from generator.support.trial import same_bits
+from generator.ops.attention.flashinfer import workspace
+from generator.ops.op_types.gemm import op as gemm
+from generator.ops.op_types.gqa_paged import op as gqa_paged
+from generator.ops.op_types.mla_paged import op as mla_paged
+from generator.ops.op_types.rmsnorm import op as rmsnorm
+from generator.ops.paging import input_table, kv_lengths
+from generator.testing.seeded_inputs import Stream
+from generator.testing.trial import same_bits
 from tests.builders import sized
 
 
@@ -66,7 +69,7 @@ def flashinfer(monkeypatch):
     module.calls = calls
     monkeypatch.setitem(sys.modules, "flashinfer", module)
     monkeypatch.setitem(sys.modules, "flashinfer.norm", module.norm)
-    monkeypatch.setattr("generator.support.attention.WORKSPACE_BYTES", 64)
+    monkeypatch.setattr("generator.ops.attention.flashinfer.WORKSPACE_BYTES", 64)
     workspace.cache_clear()
     yield module
     workspace.cache_clear()

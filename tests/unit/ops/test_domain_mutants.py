@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from generator.audit.domain import domain_mutants
-from generator.support.definition import Definition, Interface
-from generator.support.tolerance import Override, Tolerance
+from generator.mutation.domain_mutants import domain_mutants
+from generator.testing.definition import Definition, Interface
+from generator.testing.tolerance import Override, Tolerance
 from tests.builders import ROOT, known
 from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, reduced
 from tests.unit.ops.survivors import Caught

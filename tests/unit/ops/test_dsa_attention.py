@@ -9,10 +9,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import dsa_paged
-from generator.support import spread
-from generator.support.attention import workspace
-from generator.support.trial import same_bits
+from generator.ops.attention.flashinfer import workspace
+from generator.ops.op_types.dsa_paged import op as dsa_paged
+from generator.testing import parametrize as spread
+from generator.testing.trial import same_bits
 from tests.builders import (
     cases_of,
     class_of,
@@ -198,7 +198,7 @@ def flashinfer(monkeypatch):
     decode = SimpleNamespace(trtllm_batch_decode_with_kv_cache_mla=sparse_kernel)
     monkeypatch.setitem(sys.modules, "flashinfer", module)
     monkeypatch.setitem(sys.modules, "flashinfer.decode", decode)
-    monkeypatch.setattr("generator.support.attention.WORKSPACE_BYTES", 64)
+    monkeypatch.setattr("generator.ops.attention.flashinfer.WORKSPACE_BYTES", 64)
     workspace.cache_clear()
     yield
     workspace.cache_clear()
@@ -233,4 +233,4 @@ def test_a_skip_says_so_where_a_provider_has_nothing():
         rendered(None), "sglang", cases_of(rendered(None)), torch.device("cpu")
     )
     (param,) = params
-    assert "has nothing for" in param.marks[0].kwargs["reason"]
+    assert "has nothing for" in param.values[0].reason

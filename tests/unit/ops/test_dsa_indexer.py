@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import dsa_paged
-from generator.support.indexer import (
+from generator.ops.op_types.dsa_paged import op as dsa_paged
+from generator.ops.op_types.dsa_paged.indexer import (
     ERRORS,
     exact_scores,
     indexer_rows,
     unpacked,
     visible_ids,
 )
-from generator.support.sglang import Unavailable
+from generator.testing.sglang import Unavailable
 from tests.builders import (
     cases_of,
     class_of,

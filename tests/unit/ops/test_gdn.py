@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from generator.ops import gdn
-from generator.support.stream import Stream
+from generator.ops.op_types.gdn import op as gdn
+from generator.testing.seeded_inputs import Stream
 from tests.builders import (
     cases_of,
     class_of,

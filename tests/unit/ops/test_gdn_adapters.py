@@ -7,7 +7,7 @@ from types import ModuleType
 
 import torch
 
-from generator.ops import gdn
+from generator.ops.op_types.gdn import op as gdn
 from tests.builders import (
     cases_of,
     ignore_property,

@@ -2,86 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 
 import pytest
 import torch
 
-from generator.ops import OPS
-from generator.sources import op_source
-from generator.support.memory import dtype_of, needed_bytes, shape_of
-from generator.support.stream import Stream
-from generator.support.tiled import Tiled, fresh
-from generator.support.trial import same_bits
+from generator.ops.op_source import op_source
+from generator.ops.registry import op_module, op_specs
+from generator.testing.lazy_weights import Tiled, fresh
+from generator.testing.memory import dtype_of, needed_bytes, shape_of
+from generator.testing.seeded_inputs import Stream
+from generator.testing.trial import same_bits
 from tests.builders import CPU, ROOT, known, sized
+from tests.golden.op_types import INTERFACES, kept
 
 FILES = sorted((ROOT / "definitions").glob("*/*.json"))
-# one definition of each op_type and interface, shrunk where its size is not the point
-ATTENTION = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 8}
-LATENT = {"num_qo_heads": 2}
-DELTA = {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 4, "head_size": 16}
 # None stands for zeros, for a default, for no buffer
 MAY_BE_NONE = {"state", "scale", "intermediate_states_buffer"}
-MOE = {"hidden_size": 256, "intermediate_size": 128, "gemm1_out_size": 256}
-MOE_BLOCKS = {
-    "num_hidden_blocks": 2,
-    "num_intermediate_blocks": 1,
-    "num_gemm1_out_blocks": 2,
-}
-INTERFACES = {
-    "rmsnorm_h5120": {"hidden_size": 64},
-    "fused_add_rmsnorm_h7168": {"hidden_size": 96},
-    "gemm_n128_k2048": {"K": 64},
-    "gqa_paged_decode_h32_kv8_d128_ps1": ATTENTION,
-    "gqa_paged_decode_h32_kv8_d128_ps64": ATTENTION,
-    "gqa_paged_prefill_causal_h32_kv8_d128_ps1": ATTENTION,
-    "gqa_paged_prefill_causal_h32_kv8_d128_ps64": ATTENTION,
-    "mla_paged_decode_h16_ckv512_kpe64_ps1": LATENT,
-    "mla_paged_decode_h16_ckv512_kpe64_ps64": LATENT,
-    "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1": LATENT,
-    "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64": LATENT,
-    "gqa_ragged_prefill_causal_h32_kv8_d128": ATTENTION,
-    "mla_ragged_prefill_causal_h16_qk192_vo128": {
-        "num_qo_heads": 2,
-        "num_kv_heads": 2,
-    },
-    "rope_with_cos_sin_cache_neox_style_d128_rd64": {"head_size": 96},
-    "mamba_ssu_decode_h128_d64_s128_ng8": {"nheads": 4, "ngroups": 2},
-    "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1": LATENT,
-    "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64": LATENT,
-    "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64": {"num_index_heads": 4},
-    "gdn_decode_qk4_v8_d128_k_last": DELTA,
-    "gdn_mtp_qk4_v8_d128_k_last": DELTA,
-    "gdn_prefill_qk4_v8_d128_k_last": DELTA,
-    "top_k_sampling_from_probs_v128256": {"vocab_size": 512},
-    "top_p_sampling_from_probs_v129280": {"vocab_size": 512},
-    "top_k_top_p_sampling_from_probs_v262208": {"vocab_size": 512},
-    "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048": MOE | MOE_BLOCKS,
-    "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512": MOE | MOE_BLOCKS,
-    "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768": MOE,
-    "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192": MOE,
-    "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536": MOE,
-    "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768": MOE,
-    "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192": MOE,
-}
 # weights of so many experts are for a GPU
-TOO_LARGE = {
-    "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048",
-    "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192",
-    "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192",
-    "trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192",
-}
+TOO_LARGE = kept("too_large")
+PAGED = [n for n in INTERFACES if "kv_indices" in known(n).interface.inputs]
 
 
 def op_of(op_type):
-    return importlib.import_module(f"generator.ops.{op_type}")
+    return op_module(op_type)
 
 
 def test_every_interface_of_the_repository_is_among_these():
     def key(path):
         value = json.loads(path.read_text("utf-8"))
-        if value["op_type"] not in OPS:
+        if value["op_type"] not in op_specs():
             return None
         return value["op_type"], tuple(value["inputs"])
 
@@ -89,7 +39,7 @@ def test_every_interface_of_the_repository_is_among_these():
     assert {key(path) for path in FILES} - {None} == covered
 
 
-@pytest.mark.parametrize("op_type", OPS)
+@pytest.mark.parametrize("op_type", op_specs())
 def test_an_op_module_has_what_the_harness_asks_for(op_type):
     functions = op_source(op_type).functions
     assert {"cases", "make_inputs", "oracle"} <= set(functions)
@@ -147,7 +97,7 @@ def test_inputs_are_those_of_the_interface(name, size):
             assert same_bits(fresh(inputs[key], CPU), fresh(again[key], CPU))
 
 
-@pytest.mark.parametrize("name", [n for n in INTERFACES if "paged" in n])
+@pytest.mark.parametrize("name", PAGED)
 def test_page_tables_are_structurally_valid(name):
     definition = sized(name, **INTERFACES[name])
     op, page_size = op_of(definition.op_type), definition.axes["page_size"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import mamba_ssu
+from generator.ops.op_types.mamba_ssu import op as mamba_ssu
 from tests.builders import (
     cases_of,
     class_of,

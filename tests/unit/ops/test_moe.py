@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from generator.ops import moe
-from generator.support import moe_routing
-from generator.support.compare import compare
-from generator.support.moe_inputs import routing_inputs
-from generator.support.stream import Stream
+from generator.ops.op_types.moe import op as moe
+from generator.ops.op_types.moe import routing as moe_routing
+from generator.ops.op_types.moe.inputs import routing_inputs
+from generator.testing.compare import compare
+from generator.testing.seeded_inputs import Stream
 from tests.builders import (
     ROOT,
     cases_of,

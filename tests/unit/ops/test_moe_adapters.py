@@ -9,10 +9,12 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import moe
-from generator.support import moe_routing, moe_sglang, sglang_moe
-from generator.support.compare import compare
-from generator.support.moe_weights import dequantize_mxfp4
+from generator.ops.op_types.moe import op as moe
+from generator.ops.op_types.moe import routing as moe_routing
+from generator.ops.op_types.moe import sglang as moe_sglang
+from generator.ops.op_types.moe import sglang_calls as sglang_moe
+from generator.ops.op_types.moe.weights import dequantize_mxfp4
+from generator.testing.compare import compare
 from tests.builders import cases_of, class_of, loaded, run_of, trial_of
 from tests.unit.ops.test_moe import (
     DEEPSEEK,

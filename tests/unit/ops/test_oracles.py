@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 
 import pytest
 import torch
 
-from generator.ops import gemm, gqa_paged, mla_paged, rmsnorm
-from generator.support.stream import Stream
+from generator.ops.op_types.gemm import op as gemm
+from generator.ops.op_types.gqa_paged import op as gqa_paged
+from generator.ops.op_types.mla_paged import op as mla_paged
+from generator.ops.op_types.rmsnorm import op as rmsnorm
+from generator.ops.registry import op_module
+from generator.testing.seeded_inputs import Stream
 from tests.builders import (
     CPU,
     cases_of,
@@ -44,7 +47,7 @@ PAGED = [
 
 
 def rendered(definition, name, **changes):
-    op = importlib.import_module(f"generator.ops.{definition.op_type}")
+    op = op_module(definition.op_type)
     return class_of(op, definition, run_of(loaded(name).reference), **changes)
 
 

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.ops import gqa_ragged, mla_ragged
-from generator.support.attention import oracle_ragged
+from generator.ops.attention.flashinfer import workspace
+from generator.ops.attention.oracle import oracle_ragged
+from generator.ops.op_types.gqa_ragged import op as gqa_ragged
+from generator.ops.op_types.mla_ragged import op as mla_ragged
 from tests.builders import (
     cases_of,
     class_of,
@@ -136,7 +138,8 @@ class Wrapper:
 def test_the_adapter_passes_what_the_wrapper_takes(name, monkeypatch):
     flashinfer = SimpleNamespace(BatchPrefillWithRaggedKVCacheWrapper=Wrapper)
     monkeypatch.setitem(sys.modules, "flashinfer", flashinfer)
-    monkeypatch.setattr(OPS[name], "workspace", lambda device: torch.zeros(1).byte())
+    monkeypatch.setattr("generator.ops.attention.flashinfer.WORKSPACE_BYTES", 1)
+    workspace.cache_clear()
     cls = rendered(name, run_of(loaded(name).reference))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
@@ -144,5 +147,6 @@ def test_the_adapter_passes_what_the_wrapper_takes(name, monkeypatch):
         output, lse = cls.flashinfer_ground_truth(trial.definition, given, "fa3")
         torch.testing.assert_close(output, trial.outputs[0], rtol=1e-2, atol=1e-3)
         torch.testing.assert_close(lse, trial.outputs[1], rtol=1e-5, atol=1e-4)
+    workspace.cache_clear()
     backends = cls.flashinfer_backends(cls.definition())
     assert [backend.name for backend in backends] == ["fa2", "fa3"]

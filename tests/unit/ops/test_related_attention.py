@@ -8,9 +8,12 @@ from functools import partial
 import pytest
 import torch
 
-from generator.audit.domain import domain_mutants
-from generator.ops import dsa_paged, gqa_paged, gqa_ragged, mla_paged
-from generator.support.related_attention import merged
+from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.attention.relations import merged
+from generator.ops.op_types.dsa_paged import op as dsa_paged
+from generator.ops.op_types.gqa_paged import op as gqa_paged
+from generator.ops.op_types.gqa_ragged import op as gqa_ragged
+from generator.ops.op_types.mla_paged import op as mla_paged
 from tests.builders import sized
 from tests.unit.ops.related import red, run_named, verdicts
 

@@ -7,11 +7,15 @@ from functools import partial
 import pytest
 import torch
 
-from generator.ops import gemm, moe, rmsnorm, rope, sampling
-from generator.support.moe_weights import draw_f8
-from generator.support.related_moe import Chosen
-from generator.support.related_sampling import same_law
-from generator.support.stream import Stream
+from generator.ops.op_types.gemm import op as gemm
+from generator.ops.op_types.moe import op as moe
+from generator.ops.op_types.moe.relations import Chosen
+from generator.ops.op_types.moe.weights import draw_f8
+from generator.ops.op_types.rmsnorm import op as rmsnorm
+from generator.ops.op_types.rope import op as rope
+from generator.ops.op_types.sampling import op as sampling
+from generator.ops.op_types.sampling.relations import same_law
+from generator.testing.seeded_inputs import Stream
 from tests.builders import CPU, known, loaded, replaced, run_of, sized
 from tests.unit.ops.related import red, run_named, verdicts
 

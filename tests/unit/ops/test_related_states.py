@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from generator.ops import gdn, mamba_ssu
+from generator.ops.op_types.gdn import op as gdn
+from generator.ops.op_types.mamba_ssu import op as mamba_ssu
 from tests.builders import loaded, replaced, run_of, sized
 from tests.unit.ops.related import red, run_named, verdicts
 

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.constants import resolve_constants
-from generator.ops import ROPE, rope
-from generator.plan import Options, plan_tests
+from generator.ops.op_types.rope import SPEC as ROPE
+from generator.ops.op_types.rope import op as rope
+from generator.rendering.plan import RenderOptions, plan_tests
+from generator.rules.constants import resolve_constants
 from tests.builders import (
     cases_of,
     class_of,
@@ -115,7 +116,7 @@ def test_the_style_is_of_the_name(name, value, source):
     )
     assert constant.independent
     assert problems == []
-    (planned,) = plan_tests("rope", [definition], Options()).classes
+    (planned,) = plan_tests("rope", [definition], RenderOptions()).classes
     assert planned.constants == (constant,)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generator.ops import gqa_paged, mla_paged
+from generator.ops.op_types.gqa_paged import op as gqa_paged
+from generator.ops.op_types.mla_paged import op as mla_paged
 from tests.builders import class_of, loaded, oracle_failures, run_of, sized
 from tests.unit.ops.survivors import with_defect
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from generator.ops import gemm, rmsnorm
+from generator.ops.op_types.gemm import op as gemm
+from generator.ops.op_types.rmsnorm import op as rmsnorm
 from tests.builders import class_of, known, loaded, oracle_failures, replaced, run_of
 from tests.unit.ops.survivors import with_defect
 

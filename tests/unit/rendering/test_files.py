@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from generator.files import SUMS, Status, write_atomically, write_files
+from generator.dataset.atomic_write import write_atomically
+from generator.rendering.files import SUMS, FileStatus, write_files
 
 FILES = {"test_a.py": "a = 1\n", "support/b.py": "b = 'größe'\n"}
 
@@ -21,7 +22,7 @@ def statuses(outcomes):
 
 def test_files_are_written_with_their_sums(tmp_path):
     found = statuses(write_files(tmp_path, FILES))
-    assert found == dict.fromkeys(FILES, Status.WRITTEN)
+    assert found == dict.fromkeys(FILES, FileStatus.WRITTEN)
     for path, text in FILES.items():
         assert (tmp_path / path).read_bytes() == text.encode("utf-8")
     lines = (tmp_path / SUMS).read_text().splitlines()
@@ -45,7 +46,7 @@ def test_nothing_is_touched_where_nothing_changed(tmp_path):
     write_files(tmp_path, FILES)
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
     found = statuses(write_files(tmp_path, FILES))
-    assert set(found.values()) == {Status.UNCHANGED}
+    assert set(found.values()) == {FileStatus.UNCHANGED}
     after = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
     assert after == before
 
@@ -53,7 +54,10 @@ def test_nothing_is_touched_where_nothing_changed(tmp_path):
 def test_what_was_rendered_before_is_replaced(tmp_path):
     write_files(tmp_path, FILES)
     found = statuses(write_files(tmp_path, {**FILES, "test_a.py": "a = 2\n"}))
-    assert found == {"test_a.py": Status.WRITTEN, "support/b.py": Status.UNCHANGED}
+    assert found == {
+        "test_a.py": FileStatus.WRITTEN,
+        "support/b.py": FileStatus.UNCHANGED,
+    }
     assert (tmp_path / "test_a.py").read_text() == "a = 2\n"
 
 
@@ -63,7 +67,7 @@ def test_an_edited_file_is_left_alone(tmp_path, check):
     (tmp_path / "test_a.py").write_text("mine\n")
     changed = {**FILES, "test_a.py": "a = 2\n"}
     found = statuses(write_files(tmp_path, changed, check=check))
-    assert found["test_a.py"] is Status.EDITED
+    assert found["test_a.py"] is FileStatus.EDITED
     assert (tmp_path / "test_a.py").read_text() == "mine\n"
 
 
@@ -71,12 +75,12 @@ def test_an_edited_file_stays_edited_on_the_next_run(tmp_path):
     write_files(tmp_path, FILES)
     (tmp_path / "test_a.py").write_text("mine\n")
     for _ in range(2):
-        assert statuses(write_files(tmp_path, FILES))["test_a.py"] is Status.EDITED
+        assert statuses(write_files(tmp_path, FILES))["test_a.py"] is FileStatus.EDITED
 
 
 def test_a_file_nobody_rendered_is_not_overwritten(tmp_path):
     (tmp_path / "test_a.py").write_text("somebody's own\n")
-    assert statuses(write_files(tmp_path, FILES))["test_a.py"] is Status.EDITED
+    assert statuses(write_files(tmp_path, FILES))["test_a.py"] is FileStatus.EDITED
     assert (tmp_path / "test_a.py").read_text() == "somebody's own\n"
 
 
@@ -84,21 +88,21 @@ def test_force_overwrites_an_edited_file(tmp_path):
     write_files(tmp_path, FILES)
     (tmp_path / "test_a.py").write_text("mine\n")
     found = statuses(write_files(tmp_path, FILES, force=True))
-    assert found["test_a.py"] is Status.WRITTEN
+    assert found["test_a.py"] is FileStatus.WRITTEN
     assert (tmp_path / "test_a.py").read_text() == FILES["test_a.py"]
 
 
 def test_check_writes_nothing_and_names_the_drift(tmp_path):
     found = statuses(write_files(tmp_path / "new", FILES, check=True))
-    assert set(found.values()) == {Status.DRIFTED}
+    assert set(found.values()) == {FileStatus.DRIFTED}
     assert not (tmp_path / "new").exists()
     write_files(tmp_path, FILES)
     changed = {**FILES, "test_a.py": "a = 2\n", "c.py": ""}
     found = statuses(write_files(tmp_path, changed, check=True, force=True))
     assert found == {
-        "test_a.py": Status.DRIFTED,
-        "c.py": Status.DRIFTED,
-        "support/b.py": Status.UNCHANGED,
+        "test_a.py": FileStatus.DRIFTED,
+        "c.py": FileStatus.DRIFTED,
+        "support/b.py": FileStatus.UNCHANGED,
     }
     assert (tmp_path / "test_a.py").read_text() == FILES["test_a.py"]
     assert not (tmp_path / "c.py").exists()
@@ -108,12 +112,12 @@ def test_files_rendered_once_are_removed_when_everything_is_rendered(tmp_path):
     write_files(tmp_path, FILES)
     (tmp_path / "mine.py").write_text("x\n")
     kept = {"test_a.py": FILES["test_a.py"]}
-    assert statuses(write_files(tmp_path, kept)) == {"test_a.py": Status.UNCHANGED}
+    assert statuses(write_files(tmp_path, kept)) == {"test_a.py": FileStatus.UNCHANGED}
     checked = statuses(write_files(tmp_path, kept, complete=True, check=True))
-    assert checked["support/b.py"] is Status.DRIFTED
+    assert checked["support/b.py"] is FileStatus.DRIFTED
     assert (tmp_path / "support/b.py").exists()
     found = statuses(write_files(tmp_path, kept, complete=True))
-    assert found["support/b.py"] is Status.REMOVED
+    assert found["support/b.py"] is FileStatus.REMOVED
     assert not (tmp_path / "support/b.py").exists()
     assert (tmp_path / "mine.py").exists()
     assert "support/b.py" not in (tmp_path / SUMS).read_text()
@@ -125,7 +129,7 @@ def test_a_stale_file_that_was_edited_is_reported_until_it_is_gone(tmp_path):
     kept = {"test_a.py": FILES["test_a.py"]}
     for _ in range(2):
         found = statuses(write_files(tmp_path, kept, complete=True))
-        assert found["support/b.py"] is Status.EDITED
+        assert found["support/b.py"] is FileStatus.EDITED
     (tmp_path / "support/b.py").unlink()
     found = statuses(write_files(tmp_path, kept, complete=True))
     assert "support/b.py" not in found
@@ -155,7 +159,7 @@ def test_broken_sums_know_nothing(tmp_path, content):
     write_files(tmp_path, FILES)
     (tmp_path / SUMS).write_bytes(content)
     found = statuses(write_files(tmp_path, {**FILES, "test_a.py": "a = 2\n"}))
-    assert found["test_a.py"] is Status.EDITED
+    assert found["test_a.py"] is FileStatus.EDITED
 
 
 def test_a_failed_rename_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
@@ -179,7 +183,7 @@ def test_a_kill_before_the_rename_leaves_the_old_file_whole(tmp_path):
     script = (
         "import os, pathlib, signal, sys\n"
         "os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "from generator.files import write_atomically\n"
+        "from generator.dataset.atomic_write import write_atomically\n"
         "write_atomically(pathlib.Path(sys.argv[1]), b'new' * 10**6)\n"
     )
     killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)

@@ -4,44 +4,43 @@ from __future__ import annotations
 
 import ast
 
-from generator.imports import LINE_LENGTH, import_block
+from generator.rendering.imports import LINE_LENGTH, import_block
 
 
 def nodes(text: str) -> list[ast.stmt]:
     return ast.parse(text).body
 
 
-def test_imports_are_merged_sorted_and_renamed():
+def test_imports_are_merged_and_sorted():
     block = import_block(
         nodes(
             "from __future__ import annotations\n"
             "import torch\n"
             "import math\n"
             "from typing import Any\n"
-            "from generator.support.stream import Stream\n"
-            "from generator.support.definition import Case, Backend\n"
+            "from generator.testing.seeded_inputs import Stream\n"
+            "from generator.testing.definition import Case, Backend\n"
         ),
         [
             "import sys",
-            "from reference_support.definition import Interface",
-            "from reference_support.harness import main, Base, LIMIT",
+            "from generator.testing.definition import Interface",
+            "from generator.testing.harness import main, Base, LIMIT",
         ],
     )
     assert block == (
         "from __future__ import annotations\n\n"
         "import math\nimport sys\nfrom typing import Any\n\n"
         "import torch\n\n"
-        "# isort: split\n"
-        "from reference_support.definition import Backend, Case, Interface\n"
-        "from reference_support.harness import LIMIT, Base, main\n"
-        "from reference_support.stream import Stream"
+        "from generator.testing.definition import Backend, Case, Interface\n"
+        "from generator.testing.harness import LIMIT, Base, main\n"
+        "from generator.testing.seeded_inputs import Stream"
     )
 
 
 def test_what_two_sides_import_is_imported_once():
     block = import_block(
         nodes("import torch\nfrom typing import Any, Callable\n"),
-        ["import torch", "from typing import Any", "from reference_support.a import b"],
+        ["import torch", "from typing import Any", "from generator.a import b"],
     )
     assert block.count("import torch") == 1
     assert "from typing import Any, Callable\n" in block
@@ -50,25 +49,23 @@ def test_what_two_sides_import_is_imported_once():
 def test_aliases_are_kept():
     block = import_block(
         nodes("import numpy as np\nfrom math import floor as down\n"),
-        ["from reference_support.a import b as c"],
+        ["from generator.a import b as c"],
     )
     assert "import numpy as np" in block
     assert "from math import floor as down" in block
-    assert block.endswith("from reference_support.a import b as c")
+    assert block.endswith("from generator.a import b as c")
 
 
 def test_several_modules_of_one_statement_are_separated():
-    block = import_block(
-        nodes("import sys, math\n"), ["from reference_support.a import b"]
-    )
+    block = import_block(nodes("import sys, math\n"), ["from generator.a import b"])
     assert block.startswith("import math\nimport sys\n")
 
 
 def test_a_long_line_is_wrapped_one_name_a_line():
     names = [f"a_rather_long_name_{i}" for i in range(6)]
-    block = import_block([], [f"from reference_support.a import {', '.join(names)}"])
-    assert block.splitlines()[1:] == [
-        "from reference_support.a import (",
+    block = import_block([], [f"from generator.a import {', '.join(names)}"])
+    assert block.splitlines() == [
+        "from generator.a import (",
         *(f"    {name}," for name in names),
         ")",
     ]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ops import OPS
-from generator.plan import Options, plan_tests
-from generator.pytext import literal
-from generator.render import render_test_file
-from generator.sources import OP_FUNCTIONS, can_be_nested, nest, op_source, source_lines
+from generator.ops.op_source import OP_FUNCTIONS, op_source
+from generator.ops.registry import op_folder, op_specs
+from generator.rendering.embedding import can_be_nested, nest, source_lines
+from generator.rendering.plan import RenderOptions, plan_tests
+from generator.rendering.python_text import literal
+from generator.rendering.render import render_test_file
 from tests.builders import ROOT, definition_value
 
 Q = '"""'
@@ -85,8 +86,10 @@ def test_what_would_mean_something_else_is_not_nested(source):
 )
 def test_it_is_embedded_as_a_module_of_its_own(name):
     source = NOT_NESTABLE[name]
-    text = render_test_file(plan_tests("twice", [definition_value(source)], Options()))
-    assert "from reference_support.reference import load_reference" in text
+    text = render_test_file(
+        plan_tests("twice", [definition_value(source)], RenderOptions())
+    )
+    assert "from generator.testing.reference import load_reference" in text
     assert embedded_lines(text) == source_lines(source)
     assert not any(
         isinstance(node, ast.FunctionDef) and node.name.startswith("reference_")
@@ -105,13 +108,16 @@ def embedded_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("source", NESTABLE.values(), ids=NESTABLE)
 def test_a_rendered_file_holds_the_tree_of_its_reference(source):
-    text = render_test_file(plan_tests("twice", [definition_value(source)], Options()))
+    text = render_test_file(
+        plan_tests("twice", [definition_value(source)], RenderOptions())
+    )
     functions = {
         node.name: node
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef)
     }
-    *body, _ = functions["reference_1"].body
+    (name,) = (n for n in functions if n.startswith("reference_"))
+    *body, _ = functions[name].body
     assert [ast.dump(node) for node in body] == statements(source)
 
 
@@ -150,10 +156,10 @@ def test_any_literal_survives_nesting(content):
     assert ast.literal_eval(assigned.value) == content
 
 
-@pytest.mark.parametrize("op_type", OPS)
+@pytest.mark.parametrize("op_type", op_specs())
 def test_an_ops_module_is_read_as_text(op_type):
     source = op_source(op_type)
-    text = (ROOT / "generator" / "ops" / f"{op_type}.py").read_text("utf-8")
+    text = (op_folder(op_type) / "op.py").read_text("utf-8")
     assert source.docstring
     assert source.body in text
     assert source.functions == tuple(f for f in OP_FUNCTIONS if f in source.functions)

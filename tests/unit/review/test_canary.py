@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from generator import plan as planning
-from generator.generate import generate
-from generator.load import load_definitions
-from generator.plan import Options
+from generator.rendering import plan as planning
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
 from generator.review.canary import Canaries, plant
-from generator.review.spoil import spoiled, wrong
-from generator.support.compare import compare
-from generator.support.tolerance import Tolerance
+from generator.review.corrupt_outputs import spoiled, wrong
+from generator.rules.load import load_definitions
+from generator.testing.compare import compare
+from generator.testing.tolerance import Tolerance
 
 ROOT = Path(__file__).parents[3]
 LISTED = [
@@ -30,7 +30,7 @@ LISTED = [
 def rendered(tests: Path) -> tuple[planning.TestPlan, ...]:
     names = ["gemm_n256_k7168", "rope_with_cos_sin_cache_neox_style_d128_rd64"]
     loaded = load_definitions(ROOT, names=names)
-    return generate(ROOT, loaded, tests, Options()).plans
+    return generate(ROOT, loaded, tests, RenderOptions()).plans
 
 
 def test_each_class_has_one_before_and_one_after(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a JUnit file says of where the error sits: hostile until shown otherwise."""
+"""What a results file says of where the error sits: hostile until shown otherwise."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.error_maps import read_error_map
-from generator.junit import read_junit
+from generator.results.error_maps import read_error_map
+from generator.results.run_results import read_results
 from generator.review.comparisons import MOST, comparisons_of
-from generator.support.error_map import BINS, LARGEST, NOT_FINITE, error_map
-from generator.support.tolerance import Tolerance
-from tests.junit import comparison, junit, result
+from generator.testing.error_map import BINS, LARGEST, NOT_FINITE, error_map
+from generator.testing.tolerance import Tolerance
+from tests.results import comparison, lines, result
 
 GOOD: dict[str, Any] = {
     "rows": 2,
@@ -85,16 +85,16 @@ def test_what_is_no_map_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [value for value in BROKEN if value is not None])
 def test_results_with_a_broken_map_are_damaged(value: Any, tmp_path: Path) -> None:
-    path = tmp_path / "results.xml"
-    path.write_text(junit(result("oracle", comparison(where=value))))
-    with pytest.raises(ValueError, match=r"results\.xml has a damaged test result: "):
-        read_junit(path)
+    path = tmp_path / "results.jsonl"
+    path.write_text(lines(result("oracle", comparison(where=value))))
+    with pytest.raises(ValueError, match=r"results\.jsonl has a damaged test result: "):
+        read_results(path)
 
 
 def test_a_comparison_may_have_no_map(tmp_path: Path) -> None:
-    path = tmp_path / "results.xml"
-    path.write_text(junit(result("oracle", comparison(where=None))))
-    assert read_junit(path).tests[0].comparisons[0]["where"] is None
+    path = tmp_path / "results.jsonl"
+    path.write_text(lines(result("oracle", comparison(where=None))))
+    assert read_results(path).tests[0].comparisons[0]["where"] is None
 
 
 @given(
@@ -116,10 +116,10 @@ def test_anything_is_a_map_or_refused(value: Any) -> None:
         json.dumps(found.as_dict(), allow_nan=False)
 
 
-def comparisons(tmp_path: Path, *tests: str) -> Any:
-    path = tmp_path / "results.xml"
-    path.write_text(junit(*tests))
-    return comparisons_of(read_junit(path), {"gemm_n8_k4"})
+def comparisons(tmp_path: Path, *tests: Any) -> Any:
+    path = tmp_path / "results.jsonl"
+    path.write_text(lines(*tests))
+    return comparisons_of(read_results(path), {"gemm_n8_k4"})
 
 
 def test_what_is_bad_comes_first_and_figures_may_be_anything(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_what_is_bad_comes_first_and_figures_may_be_anything(tmp_path: Path) -> 
 
 
 def test_tests_without_a_comparison(tmp_path: Path) -> None:
-    skipped = '<skipped message="no GPU"/>'
-    failed = '<failure message="AssertionError: output is float32"/>'
+    skipped = ("skipped", "no GPU")
+    failed = ("failed", "AssertionError: output is float32")
     own, recorded, flashinfer = comparisons(
         tmp_path,
         result("flashinfer/fa2", ending=skipped),

@@ -1,1 +1,0 @@
-"""The audit: plant defects in a reference, and see that its tests catch them."""

@@ -1,0 +1,1 @@
+"""The dataset's files as values: paths, JSON with positions, schemas, tensors."""

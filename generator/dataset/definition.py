@@ -1,0 +1,103 @@
+"""Definitions: one JSON file of definitions/ as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Name one dimension: a constant has a value, a variable has none."""
+
+    name: str
+    value: int | None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Declare one input or output.
+
+    `shape` names axes; None is a Python scalar, () a 0-d tensor.
+    """
+
+    name: str
+    shape: tuple[str, ...] | None
+    dtype: str
+    description: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Hold one definition; none of its code has been executed.
+
+    `path` is relative to the dataset's root, with forward slashes; `sha256` is the
+    digest of the file's bytes. The order of `inputs` is that of `run()`'s parameters.
+    """
+
+    name: str
+    op_type: str
+    path: str
+    sha256: str
+    axes: Mapping[str, Axis]
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    reference: str
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    constraints: tuple[str, ...] = ()
+
+    @cached_property
+    def const_axes(self) -> dict[str, int]:
+        """Return the constant axes with their values, in the file's order."""
+        return {n: a.value for n, a in self.axes.items() if a.value is not None}
+
+    @cached_property
+    def var_axes(self) -> tuple[str, ...]:
+        """Return the names of the variable axes, in the file's order."""
+        return tuple(n for n, a in self.axes.items() if a.value is None)
+
+    def tag_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of the tags `key:value`, in the file's order."""
+        prefix = f"{key}:"
+        return tuple(t[len(prefix) :] for t in self.tags if t.startswith(prefix))
+
+
+def build_definition(value: Mapping[str, Any], path: str, sha256: str) -> Definition:
+    """Return a definition from its JSON value, which must fit the schema.
+
+    `path` is relative to the dataset's root, `sha256` the digest of the file's bytes.
+    """
+    return Definition(
+        name=value["name"],
+        op_type=value["op_type"],
+        path=path,
+        sha256=sha256,
+        axes={
+            name: Axis(name, axis.get("value"), axis.get("description", ""))
+            for name, axis in value["axes"].items()
+        },
+        inputs=_tensors(value["inputs"]),
+        outputs=_tensors(value["outputs"]),
+        reference=value["reference"],
+        tags=tuple(value.get("tags", ())),
+        description=value.get("description", ""),
+        constraints=tuple(value.get("constraints", ())),
+    )
+
+
+def _tensors(value: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {
+        name: Tensor(
+            name=name,
+            shape=None if tensor["shape"] is None else tuple(tensor["shape"]),
+            dtype=tensor["dtype"],
+            description=tensor.get("description", ""),
+            optional=tensor.get("optional", False),
+        )
+        for name, tensor in value.items()
+    }

@@ -1,0 +1,287 @@
+"""Find and select a dataset's files, and tell the kind of a path."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.problems import Problem
+from generator.problems.messages import did_you_mean, one_line, quote
+from generator.problems.rule import blocking, error, warning
+
+DATASET_MISSING = error(
+    "dataset-missing",
+    "The folder has no definitions/ that can be read: it is not a dataset's root.",
+    "Pass the dataset's root with --dataset.",
+    "`--dataset ~/Downloads`, a folder without definitions/",
+)
+DATASET_EMPTY = error(
+    "dataset-empty",
+    "There is not a single definition to work on.",
+    "Add a definition as definitions/<op_type>/<name>.json.",
+    "definitions/gemm/ without any file in it",
+)
+DIRECTORY_UNREADABLE = error(
+    "directory-unreadable",
+    "A folder of the dataset can't be listed, so what is in it goes unchecked.",
+    "Give the folder read permission.",
+    "workloads/gemm/ with the permissions 000",
+)
+PATH_DEPTH = error(
+    "path-depth",
+    "A file or folder lies at a depth where nothing reads it.",
+    "Move it to <kind>/<op_type>/<name>.<extension>, or remove it.",
+    "definitions/gemm_n8_k4.json, without a folder for the op_type",
+)
+PATH_EXTENSION = warning(
+    "path-extension",
+    "A file has an extension that nothing reads.",
+    "Give it the right extension, or move it out of the dataset.",
+    "definitions/gemm/notes.txt",
+)
+PATH_OUTSIDE = blocking(
+    "path-outside",
+    "A symbolic link leads out of the dataset.",
+    "Put the file itself into the dataset.",
+    "definitions/gemm/x.json -> /etc/passwd",
+)
+PATH_CASE = warning(
+    "path-case",
+    "Two files or folders differ only by case: some file systems hold only one.",
+    "Rename one of them.",
+    "blob/workloads/gemm/ and blob/workloads/GEMM/",
+)
+PATH_UNPORTABLE = warning(
+    "path-unportable",
+    "A file's name has characters that some systems can't hold or show.",
+    "Rename it: letters, digits, hyphens, underscores and dots.",
+    "`gemm?.json`, or `con.json`",
+)
+
+
+FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verification")
+"""The folders of a dataset; what else lies in a repository is not its content."""
+
+RECORDINGS = Path("blob") / "ground_truth"
+"""The folder of the outputs that production kernels gave."""
+
+VERIFICATION = "verification"
+"""The folder of the evidence of runs, and of the audit's results."""
+
+AUDIT = f"{VERIFICATION}/audit.json"
+_RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
+_UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+@dataclass(frozen=True, order=True)
+class DatasetFile:
+    """Name one file `<kind>/<op_type>/<name>.<extension>`.
+
+    `path` is relative to the dataset's root, with forward slashes; `op_type` and
+    `name` are parts of the path, which the content may contradict.
+    """
+
+    op_type: str
+    name: str
+    path: str
+
+
+NOTHING_THERE = frozenset((DATASET_MISSING.id, DATASET_EMPTY.id))
+"""The rules whose Problems leave nothing to work on."""
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """Hold the files of one kind, sorted, the folders, and Problems of other files."""
+
+    files: tuple[DatasetFile, ...]
+    op_types: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def discover_definitions(root: Path) -> Discovered:
+    """Find definitions/<op_type>/<name>.json.
+
+    A root without definitions/, and one without any definition in it, is a Problem.
+    """
+    if not os.path.isdir(root / "definitions"):
+        if not os.path.isdir(root):
+            message = f"There is no folder {quote(str(root), 200)}."
+        else:
+            message = f"The folder {quote(str(root), 200)} has no definitions/."
+        return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
+    found = _scan(root, "definitions", ".json")
+    if found.files or any(p.severity.value == "error" for p in found.problems):
+        return found
+    message = f"There are no definitions in {quote(str(root), 200)}."
+    empty = DATASET_EMPTY.problem("definitions", message)
+    return Discovered(found.files, found.op_types, (*found.problems, empty))
+
+
+def discover_workloads(root: Path) -> Discovered:
+    """Find workloads/<op_type>/<definition>.jsonl; a dataset may have none."""
+    if not os.path.lexists(root / "workloads"):
+        return Discovered((), (), ())
+    return _scan(root, "workloads", ".jsonl")
+
+
+def problems_of_paths(
+    found: Discovered, op_types: Sequence[str], asked: Sequence[str]
+) -> list[Problem]:
+    """Return the Problems of discovery in the folders of what was asked for."""
+    if not op_types and not asked:
+        return list(found.problems)
+    folders = {f"definitions/{op_type}" for op_type in op_types}
+    return [p for p in found.problems if "/".join(p.file.split("/")[:2]) in folders]
+
+
+def _scan(root: Path, kind: str, extension: str) -> Discovered:
+    problems: list[Problem] = []
+    files: list[DatasetFile] = []
+    op_types: list[str] = []
+    real_root = os.path.realpath(root)
+    for folder in entries(root, kind, problems):
+        path = f"{kind}/{folder.name}"
+        if not is_inside(folder, real_root, path, problems):
+            continue
+        if not folder.is_dir():
+            problems.append(misplaced(path, kind, extension))
+            continue
+        op_types.append(folder.name)
+        for entry in entries(root, path, problems):
+            inner = f"{path}/{entry.name}"
+            if not is_inside(entry, real_root, inner, problems):
+                continue
+            # A folder named x.json was meant to be a file: reading it says so.
+            if entry.name.endswith(extension):
+                name = entry.name.removesuffix(extension)
+                files.append(DatasetFile(folder.name, name, inner))
+            elif entry.is_dir():
+                problems.append(misplaced(inner, kind, extension))
+            else:
+                problems.append(wrong_extension(inner, extension))
+    return Discovered(tuple(sorted(files)), tuple(op_types), tuple(problems))
+
+
+def entries(
+    root: Path, folder: str, problems: list[Problem]
+) -> Sequence[os.DirEntry[str]]:
+    """Return what is in a folder, sorted; names beginning with a dot are skipped."""
+    try:
+        with os.scandir(root / folder) as entries:
+            visible = [e for e in entries if not e.name.startswith(".")]
+    except OSError as error:
+        reason = one_line(error.strerror or str(error))
+        message = f"The folder can't be listed: {reason}."
+        problems.append(DIRECTORY_UNREADABLE.problem(folder, message))
+        return ()
+    visible.sort(key=lambda e: e.name)
+    problems += _names(folder, [entry.name for entry in visible])
+    return visible
+
+
+def is_portable(name: str) -> bool:
+    """Return whether all systems can hold a file or folder of that name."""
+    return not (_UNPORTABLE.search(name) or _RESERVED.fullmatch(name))
+
+
+def _names(folder: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield Problems for names that some systems can't hold, or not both of two."""
+    first: dict[str, str] = {}
+    for name in names:
+        path = f"{folder}/{name}"
+        if not is_portable(name):
+            message = f"The name {quote(name)} can't be used on all systems."
+            yield PATH_UNPORTABLE.problem(path, message)
+        other = first.setdefault(name.casefold(), name)
+        # two definitions have a rule of their own, on their names
+        if other != name and not (
+            folder.count("/") == 1 and path[:12] == "definitions/"
+        ):
+            message = f"The name differs only by case from {quote(other)}."
+            yield PATH_CASE.problem(path, message)
+
+
+def is_inside(
+    entry: os.DirEntry[str], real_root: str, path: str, problems: list[Problem]
+) -> bool:
+    if not entry.is_symlink():
+        return True
+    target = os.path.realpath(entry.path)
+    if os.path.commonpath((real_root, target)) == real_root:
+        return True
+    message = f"The symbolic link leads out of the dataset, to {quote(target, 200)}."
+    problems.append(PATH_OUTSIDE.problem(path, message))
+    return False
+
+
+def misplaced(path: str, kind: str, extension: str) -> Problem:
+    message = f"Nothing reads this: {kind} lie at {kind}/<op_type>/<name>{extension}."
+    fix = f"Move it to {kind}/<op_type>/<name>{extension}, or remove it."
+    return PATH_DEPTH.problem(path, message, fix=fix)
+
+
+def wrong_extension(path: str, extension: str) -> Problem:
+    message = f"Nothing reads this: its name does not end in {extension}."
+    return PATH_EXTENSION.problem(path, message)
+
+
+class UnknownName(Exception):
+    """Report an op_type or a name that the dataset does not have.
+
+    `str()` is one line for the person who typed it, with the nearest known name.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"No {kind} is named {quote(name)}.{did_you_mean(name, known)}"
+        )
+        self.kind = kind
+        self.name = name
+
+
+def select(
+    found: Discovered, op_types: Sequence[str], names: Sequence[str]
+) -> tuple[DatasetFile, ...]:
+    """Return the files with one of the op_types or one of the names, sorted.
+
+    Both empty selects everything. Names are those of files. Raises UnknownName.
+    """
+    if not op_types and not names:
+        return found.files
+    _check_known("op_type", op_types, found.op_types)
+    _check_known("definition", names, [file.name for file in found.files])
+    return tuple(
+        file for file in found.files if file.op_type in op_types or file.name in names
+    )
+
+
+def _check_known(kind: str, asked: Sequence[str], known: Collection[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+
+
+def is_dataset(path: str) -> bool:
+    """Return whether a path lies in one of a dataset's folders."""
+    return path.split("/", 1)[0] in FOLDERS
+
+
+def is_rendered(path: str) -> bool:
+    """Return whether a path is that of a rendered reference test."""
+    return _RENDERED.fullmatch(path) is not None
+
+
+def is_evidence(path: str) -> bool:
+    """Return whether a path is a file of verification/: runs, or the audit."""
+    return path.startswith(f"{VERIFICATION}/") and path.endswith(".json")
+
+
+def evidence_files(root: Path) -> list[str]:
+    """Return the paths of the evidence of runs, relative to `root`; the audit is none."""
+    names = sorted(path.name for path in (root / VERIFICATION).glob("*.json"))
+    return [path for name in names if (path := f"{VERIFICATION}/{name}") != AUDIT]

@@ -1,0 +1,113 @@
+"""Read Python source as a syntax tree; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from generator.problems.messages import one_line
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class Unparsable(Exception):
+    """Report why source is not Python: one sentence, and the line where known."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+# few, since a tree takes a hundred times the memory of its text; definitions are read
+# by op_type, and those of one op_type share references
+_TREES = 64
+
+
+@lru_cache(maxsize=_TREES)
+def parse_module(source: str) -> ast.Module:
+    """Return the tree of a module that would compile; raises Unparsable."""
+    with _as_unparsable():
+        tree = ast.parse(source, "<definition>")
+        # The parser takes a `return` outside a function; the compiler does not.
+        compile(tree, "<definition>", "exec", dont_inherit=True)
+        return tree
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(source: str) -> ast.expr:
+    """Return the tree of one expression; raises Unparsable."""
+    with _as_unparsable():
+        tree = ast.parse(source.strip(), "<definition>", "eval")
+        compile(tree, "<definition>", "eval", dont_inherit=True)
+        return tree.body
+
+
+# Many definitions have the same reference, and so the same tree.
+@lru_cache(maxsize=_TREES)
+def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes of a function's body in order, without those of inner scopes."""
+    found = []
+    stack = _children(function)[::-1]
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, _SCOPES):
+            stack += _children(node)[::-1]
+    return tuple(found)
+
+
+@lru_cache(maxsize=_TREES)
+def all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return every node of a tree but contexts; cached, since many rules need them."""
+    found = [tree]
+    for node in found:
+        found += _children(node)
+    return tuple(found)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below one, in order, without contexts (Load, Store).
+
+    ast.iter_child_nodes does this in two generators, which takes twice as long.
+    """
+    found: list[ast.AST] = []
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            found += [child for child in value if isinstance(child, ast.AST)]
+        elif isinstance(value, ast.AST) and field != "ctx":
+            found.append(value)
+    return found
+
+
+@lru_cache(maxsize=_TREES)
+def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
+    """Return the modules that a tree imports, anywhere in it, each with its line."""
+    found: list[tuple[str, int]] = []
+    for node in all_nodes(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(("." * node.level + (node.module or ""), node.lineno))
+    return tuple(found)
+
+
+@contextmanager
+def _as_unparsable() -> Iterator[None]:
+    """Turn everything that reading source can raise into Unparsable."""
+    try:
+        with warnings.catch_warnings():
+            # Odd escapes and `is 1` would be printed as warnings.
+            warnings.simplefilter("ignore")
+            yield
+    except SyntaxError as error:
+        reason = one_line(error.msg or "invalid syntax")
+        raise Unparsable(reason, error.lineno) from None
+    except (RecursionError, MemoryError):
+        raise Unparsable("it is nested too deep", None) from None
+    except (ValueError, OverflowError) as error:
+        raise Unparsable(one_line(str(error)), None) from None

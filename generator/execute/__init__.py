@@ -1,1 +1,0 @@
-"""Running references once, confined, to see what they return."""

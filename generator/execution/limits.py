@@ -1,0 +1,103 @@
+"""What a mutant may take: time, memory, and nobody's terminal."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from generator.execution.sandbox.linux import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    prctl,
+)
+
+# after the first alarm: a mutant that catches everything gets it again and again
+_AGAIN_SECONDS = 0.25
+# beside what a definition's cases need
+MORE_BYTES = 2 * 2**30
+_STATUS = Path("/proc/self/statm")
+
+
+class TimeIsUp(BaseException):
+    """Interrupt a mutant, `seconds` after it began; `except Exception` lets it pass."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"more than {seconds:.1f} s")
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeIsUp in a block that takes more seconds of this process's CPU.
+
+    On a machine that is busy otherwise a mutant has as much as on an idle one. A block
+    that doesn't return to Python, or sleeps, is for the parent process to end.
+    """
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeIsUp(seconds)
+
+    old = signal.signal(signal.SIGPROF, ring)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+    finally:
+        signal.signal(signal.SIGPROF, old)
+
+
+def limit_memory(more_bytes: int) -> None:
+    """Let this process map so much more than it has now; more raises in it."""
+    try:
+        pages = int(_STATUS.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        # nothing tells what it has: no limit is better than one below that
+        return
+    limit = pages * resource.getpagesize() + more_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def be_quiet() -> None:
+    """Send what is printed nowhere, and let nothing be read."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+
+
+def die_with_parent() -> None:
+    """End with the process that started this one, where the system can do that."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError):
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, what="die with the parent")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what descendants leave behind, where the system can."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError):
+            prctl(PR_SET_CHILD_SUBREAPER, 1, what="adopt orphans")
+
+
+def end_orphans() -> None:
+    """End all children that this process has: those that it adopted, between works.
+
+    One in a session of its own is not reached with the group of the child it is of.
+    """
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with suppress(OSError):
+        while pids := children.read_text().split():
+            for pid in map(int, pids):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)

@@ -1,0 +1,115 @@
+"""Whether what a confined run of tests reported can be believed.
+
+A reference runs in the process that judges it, and can forge what that process says.
+So the reader knows beforehand what must be reported, and believes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from generator.execution.sandbox.screen import Finding
+from generator.execution.sandbox.supervise import Outcome
+
+_SOME = 3
+
+
+@dataclass(frozen=True)
+class Account:
+    """What each test came to, and each reason not to believe it."""
+
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    """Also those that were reported twice, or with an outcome that nobody knows."""
+    skipped: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Expected and not reported: they count as failed."""
+    unexpected: tuple[str, ...]
+    repeated: tuple[str, ...]
+    forged: tuple[str, ...]
+    """Tests that must fail, and did not."""
+    problems: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether there is no sign that the report was forged."""
+        return not self.problems
+
+
+def account(
+    outcome: Outcome,
+    expected: Iterable[str],
+    reported: Sequence[tuple[str, str]],
+    *,
+    must_fail: Iterable[str] = (),
+    apart: bool = False,
+    findings: Sequence[Finding] = (),
+) -> Account:
+    """Hold what was reported against what was expected before anything ran.
+
+    `must_fail` are canaries: tests of the same run that a sound judge turns red. With
+    `apart` the exit status is that of the other tests: 0 where only canaries failed.
+    """
+    canaries = frozenset(must_fail)
+    wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
+    times = Counter(name for name, _ in reported)
+    results = dict(reported)
+    known = frozenset(wanted) | canaries
+    repeated = tuple(sorted(name for name, n in times.items() if n > 1))
+    unexpected = tuple(sorted(set(results) - known))
+    missing = tuple(name for name in wanted if name not in results)
+    forged = tuple(sorted(n for n in canaries if results.get(n) != "failed"))
+
+    def ended(*ways: str) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name in wanted
+            if name not in repeated and results.get(name) in ways
+        )
+
+    passed, skipped = ended("passed"), ended("skipped")
+    good = frozenset(passed + skipped + missing)
+    failed = tuple(name for name in wanted if name not in good)
+    problems = [
+        *_of_the_end(outcome, bool(failed or (canaries and not apart))),
+        *_some("not reported", missing),
+        *_some("reported and not expected", unexpected),
+        *_some("reported more than once", repeated),
+        *_some("must fail and did not", forged),
+    ]
+    if findings:
+        problems.append(f"the static screen found {len(findings)} in the reference")
+    return Account(
+        passed,
+        failed,
+        skipped,
+        missing,
+        unexpected,
+        repeated,
+        forged,
+        tuple(problems),
+    )
+
+
+def _of_the_end(outcome: Outcome, red: bool) -> list[str]:
+    """Return what is wrong with the end; pytest says 1 where a test failed, else 0."""
+    if outcome.status == "not started":
+        return [f"it was not started: {outcome.detail}"]
+    if outcome.limit is not None:
+        return [f"it was killed at a limit: {outcome.limit}"]
+    if outcome.signal is not None:
+        return [f"it was killed by signal {outcome.signal}"]
+    if outcome.exit_status is None:
+        return ["it ended without a status"]
+    if outcome.exit_status != int(red):
+        return [f"it ended with {outcome.exit_status}; the report says {int(red)}"]
+    return []
+
+
+def _some(what: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+    return [f"{what}: {', '.join(names[:_SOME])}{more}"]

@@ -1,0 +1,99 @@
+"""What a dataset has recorded of production kernels: a ground truth on any machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.recording_file import Damaged, read_description, recording_path
+
+# beside the recordings: definition → why it has none
+_UNRECORDED = "unrecorded.json"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Name one recording that a definition's tests replay.
+
+    `source` is `flashinfer/fa3`; `version` is the provider's; `cases` are those that it
+    has.
+    """
+
+    source: str
+    version: str
+    gpu: str
+    date: str
+    cases: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Hold a definition's recordings, or else why there is none to replay."""
+
+    recordings: tuple[Recorded, ...]
+    obstacle: Obstacle | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        return {
+            "recordings": [asdict(recorded) for recorded in self.recordings],
+            "kind": self.obstacle.kind.value if self.obstacle else None,
+            "reason": self.obstacle.reason if self.obstacle else "",
+        }
+
+    @property
+    def summary(self) -> str:
+        """Return `replays flashinfer/fa3, recorded on an NVIDIA H200`, or nothing."""
+        sources = dict.fromkeys(recorded.source for recorded in self.recordings)
+        gpus = sorted({_with_article(recorded.gpu) for recorded in self.recordings})
+        if not sources:
+            return ""
+        return f"replays {_and(list(sources))}, recorded on {_and(gpus)}"
+
+
+def replay_of(folder: Path, op_type: str, definition: str) -> Replay:
+    """Return what a folder of recordings has of a definition; only a header is read."""
+    try:
+        body = read_description(recording_path(folder, op_type, definition))
+        found = tuple(_recorded(about) for about in body["recordings"].values())
+    except FileNotFoundError:
+        return Replay((), Obstacle(Kind.NOT_RECORDED, _why_not(folder, definition)))
+    except (Damaged, OSError) as error:
+        return Replay((), Obstacle(Kind.BROKEN, str(error)))
+    except (AttributeError, KeyError, TypeError) as error:
+        reason = f"its recording is damaged: {type(error).__name__}: {error}"
+        return Replay((), Obstacle(Kind.BROKEN, reason))
+    return Replay(found)
+
+
+def _recorded(about: dict[str, Any]) -> Recorded:
+    # PyTorch's own kernels come with its version
+    provider = "torch" if about["provider"] == "pytorch" else about["provider"]
+    return Recorded(
+        str(about["source"]),
+        str(about["versions"].get(provider, "")),
+        str(about["gpu"]),
+        str(about["date"]),
+        len(about["cases"]),
+    )
+
+
+def _why_not(folder: Path, definition: str) -> str:
+    try:
+        reasons = json.loads((folder / _UNRECORDED).read_text("utf-8"))
+        return str(reasons[definition])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "not recorded"
+
+
+def _with_article(gpu: str) -> str:
+    return f"an {gpu}" if gpu.startswith("NVIDIA") else f"a {gpu}"
+
+
+def _and(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,197 @@
+"""Preconditions of a push, and those that the user allowed to fail, with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
+from generator.dataset.paths import DatasetFile, Discovered
+from generator.hub.names import TESTS
+from generator.problems import Problem, Severity
+from generator.problems.messages import did_you_mean, one_line, quote
+from generator.rendering.files import FileStatus
+from generator.results.audit_file import BrokenAudit, read_audits
+from generator.results.audited import Audited
+from generator.results.evidence import Run, kept_runs
+from generator.results.sources import is_ground_truth
+from generator.results.verification import Verification, table_of
+from generator.rules.catalogue import RULES
+from generator.validation.validate import Counts, make_plan, run_plan
+
+RENDERING = "rendering-stale"
+PARTIAL = "rendering-partial"
+MISSING = "evidence-missing"
+FAILED = "evidence-failed"
+UNREADABLE = "evidence-unreadable"
+OF_TESTS = (RENDERING, PARTIAL)
+OF_EVIDENCE = (MISSING, FAILED, UNREADABLE)
+OWN = (*OF_TESTS, *OF_EVIDENCE)
+"""Preconditions of a push beside the rules of `trace-dataset validate`."""
+
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Name a precondition that fails; `key` is None where all definitions share it."""
+
+    rule: str
+    key: Key | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.rule}]"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Hold all objections, and the results that the pull request's description shows."""
+
+    objections: tuple[Objection, ...]
+    problems: tuple[Problem, ...]
+    workloads: int
+    table: Verification
+    runs: tuple[Run, ...]
+
+    def of(self, keys: Collection[Key]) -> list[Objection]:
+        """Return the objections to pushing some of the definitions."""
+        return [o for o in self.objections if o.key is None or o.key in keys]
+
+    @property
+    def audits(self) -> Mapping[str, Audited]:
+        """Return what is on record of the audits of the definitions."""
+        lines = self.table.audits
+        return {x.definition: x.audited for x in lines if x.audited is not None}
+
+
+def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
+    """Check the preconditions of definitions; `found` are all that the dataset has."""
+    from generator.validation.parallel import default_jobs
+
+    counts = Counts()
+    names = [file.name for file in files]
+    plan = make_plan(root, names=names if len(files) < len(found.files) else ())
+    problems = tuple(run_plan(plan, counts, jobs=default_jobs()))
+    objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
+    objections += _of_rendering(root, {file.op_type for file in files})
+
+    def unreadable(error: Exception) -> None:
+        objections.append(Objection(UNREADABLE, None, one_line(str(error))))
+
+    runs = kept_runs(root, on_broken=unreadable)
+    chosen = Discovered(tuple(files), found.op_types, ())
+    audits = None
+    try:
+        audits = read_audits(root)
+    except BrokenAudit as error:
+        unreadable(error)
+    table = table_of(root, chosen, runs, audits)
+    objections += _of_evidence(table, files)
+    return Judged(tuple(objections), problems, counts.workloads, table, tuple(runs))
+
+
+def _of_problems(
+    problems: Iterable[Problem], keys: Collection[Key]
+) -> Iterator[Objection]:
+    for problem in problems:
+        if problem.severity is Severity.ERROR:
+            owner = owner_of(problem.file)
+            key = owner[0] if owner is not None and owner[0] in keys else None
+            place = one_line(f"{problem.file}#{problem.pointer}".rstrip("#"))
+            yield Objection(problem.rule, key, f"{place}: {problem.message}")
+
+
+def _of_rendering(root: Path, op_types: Collection[str]) -> Iterator[Objection]:
+    from generator.rendering.generate import generate
+    from generator.rendering.plan import RenderOptions
+    from generator.rules.load import load_definitions
+
+    # without names: what else the op_types have is in their files too
+    loaded = load_definitions(root, op_types=sorted(op_types))
+    made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
+    behind = [o for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
+    if behind:
+        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
+        message = (
+            f"{TESTS}/{behind[0].path}{more} is not what gen-tests renders now: "
+            f"gen-tests {one_line(chosen)}."
+        )
+        yield Objection(RENDERING, None, message)
+
+
+def _of_evidence(
+    table: Verification, files: Iterable[DatasetFile]
+) -> Iterator[Objection]:
+    passed = {
+        (line.op_type, line.definition)
+        for line in table.lines
+        if line.verdict == "PASSED" and not line.stale and is_ground_truth(line.source)
+    }
+    for line in table.failed:
+        key = (line.op_type, line.definition)
+        run = table.runs[line.run - 1]
+        where = run.machine.get("gpu") or run.machine.get("device", "")
+        message = (
+            f"{one_line(line.definition)}: {line.verdict} against "
+            f"{one_line(line.source)} on {where}, {run.date}."
+        )
+        yield Objection(FAILED, key, message)
+    for file in files:
+        key = (file.op_type, file.name)
+        if key not in passed:
+            message = (
+                f"{one_line(file.name)}: no production kernel and no recording of one "
+                "agreed with these bytes: pytest tests/references --definition "
+                f"{one_line(file.name)} --results results.jsonl, then trace-dataset "
+                "verify --record results.jsonl."
+            )
+            yield Objection(MISSING, key, message)
+
+
+def of_partial(elsewhere: Sequence[str]) -> Objection:
+    """Object to rendered tests that would lose definitions which are not here."""
+    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
+    message = (
+        f"The repository has {one_line(elsewhere[0])}{more}, which is not here: its "
+        f"tests would be lost, as {TESTS} is rendered from what is here, and so would "
+        "its rows in the card's tables: trace-dataset "
+        "pull --all, then gen-tests --all."
+    )
+    return Objection(PARTIAL, None, message)
+
+
+def read_allowances(values: Iterable[str]) -> dict[str, str]:
+    """Return rule → reason of `RULE=REASON` texts. Raises ValueError, one line."""
+    allowed: dict[str, str] = {}
+    for value in values:
+        rule, _, reason = value.partition("=")
+        rule, reason = rule.strip(), " ".join(reason.split())
+        if rule not in RULES and rule not in OWN:
+            near = did_you_mean(rule, [*RULES, *OWN])
+            raise ValueError(f"No rule is named {quote(rule)}.{near}")
+        if not reason:
+            raise ValueError(
+                f"--allow {rule} has no reason: --allow {rule}='why it may be pushed'."
+            )
+        if len(reason) > _LONGEST_REASON:
+            raise ValueError(
+                f"The reason for {rule} has {len(reason)} characters, more than "
+                f"{_LONGEST_REASON}."
+            )
+        allowed[rule] = reason
+    return allowed
+
+
+def split(
+    objections: Iterable[Objection], allowed: Mapping[str, str]
+) -> tuple[list[Objection], list[Objection]]:
+    """Return the objections that stand, and those that were allowed."""
+    listed = list(objections)
+    return (
+        [o for o in listed if o.rule not in allowed],
+        [o for o in listed if o.rule in allowed],
+    )

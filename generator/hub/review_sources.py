@@ -1,0 +1,197 @@
+"""Bring a pull request of the Hub into two folders: what it changes, and no more.
+
+The Hub's listings say what changed, by hash. Fetched are the files of the definitions
+that changed, the other definitions' own files, and the evidence; of what did not change
+neither blobs nor workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of, sort_changes
+from generator.dataset.paths import is_dataset, is_rendered
+from generator.hub.choose import blobs_named
+from generator.hub.client import Client, RemoteFile
+from generator.hub.download import fetch
+from generator.hub.failures import HubFailure
+from generator.hub.listing import Listing, is_commit, list_files
+from generator.problems.messages import one_line, quote
+from generator.review.snapshots import (
+    MAX_TOTAL,
+    RECORDINGS,
+    Sides,
+    Tree,
+    TreeEntry,
+    write_tree,
+)
+from generator.review.sources import Revisions, Sources
+
+_THREADS = 8
+_OPEN = ("open", "draft")
+
+
+@dataclass
+class HubObjects:
+    """Have the content of both listings' files, each fetched once into a folder."""
+
+    client: Client
+    folder: Path
+    known: dict[str, tuple[str, RemoteFile]] = field(default_factory=dict)
+
+    def add(self, listing: Listing) -> Tree:
+        """Learn where a listing's files are; return them as a tree."""
+        every = {**listing.files, **listing.others}
+        for file in every.values():
+            self.known.setdefault(file.sha1, (listing.commit, file))
+        return {p: TreeEntry("100644", f.sha1, f.size) for p, f in every.items()}
+
+    def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
+        """Yield the content of each object, one after the other in memory."""
+        missing = [o for o in dict.fromkeys(oids) if not (self.folder / o).exists()]
+        total = sum(self.known[oid][1].size for oid in missing)
+        if total > MAX_TOTAL:
+            raise HubFailure(
+                f"The review needs {total >> 20} MiB, more than the {MAX_TOTAL >> 20} "
+                "MiB that are fetched for one."
+            )
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            # at the first failure those that were not begun are not fetched
+            work = [pool.submit(self._fetch, oid) for oid in missing]
+            try:
+                for done in work:
+                    done.result()
+            finally:
+                for done in work:
+                    done.cancel()
+        for oid in oids:
+            yield (self.folder / oid).read_bytes()
+
+    def _fetch(self, oid: str) -> None:
+        commit, file = self.known[oid]
+        # a folder for each: two sides have files of the same path
+        fetch(self.client, commit, file, self.folder / f"{oid}.part").rename(
+            self.folder / oid
+        )
+
+
+@contextmanager
+def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
+    """Yield the sides of a pull request; temporary folders are gone afterwards.
+
+    Raises HubFailure, and GitError where the files can't be written here.
+    """
+    revisions = _revisions(client, number)
+    head = list_files(client, revisions.head)
+    base = list_files(client, revisions.base) if revisions.base else None
+    with TemporaryDirectory(prefix="trace-dataset-review-") as name:
+        before, after = Path(name, "base"), Path(name, "head")
+        for folder in (before, after, Path(name, "objects")):
+            folder.mkdir()
+        objects = HubObjects(client, Path(name, "objects"))
+        new = objects.add(head)
+        old = objects.add(base) if base is not None else {}
+        known = base.refused if base is not None else {}
+        sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
+        found = sort_changes(sides.changed)
+        keys = {*found.definitions, *_touched(objects, sides, Path(name, "named"))}
+        _write(objects, old, keys, before, is_base=True)
+        _write(objects, new, keys, after, is_base=False)
+        yield Sources(before, after, revisions, sides, found, is_partial=True)
+
+
+def _revisions(client: Client, number: int) -> Revisions:
+    """Return the commits of a pull request that is open: its head, and where it began."""
+    what = f"{client.repo} has no pull request {number}"
+    try:
+        details = client.discussion(number)
+    except HubFailure as failure:
+        if failure.status != 404:
+            raise
+        raise HubFailure(f"{what}: see its discussions on the Hub.") from None
+    if not details.is_pull_request:
+        raise HubFailure(f"{what}: number {number} is a discussion without changes.")
+    if details.status not in _OPEN:
+        raise HubFailure(
+            f"The pull request {number} of {client.repo} is "
+            f"{one_line(str(details.status), 40)}: only one that is open is reviewed."
+        )
+    target = str(details.target_branch or "main").removeprefix("refs/heads/")
+    ahead = _commits(client, f"refs/pr/{number}")
+    behind = _commits(client, target)
+    common = set(behind)
+    base = next((commit for commit in ahead if commit in common), "")
+    shown = quote(target, 100)
+    said = f"where pull request {number} left {shown}"
+    if base and behind[0] != base:
+        said += f", which has {behind.index(base)} commits more by now"
+    return Revisions(base, ahead[0], said)
+
+
+def _commits(client: Client, revision: str) -> list[str]:
+    commits = [str(commit.commit_id) for commit in client.commits(revision)]
+    if not commits or not all(map(is_commit, commits)):
+        raise HubFailure(f"The Hub names no commit of {one_line(revision, 100)}.")
+    return commits
+
+
+def _touched(objects: HubObjects, sides: Sides, folder: Path) -> Iterator[Key]:
+    """Yield definitions whose workloads name a blob that is changed or gone.
+
+    They are judged anew, although none of their own files changed.
+    """
+    gone = {p for p in sides.changed if p in sides.base and p.endswith(".safetensors")}
+    gone = {p for p in gone if not p.startswith(RECORDINGS)}
+    if not gone:
+        return
+    lines = {
+        path: entry
+        for path, entry in sides.head.items()
+        if (owner := owner_of(path)) is not None and owner[1] == "workloads"
+    }
+    folder.mkdir()
+    write_tree(objects, lines, folder)
+    for path in lines:
+        owner = owner_of(path)
+        if owner is not None and blobs_named(folder, path) & gone:
+            yield owner[0]
+
+
+def _write(
+    objects: HubObjects, tree: Tree, keys: set[Key], folder: Path, *, is_base: bool
+) -> None:
+    needed, hollow = _needed(tree, keys, is_base=is_base)
+    recorded = () if is_base else keys
+    write_tree(objects, needed, folder, is_empty=hollow.__contains__, recorded=recorded)
+
+
+def _needed(
+    tree: Tree, keys: Iterable[Key], *, is_base: bool
+) -> tuple[Tree, frozenset[str]]:
+    """Return what of a side must be there, and what of that may be empty."""
+    keys = set(keys)
+    op_types = {op_type for op_type, _ in keys}
+    needed: Tree = {}
+    hollow = set()
+    for path, entry in tree.items():
+        owner = owner_of(path)
+        if is_rendered(path):
+            name = path.rsplit("/", 1)[1]
+            wanted = not is_base and name[5:-3] in op_types
+        elif owner is None:
+            wanted = is_dataset(path)
+        elif owner[0] in keys:
+            wanted = True
+        else:
+            wanted = owner[1] == "definition"
+            if is_base and wanted:
+                hollow.add(path)
+        if wanted:
+            needed[path] = entry
+    return needed, frozenset(hollow)

@@ -1,0 +1,1 @@
+"""The audit: plant defects in a reference and check that its tests catch them."""

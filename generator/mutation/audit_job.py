@@ -1,0 +1,164 @@
+"""One definition's audit: its bench, its mutants, and the result of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import update_wrapper
+from pathlib import Path
+
+from generator.dataset.definition import Definition
+from generator.execution.limits import TimeIsUp, time_limit
+from generator.mutation.bench import Bench, Load, Raised, Run, loaded
+from generator.mutation.classes import rendered_class
+from generator.mutation.domain_mutants import domain_mutants
+from generator.mutation.equivalence import Equivalence, EquivalenceProof
+from generator.mutation.generic import generic_mutants
+from generator.mutation.geometry import reduced, tiny
+from generator.ops.mutants import DomainMutant
+from generator.results.audit_result import (
+    CAUGHT,
+    EQUIVALENT,
+    SURVIVED,
+    TIMED_OUT,
+    MutantResult,
+)
+from generator.testing.replay import MatchesRecorded
+
+DOMAIN = "domain"
+EQUIVALENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Hold a mutant that has not run yet; `result` names it."""
+
+    result: MutantResult
+    load: Load
+
+
+@dataclass
+class AuditJob:
+    """Hold one definition's bench, its mutants, and the random cases for survivors."""
+
+    definition: Definition
+    bench: Bench
+    axes: Mapping[str, int]
+    planned: list[Planned]
+    equivalences: tuple[Equivalence, ...]
+
+    def audit(self, place: int, on_survival: Callable[[], None]) -> MutantResult:
+        """Run one mutant; call `on_survival` if it passes all tests."""
+        mutant = self.planned[place]
+        try:
+            catch = self.bench.judge(mutant.load)
+        except TimeIsUp as error:
+            return timed_out(mutant.result, str(error))
+        if catch is not None:
+            return replace(mutant.result, status=CAUGHT, **vars(catch))
+        on_survival()
+        proof = self._prove_equivalence(mutant.load)
+        status = EQUIVALENT if proof.equivalent else SURVIVED
+        return replace(mutant.result, status=status, why=proof.how)
+
+    def _prove_equivalence(self, load: Load) -> EquivalenceProof:
+        """Compare on the tiny axes, or on the bench's if the mutant raises on those.
+
+        A mutant may raise only because the tiny axes are too short for it.
+        """
+        why = "there is nothing to compare with"
+        try:
+            with time_limit(EQUIVALENCE_SECONDS):
+                for equivalence in self.equivalences:
+                    try:
+                        return equivalence.check(load())
+                    except TimeIsUp:
+                        raise
+                    except BaseException as error:  # noqa: BLE001
+                        why = f"{Raised(error)} in a random case"
+        except TimeIsUp as error:
+            why = f"takes {error} in random cases"
+        return EquivalenceProof(False, why)
+
+
+def prepare(
+    definition: Definition, recordings: Path | None, tolerance: float | None
+) -> AuditJob:
+    """Return a definition's audit, on shorter axes if its reference accepts those.
+
+    Raises what the definition's code raises on the declared axes.
+    """
+    short = reduced(definition.op_type, definition.const_axes)
+    own = loaded(definition.reference)()
+    bench = _proven_bench(definition, short, recordings, tolerance, own)
+    short_fits = not any(catch.raised for catch in bench.left_out)
+    if short and not short_fits:
+        # the reference accepts only the declared lengths
+        short = {}
+        bench = _proven_bench(definition, short, recordings, tolerance, own)
+    smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
+    equivalences = []
+    if bench.cls.oracle is not None and bench.cls.unresolved is None:
+        for axes in (smallest, short) if smallest != short else (short,):
+            tests = rendered_class(definition, axes, tolerance)
+            equivalences.append(Equivalence(tests, own, tests.oracle))
+        # before the fork, so that each child has them
+        with suppress(Exception, TimeIsUp), time_limit(EQUIVALENCE_SECONDS):
+            equivalences[0].draw_all()
+        if not equivalences[0].draws:
+            # the reference accepts no tiny axes: compare on the bench's
+            del equivalences[:-1]
+    return AuditJob(
+        definition,
+        bench,
+        short,
+        list(_planned(definition, bench.cls, own)),
+        tuple(equivalences),
+    )
+
+
+def _proven_bench(
+    definition: Definition,
+    axes: Mapping[str, int],
+    recordings: Path | None,
+    tolerance: float | None,
+    run: Run,
+) -> Bench:
+    tests = rendered_class(definition, axes, tolerance)
+    # recordings have the declared axes
+    bench = Bench.of(tests, None if axes else recordings)
+    bench.prove(run)
+    return bench
+
+
+def _planned(
+    definition: Definition, cls: type[MatchesRecorded], own: Run
+) -> Iterator[Planned]:
+    for mutant in generic_mutants(definition.reference):
+        result = MutantResult(
+            mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after
+        )
+        yield Planned(result, loaded(mutant.source))
+    for other in domain_mutants(cls.definition()):
+        result = MutantResult(f"{DOMAIN}: {other.name}", DOMAIN, SURVIVED)
+        yield Planned(result, _wrapping(other, loaded(definition.reference)))
+
+
+def _wrapping(mutant: DomainMutant, load: Load) -> Load:
+    def wrapped() -> Run:
+        run = load()
+        # keep the reference's signature, which test_contract checks
+        return update_wrapper(mutant.wrap(run), run)
+
+    return wrapped
+
+
+def timed_out(result: MutantResult, why: str) -> MutantResult:
+    """Return the result of a mutant that exceeded its time limit."""
+    return replace(result, status=TIMED_OUT, why=why)
+
+
+def ended(result: MutantResult, how: str) -> MutantResult:
+    """Return the result of a mutant that ended its process: it is caught."""
+    return replace(result, status=CAUGHT, test="run", why=how)

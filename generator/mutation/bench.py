@@ -1,0 +1,296 @@
+"""The tests that a definition's mutants run, with inputs that are made once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.execution.limits import TimeIsUp, time_limit
+from generator.mutation.sorting import sorted_once
+from generator.mutation.widening import widened_by_table
+from generator.problems.messages import one_line
+from generator.testing.definition import Case
+from generator.testing.lazy_weights import fresh
+from generator.testing.memory import shortage
+from generator.testing.recording_file import recording_path
+from generator.testing.replay import MatchesRecorded, recorded_cases
+from generator.testing.trial import Inputs, Trial, same_bits
+
+Run = Callable[..., Any]
+Load = Callable[[], Run]
+# in the order in which they run: first those that need one call of run()
+FIRST = (
+    "test_contract",
+    "test_output_shape",
+    "test_output_dtype",
+    "test_matches_oracle",
+)
+LATER = ("test_inputs_unmodified", "test_determinism", "test_matches_recorded")
+# these depend on inputs and results alone: if a mutant returns the reference's bits, as
+# most that pass them do, they need not run again
+_OF_RESULTS = frozenset(("test_matches_oracle", "test_matches_recorded"))
+# CPU time limit of one test: _FACTOR times what all tests of the reference took in that
+# case, plus _FLOOR seconds
+_FACTOR, _FLOOR = 20.0, 0.5
+_SHORT = 160
+_CPU = torch.device("cpu")
+
+
+class Raised(Exception):
+    """Carry an exception of `run()` through the tests, SystemExit included."""
+
+    def __init__(self, cause: BaseException) -> None:
+        kind, text = type(cause).__name__, _text(cause)
+        super().__init__(f"raised {kind}: {text}" if text else f"raised {kind}")
+
+
+@dataclass(frozen=True)
+class Catch:
+    """Hold the first test and case that caught a mutant, and the test's message.
+
+    `raised` says that `run()` raised, which any test would have caught.
+    """
+
+    test: str
+    case: str
+    why: str
+    raised: bool = False
+
+
+@dataclass
+class Stand:
+    """Hold a case with its inputs and the oracle's answer.
+
+    `results` are the reference's, None if there is no oracle. `seconds` is what the
+    reference's tests took, `catches` one more than the mutants caught in this case.
+    """
+
+    case: Case
+    inputs: Inputs
+    is_recorded: bool
+    answer: Any = None
+    results: tuple[Any, ...] | None = None
+    seconds: float = 0.0
+    catches: int = 1
+
+
+@dataclass
+class Bench:
+    """Hold a definition's tests and cases, those that catch most per second first.
+
+    `left_out` are the tests that the unchanged reference fails, with the reason.
+    """
+
+    cls: type[MatchesRecorded]
+    recordings: Path | None
+    stands: list[Stand] = field(default_factory=list)
+    left_out: list[Catch] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, tests: type[MatchesRecorded], recordings: Path | None) -> Bench:
+        """Make the inputs of all cases of the default sizes that fit the memory."""
+        bench = cls(tests, recordings)
+        definition = tests.definition()
+        cases = [c for c in tests.cases(definition) if c.size in tests.sizes]
+        known: Iterable[Case] = ()
+        if recordings is not None:
+            path = recording_path(recordings, tests.op_type, tests.name)
+            known = recorded_cases(tests, recordings, cases) if path.exists() else ()
+        recorded = {case.name for case in known}
+        for case in cases:
+            if shortage(definition, case, _CPU, tests.peak_bytes) is None:
+                stand = Stand(case, {}, case.name in recorded)
+                made = bench._trial(stand, _nothing, tests.make_inputs).inputs
+                # without recordings the axes are short, and small weights are copied
+                # and compared faster as tensors than as lazy weights
+                stand.inputs = (
+                    made
+                    if recordings is not None
+                    else {name: fresh(value, _CPU) for name, value in made.items()}
+                )
+                bench.stands.append(stand)
+        bench._keep_answers()
+        return bench
+
+    def prove(self, run: Run) -> None:
+        """Run the unchanged reference; leave out the tests that it fails."""
+        start = time.process_time()
+        for stand in self.stands:
+            begun = time.process_time()
+            trial = self._trial(stand, guarded(run))
+            with sorted_once(), widened_by_table():
+                for name in (*FIRST, *LATER):
+                    catch = self._run_test(name, stand, trial, run)
+                    if catch is not None:
+                        self.left_out.append(catch)
+            stand.seconds = time.process_time() - begun
+            if stand.answer is not None:
+                with suppress(Exception):
+                    stand.results = self.cls()._results(trial)
+        self.seconds = time.process_time() - start
+
+    @property
+    def longest(self) -> float:
+        """Return the CPU time limit of a mutant in seconds."""
+        tests = len(FIRST) + len(LATER)
+        return tests * (_FLOOR * (len(self.stands) + 1) + _FACTOR * self.seconds)
+
+    def judge(self, load: Load) -> Catch | None:
+        """Return the first test that catches a mutant, None if all pass.
+
+        Raises TimeIsUp if a test takes far longer than for the reference.
+        """
+        try:
+            with time_limit(_FLOOR):
+                run = load()
+        except TimeIsUp:
+            raise
+        except BaseException as error:  # noqa: BLE001
+            return Catch("load", "", str(Raised(error)), raised=True)
+        finally:
+            # the next mutant must not inherit the dtype that this one set
+            torch.set_default_dtype(torch.float32)
+        with sorted_once(), widened_by_table():
+            return self._first_catch(run)
+
+    def _first_catch(self, run: Run) -> Catch | None:
+        self.stands.sort(key=lambda stand: -stand.catches / (stand.seconds + 1e-3))
+        # the later tests reuse the calls of the first ones
+        trials = [(stand, self._trial(stand, guarded(run))) for stand in self.stands]
+        left_out = {(catch.test, catch.case) for catch in self.left_out}
+        for names in (FIRST, LATER):
+            for stand, trial in trials:
+                for name in names:
+                    if (name, stand.case.name) in left_out:
+                        continue
+                    with time_limit(_FLOOR + _FACTOR * stand.seconds):
+                        catch = self._run_test(name, stand, trial, run)
+                    if catch is not None:
+                        stand.catches += 1
+                        return catch
+        return None
+
+    def _run_test(
+        self, name: str, stand: Stand, trial: Trial, run: Run
+    ) -> Catch | None:
+        """Return how a test fails, None if it passes or is skipped."""
+        if name == "test_matches_recorded" and not stand.is_recorded:
+            return None
+        # the class's own load_run() is cached and would keep every mutant alive
+        given_run = {"load_run": staticmethod(lambda: run)}
+        tests = type(self.cls.__name__, (self.cls,), given_run)
+        self._current = stand
+        given: list[Any] = [trial]
+        if name == "test_matches_recorded":
+            given.append(self.recordings)
+        if name.startswith("test_matches"):
+            given.append(_ignore)
+        try:
+            if (
+                name in _OF_RESULTS
+                and stand.results is not None
+                and same_results(stand.results, tests()._results(trial))
+            ):
+                return None
+            getattr(tests(), name)(*given)
+        except pytest.skip.Exception:
+            return None
+        except TimeIsUp:
+            raise
+        except Raised as error:
+            return Catch(name, stand.case.name, str(error), raised=True)
+        except AssertionError as error:
+            return Catch(name, stand.case.name, reason(error))
+        except Exception as error:  # noqa: BLE001
+            # an error inside the test is a failure as well
+            kind = type(error).__name__
+            return Catch(name, stand.case.name, f"{kind}: {_text(error)}")
+        return None
+
+    def _trial(self, stand: Stand, run: Run, make_inputs: Any = None) -> Trial:
+        return Trial(
+            self.cls.definition(),
+            stand.case,
+            _CPU,
+            make_inputs or (lambda *_: stand.inputs),
+            run,
+            guessed=self.cls.oracle is None,
+        )
+
+    def _keep_answers(self) -> None:
+        """Call the oracle once a case, and let the tests reuse its answer."""
+        oracle = self.cls.oracle
+        if oracle is None or self.cls.unresolved is not None:
+            return
+        for stand in self.stands:
+            trial = self._trial(stand, _nothing)
+            stand.answer = oracle(trial.definition, trial.lazy_inputs())
+        bench = self
+        self.cls = type(
+            self.cls.__name__,
+            (self.cls,),
+            {"oracle": staticmethod(lambda *_: bench._current.answer)},
+        )
+
+
+def same_results(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Return whether both hold the same number of values with the same bits."""
+    return len(first) == len(second) and all(map(same_bits, first, second))
+
+
+def loaded(source: str) -> Load:
+    """Return a function that executes a reference's source and returns its `run`."""
+
+    def load() -> Run:
+        namespace: dict[str, Any] = {"__name__": "reference"}
+        exec(compile(source, "<reference>", "exec"), namespace)  # noqa: S102
+        run: Run = namespace["run"]
+        return run
+
+    return load
+
+
+def guarded(run: Run) -> Run:
+    """Return a run() whose exceptions are wrapped in Raised, unlike those of a test."""
+
+    def call(*given: Any) -> Any:
+        try:
+            return run(*given)
+        except TimeIsUp:
+            raise
+        except BaseException as error:  # noqa: BLE001
+            raise Raised(error) from None
+
+    return call
+
+
+def _nothing(*given: Any) -> None:
+    """Replace run() in a trial that only makes inputs."""
+
+
+def _ignore(name: str, value: object) -> None:
+    """Replace record_property."""
+
+
+def _text(error: BaseException) -> str:
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # noqa: BLE001
+        return ""
+    return one_line(lines[0].strip(), _SHORT) if lines else ""
+
+
+def reason(error: AssertionError) -> str:
+    """Return the first finding of a failed comparison, without its heading."""
+    lines: Sequence[str] = [line.strip() for line in str(error).strip().splitlines()]
+    if len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR")):
+        return one_line(lines[1], _SHORT)
+    return one_line(lines[0], _SHORT) if lines else "AssertionError"

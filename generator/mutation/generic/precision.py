@@ -1,0 +1,60 @@
+"""Defects of precision: float32 values rounded to bfloat16."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from generator.mutation.generic.code import Code, Edit, written
+
+_WIDE = ("float", "double")
+_WIDE_NAMES = ("float32", "float64", "float", "double")
+# sums over many values, and functions that contain one
+_ACCUMULATES = ("sum", "mean", "cumsum", "einsum", "matmul", "bmm", "softmax")
+
+
+def casts(code: Code) -> Iterator[Edit]:
+    """Yield casts to float32 of values that are first rounded to bfloat16."""
+    for node in code.find(ast.Call):
+        if not isinstance(node.func, ast.Attribute):
+            continue
+        name = node.func.attr
+        widens = name in _WIDE and not node.args
+        widens |= name == "to" and any(_is_wide(value) for value in node.args)
+        if widens:
+            narrow = _called(node.func.value, "bfloat16")
+            wide = ast.Call(
+                ast.Attribute(narrow, name, ast.Load()), node.args, node.keywords
+            )
+            yield Edit("precision", node, written(wide))
+
+
+def sums(code: Code) -> Iterator[Edit]:
+    """Yield sums and matrix products rounded to bfloat16."""
+    for node in code.find(ast.BinOp, ast.Call):
+        if isinstance(node, ast.BinOp):
+            accumulates = isinstance(node.op, ast.MatMult)
+        else:
+            function = node.func
+            accumulates = (
+                isinstance(function, ast.Attribute) and function.attr in _ACCUMULATES
+            )
+        if accumulates:
+            rounded = _called(_called(node, "bfloat16"), "float")
+            yield Edit("precision", node, written(rounded))
+
+
+def dtypes(code: Code) -> Iterator[Edit]:
+    """Yield bfloat16 for `dtype=torch.float32` and the like."""
+    for node in code.find(ast.keyword):
+        if node.arg == "dtype" and _is_wide(node.value):
+            narrow = ast.Attribute(node.value.value, "bfloat16", ast.Load())
+            yield Edit("precision", node.value, written(narrow))
+
+
+def _called(value: ast.expr, method: str) -> ast.Call:
+    return ast.Call(ast.Attribute(value, method, ast.Load()), [], [])
+
+
+def _is_wide(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in _WIDE_NAMES

@@ -1,0 +1,1 @@
+"""Measure the error of correct outputs, which a tolerance has to allow."""

@@ -1,0 +1,1 @@
+"""What the op_types of attention share: cases, oracle, relations, mutants, families."""

@@ -1,0 +1,164 @@
+"""Cases of attention, and the inputs that several ops draw alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from generator.ops.paging import SPARE_PAGES, indptr, page_counts
+from generator.testing.definition import Case, Definition
+from generator.testing.seeded_inputs import Stream
+
+# length of DeepSeek's and Kimi's heads before absorption into the latent
+QK_NOPE_HEAD_DIM = 128
+
+# around a page and around the kernels' block of 64 keys
+_BOUNDARIES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129)
+_RAGGED = tuple(Stream("ragged lengths").integers(1, 512, 16))
+_LONG = tuple(Stream("long lengths").integers(1, 4096, 64))
+
+_DECODE = {
+    "single-token": ("small", (1,)),
+    "boundaries": ("small", _BOUNDARIES),
+    "empty-sequence": ("small", (17, 0, 5, 0)),
+    "extreme-logits": ("small", (70, 3, 200)),
+    "other-scale": ("small", (3, 33, 64)),
+    "one-long": ("medium", (700, 1, 2, 3)),
+    "ragged": ("medium", _RAGGED),
+    "long": ("large", _LONG),
+}
+# (query length, key length) of each sequence
+_PREFILL = {
+    "single-token": ("small", ((1, 1),)),
+    "whole-prompt": ("small", tuple((n, n) for n in (1, 5, 31, 32, 33, 64, 65))),
+    "chunked": ("small", ((16, 80), (1, 129), (33, 64), (64, 65))),
+    "more-queries-than-keys": ("small", ((7, 3), (4, 0), (5, 5), (70, 1))),
+    "empty-sequence": ("small", ((0, 0), (3, 17), (0, 9), (2, 2))),
+    "extreme-logits": ("small", ((9, 70), (40, 40))),
+    "other-scale": ("small", ((3, 33), (20, 20), (1, 64))),
+    "one-long": ("medium", ((300, 300), (1, 1), (2, 3))),
+    "ragged": ("medium", tuple((n % 97 + 1, n + 97) for n in _RAGGED[:8])),
+    "long": ("large", tuple((n % 509 + 1, n + 509) for n in _LONG[:16])),
+}
+
+
+def decode_cases(page_size: int) -> list[Case]:
+    """Return the decode cases: one query a sequence."""
+    return [
+        paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size)
+        for name, (size, kv_lens) in _DECODE.items()
+    ]
+
+
+def prefill_cases(page_size: int) -> list[Case]:
+    """Return the prefill cases over pages: several queries a sequence."""
+    return [
+        paged_case(
+            name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size
+        )
+        for name, (size, pairs) in _PREFILL.items()
+    ]
+
+
+def ragged_cases() -> list[Case]:
+    """Return the prefill cases over contiguous keys."""
+    return [
+        ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
+        for name, (size, pairs) in _PREFILL.items()
+    ]
+
+
+def ragged_case(
+    name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int]
+) -> Case:
+    """Return a case of sequences whose keys are contiguous."""
+    axes = {
+        "len_indptr": len(kv_lens) + 1,
+        "total_q": sum(q_lens),
+        "total_kv": sum(kv_lens),
+    }
+    return Case(name, size, axes, _params(name, q_lens, kv_lens))
+
+
+def paged_case(
+    name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int], page_size: int
+) -> Case:
+    """Return a case of sequences whose keys are in pages."""
+    pages = sum(page_counts(kv_lens, page_size))
+    axes = {
+        "batch_size": len(kv_lens),
+        "len_indptr": len(kv_lens) + 1,
+        "total_q": sum(q_lens),
+        "num_kv_indices": pages,
+        "num_pages": pages + SPARE_PAGES,
+    }
+    return Case(name, size, axes, _params(name, q_lens, kv_lens))
+
+
+def _params(name: str, q_lens: Sequence[int], kv_lens: Sequence[int]) -> dict[str, Any]:
+    lengths = {"q_lens": tuple(q_lens), "kv_lens": tuple(kv_lens)}
+    return {**lengths, **logit_params(name)}
+
+
+def logit_params(name: str) -> dict[str, float]:
+    """Return the params that set a case's logits: q_std, and scale in other-scale."""
+    # a deviation of 2 concentrates the weights on few keys: an error in one shows
+    params = {"q_std": 40.0 if name == "extreme-logits" else 2.0}
+    if name == "other-scale":
+        params["scale"] = 0.75
+    return params
+
+
+def scale_of(case: Case, dim: int) -> float:
+    """Return the case's sm_scale: 1 / sqrt(dim), in other-scale 0.75 of it.
+
+    Only other-scale shows a reference that ignores its input and computes the scale.
+    """
+    return float(case.params.get("scale", 1.0)) / math.sqrt(dim)
+
+
+def ragged_inputs(
+    definition: Definition, case: Case, stream: Stream, qk_dim: int, vo_dim: int
+) -> dict[str, Any]:
+    """Return the inputs of attention over contiguous keys.
+
+    q bfloat16 [total_q, num_qo_heads, qk_dim], k bfloat16 [total_kv, num_kv_heads,
+    qk_dim], v bfloat16 [total_kv, num_kv_heads, vo_dim], qo_indptr and kv_indptr int32
+    [len_indptr], sm_scale float.
+    """
+    axes = {**definition.axes, **case.axes}
+    kv_heads = (axes["total_kv"], axes["num_kv_heads"])
+    shapes = {
+        "q": (axes["total_q"], axes["num_qo_heads"], qk_dim),
+        "k": (*kv_heads, qk_dim),
+        "v": (*kv_heads, vo_dim),
+    }
+    stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
+    made: dict[str, Any] = {
+        name: stream.child(name).values(shape, stds[name], torch.bfloat16)
+        for name, shape in shapes.items()
+    }
+    made["qo_indptr"] = indptr(case.params["q_lens"])
+    made["kv_indptr"] = indptr(case.params["kv_lens"])
+    made["sm_scale"] = scale_of(case, qk_dim)
+    return made
+
+
+def latent_queries(
+    axes: Mapping[str, int], case: Case, tokens: int, stream: Stream
+) -> dict[str, torch.Tensor]:
+    """Return q_nope and q_pe of latent attention.
+
+    bfloat16 [tokens, num_qo_heads, head_dim_ckv] and [tokens, num_qo_heads,
+    head_dim_kpe].
+    """
+    # a logit has 576 products, but the scale is that of 192: divide by sqrt(576 / 192)
+    std = case.params["q_std"] / math.sqrt(3.0)
+    found = {}
+    for part, axis in (("nope", "head_dim_ckv"), ("pe", "head_dim_kpe")):
+        shape = (tokens, axes["num_qo_heads"], axes[axis])
+        found[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
+    return found

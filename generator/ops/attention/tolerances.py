@@ -1,0 +1,101 @@
+"""Tolerances of attention, derived from the arithmetic of its kernels."""
+
+from __future__ import annotations
+
+import math
+
+from generator.testing.tolerance import Override, Tolerance
+
+_LSE_FROM_BF16_SUM = Override(
+    "lse",
+    Tolerance(rtol=0.0, atol=math.log2(1.0 + 2.0**-8), nmse=1e-6),
+    "fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff "
+    "is 2^-8: the base-2 logarithm of the sum is off by log2(1 + 2^-8) = 5.6e-3 at most",
+    source="flashinfer/fa2",
+)
+
+# equal to the default of bfloat16; written out because the reason differs
+_FROM_BF16_WEIGHTS = tuple(
+    Override(
+        "output",
+        Tolerance(rtol=1e-2, atol=8e-3, nmse=2e-5),
+        "the kernel multiplies weights in bfloat16: but for a row's largest, which is 1, "
+        "they are off by 2^-8/sqrt(3)/1.44 = 1.6e-3 of themselves, root mean square, and "
+        "make up half of the row at most; with values of deviation 1 an output near 0 is "
+        "off by 8e-4, of which atol is 10. Both sides round: rtol is above 2^-7",
+        source=f"flashinfer/{backend}",
+    )
+    for backend in ("fa2", "fa3")
+)
+
+
+def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:
+    """Return the overrides of an attention op.
+
+    A logit is the sum of `products` products. `total` is the largest
+    Σ|q·k|·sm_scale·log2(e) of the case extreme-logits; it bounds fa3's LSE there.
+    """
+    lse_of_extreme_logits = Override(
+        "lse",
+        Tolerance(rtol=1e-5, atol=round(total * 2.0**-22, 5), nmse=1e-7),
+        f"the {products} products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = "
+        f"{total}, and tensor cores add them in float32 by truncation: by 2^-22 of that",
+        source="flashinfer/fa3",
+        case="extreme-logits",
+    )
+    return (
+        *_TO_ORACLE,
+        *_FROM_BF16_WEIGHTS,
+        _LSE_FROM_BF16_SUM,
+        lse_of_extreme_logits,
+    )
+
+
+# A logit is the sum of n = 576 products at most, and its deviation is q_std: 2, or 40 in
+# extreme-logits. An addition rounds a partial sum by 0.4·2^-24 of it, root mean square.
+# Errors of random sign grow as a random walk (Higham and Mary, "A new approach to
+# probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019): the sum is off
+# by sqrt(n/2)·0.4·2^-24·q_std, and by less if a CPU adds it in parts.
+_LOGITS = (
+    "the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their "
+    "deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that"
+)
+_EXTREME = "here logits are 20 times as large, and as far off"
+# how a logit's error reaches weights and LSE: Blanchard, Higham and Higham, "Accurately
+# computing the log-sum-exp and softmax functions", IMA J. Numer. Anal. 41, 2021
+_OUTPUT = (
+    "one rounding to bfloat16: half an ulp is 2^-8 at most, and its mean square 2^-14/12 "
+    "of the output's at most, 5.1e-6, taken twice. Before it, a weight has its logit's "
+    f"error, relative to it: {_LOGITS}; two equal weights make sqrt(2)/4·4.9 times that "
+    "of values 4.9 apart, 8.4e-6. Weights in bfloat16 would be off by up to 2^-9"
+)
+_LSE = (
+    f"{_LOGITS}, 7e-6 in base 2; the scale, the logarithm of the sum, the peak added to "
+    "it and the change of base round by 2^-24 each. The NMSE is 1.6e-13 where one key's "
+    "logit is all, and more where a few such happen to be small"
+)
+_TO_ORACLE = (
+    Override(
+        "output",
+        Tolerance(rtol=2.0**-8, atol=2e-4, nmse=1e-5),
+        f"{_OUTPUT}; {_EXTREME}",
+        source="oracle",
+        case="extreme-logits",
+    ),
+    Override(
+        "lse",
+        Tolerance(rtol=2.0**-22, atol=2e-4, nmse=1e-11),
+        f"{_LSE}; {_EXTREME}: 1.4e-4, however small the sum is that they cancel to",
+        source="oracle",
+        case="extreme-logits",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=2.0**-8, atol=1e-5, nmse=1e-5),
+        _OUTPUT,
+        source="oracle",
+    ),
+    Override(
+        "lse", Tolerance(rtol=2.0**-22, atol=1e-5, nmse=1e-11), _LSE, source="oracle"
+    ),
+)

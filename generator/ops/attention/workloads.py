@@ -1,0 +1,124 @@
+"""Workloads of attention: lengths of sequences and page tables, made up to fit axes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from generator.ops.family import Spec
+from generator.ops.workloads.captured import CapturedWorkload
+from generator.ops.workloads.choose import keys
+from generator.ops.workloads.structure import (
+    MEMORY_LIMIT,
+    Structure,
+    distinct,
+    fits_a_blob,
+    split,
+)
+
+
+def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
+    """Return the structure of attention over a paged cache."""
+    return paged_structure(captured.axes, spec.const("page_size"), rng)
+
+
+def paged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the page table fits in a blob and a sequence's logits in memory."""
+    axes, page_size = captured.axes, spec.const("page_size")
+    # Every sequence may end in a partly filled page.
+    partly_filled = axes["len_indptr"] - 1 if page_size > 1 else 0
+    return _fits(spec, axes, keys(axes) // page_size + partly_filled)
+
+
+def ragged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
+    """Return the structure of attention over keys that lie one after the other."""
+    return ragged_structure(captured.axes, rng)
+
+
+def ragged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the indptr arrays fit in a blob and the logits in memory."""
+    return _fits(spec, captured.axes, 0)
+
+
+def _fits(spec: Spec, axes: Mapping[str, int], pages: int) -> bool:
+    batch_size = axes["len_indptr"] - 1
+    queries = axes.get("total_q", batch_size)
+    # A reference holds the logits of one sequence at a time, in float32.
+    logits = 4 * spec.const("num_qo_heads") * queries * keys(axes) // batch_size**2
+    indptrs_and_lengths = 3 * axes["len_indptr"]
+    return fits_a_blob(4 * (pages + indptrs_and_lengths)) and logits <= MEMORY_LIMIT
+
+
+def paged_structure(
+    captured: Mapping[str, int], page_size: int, rng: random.Random
+) -> Structure:
+    """Return ragged lengths and shuffled pages for the axes of a captured workload.
+
+    The captured cache has pages of one token, so `num_kv_indices` counts tokens;
+    with larger pages the same tokens lie in fewer of them.
+    """
+    batch_size = captured["len_indptr"] - 1
+    q_lens, kv_lens = _lengths(captured, batch_size, rng)
+    pages = [-(-kv_len // page_size) for kv_len in kv_lens]
+    used = sum(pages)
+    num_pages = max(-(-captured["num_pages"] // page_size), used)
+    tensors: dict[str, list[int]] = {
+        "qo_indptr": _indptr(q_lens),
+        "kv_indptr": _indptr(pages),
+        "kv_indices": distinct(used, num_pages, rng),
+        "kv_last_page_len": [_last_page_len(n, page_size) for n in kv_lens],
+    }
+    axes = {
+        "batch_size": batch_size,
+        "total_q": sum(q_lens),
+        "num_pages": num_pages,
+        "len_indptr": batch_size + 1,
+        "num_kv_indices": used,
+    }
+    return Structure(axes, tensors)
+
+
+def ragged_structure(captured: Mapping[str, int], rng: random.Random) -> Structure:
+    """Return ragged lengths of sequences whose keys lie one after the other.
+
+    Where the axes are those of a cache with pages of one token, `num_kv_indices` is
+    the number of keys.
+    """
+    batch_size = captured["len_indptr"] - 1
+    total_kv = keys(captured)
+    q_lens, kv_lens = _lengths(
+        {"total_q": captured["total_q"], "num_kv_indices": total_kv}, batch_size, rng
+    )
+    tensors = {"qo_indptr": _indptr(q_lens), "kv_indptr": _indptr(kv_lens)}
+    axes = {
+        "len_indptr": batch_size + 1,
+        "total_q": captured["total_q"],
+        "total_kv": total_kv,
+    }
+    return Structure(axes, tensors)
+
+
+def _lengths(
+    captured: Mapping[str, int], batch_size: int, rng: random.Random
+) -> tuple[list[int], list[int]]:
+    tokens = captured["num_kv_indices"]
+    if "total_q" not in captured:
+        return [1] * batch_size, split(tokens, batch_size, 1, rng)
+    total_q = captured["total_q"]
+    q_lens = split(total_q, batch_size, 1, rng)
+    if tokens < total_q:
+        # The cache holds prefixes only: some sequences have none.
+        return q_lens, split(tokens, batch_size, 0, rng)
+    # The cache holds prefix and queries, so no sequence has more queries than keys.
+    prefixes = split(tokens - total_q, batch_size, 0, rng)
+    return q_lens, [q + p for q, p in zip(q_lens, prefixes, strict=True)]
+
+
+def _indptr(lengths: Sequence[int]) -> list[int]:
+    return [0, *accumulate(lengths)]
+
+
+def _last_page_len(kv_len: int, page_size: int) -> int:
+    # Ignored where there are no pages, and still within its range.
+    return (kv_len - 1) % page_size + 1 if kv_len else 1

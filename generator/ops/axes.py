@@ -1,0 +1,7 @@
+"""Lengths of axes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Axes = Mapping[str, int]

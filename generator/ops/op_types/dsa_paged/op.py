@@ -1,0 +1,397 @@
+"""dsa_paged: sparse latent attention over selected tokens, and the indexer of the top k.
+
+Sparse attention is multi-head latent attention of each query over its own tokens,
+`sparse_indices`: an index is page · page_size + offset, -1 is padding. LSE is base 2. A
+repeated index counts twice, as in the kernels; the indexer never writes one. The
+indexer's outputs are compared as sets.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.attention.cases import (
+    QK_NOPE_HEAD_DIM,
+    latent_queries,
+    logit_params,
+    scale_of,
+)
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.oracle import oracle_attention
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.op_types.dsa_paged.indexer import (
+    exact_scores,
+    indexer_cases,
+    indexer_inputs,
+    indexer_rows,
+    unpacked,
+    visible_ids,
+)
+from generator.ops.op_types.dsa_paged.relations import (
+    indexer_relations,
+    sparse_relations,
+)
+from generator.ops.paging import STALE
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.sglang import Unavailable
+from generator.testing.topk_policy import PADDING, TopKSet
+
+TOLERANCES = attention_tolerances(products=576, total=1105)
+POLICIES = {"topk_indices": TopKSet(indexer_rows)}
+
+# FlashInfer's kernels for Blackwell; they take pages of 32 or 64 tokens
+_TRTLLM_GEN = Backend("trtllm-gen", min_sm=100, max_sm=103)
+_TRTLLM_PAGE = 64
+# selects from exact scores, rounded to float32, and looks up the pages
+_TOP_K = Backend("top-k", min_sm=80)
+_SGLANG_FP32 = Backend("fp32", needs_cuda=False)
+_SGLANG_BF16 = Backend("bf16", needs_cuda=False)
+_DEEP_GEMM = Backend("deep_gemm", min_sm=90)
+
+
+def _is_indexer(definition: Definition) -> bool:
+    return "block_table" in definition.interface.inputs
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the cases: lists of tokens of every length, or the indexer's cases."""
+    if _is_indexer(definition):
+        return indexer_cases(definition)
+    k = definition.axes["topk"]
+    page = definition.axes["page_size"]
+    ragged = tuple(Stream("sparse counts").integers(1, k, 13))
+    many = tuple(Stream("many sparse counts").integers(k // 2, k + 1, 96))
+    found: dict[str, tuple[str, tuple[int, ...]]] = {
+        "one-chosen": ("small", (1,)),
+        "few-chosen": ("small", tuple(min(n, k) for n in (2, 31, 63, 64, 65, 129))),
+        "nothing-chosen": ("small", (17, 0, 5, 0)),
+        "scattered-padding": ("small", (5, k // 8, k // 2)),
+        "pool-ends": ("small", (1, 2, 9, 40)),
+        "extreme-logits": ("small", (min(70, k), 3, min(200, k))),
+        "other-scale": ("small", tuple(min(n, k) for n in (3, 33, 64))),
+        "whole-list": ("medium", (k, k - 1, *ragged)),
+        "batch": ("large", (k, *many)),
+    }
+    sizes = {"batch": 32 * k, "one-chosen": 40}
+    return [
+        _case(name, size, counts, sizes.get(name, k + k // 8), page)
+        for name, (size, counts) in found.items()
+    ]
+
+
+def _case(
+    name: str, size: str, counts: tuple[int, ...], pool: int, page_size: int
+) -> Case:
+    axes = {"num_tokens": len(counts), "num_pages": -(-pool // page_size)}
+    params = {
+        "counts": counts,
+        "scattered": name == "scattered-padding",
+        "ends": name == "pool-ends",
+        **logit_params(name),
+    }
+    return Case(name, size, axes, params)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; slots in no list hold values STALE times larger.
+
+    q_nope and q_pe bfloat16 [num_tokens, num_qo_heads, d], ckv_cache and kpe_cache
+    bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
+    sparse_indices int32 [num_tokens, topk]. For the indexer see `indexer_inputs`.
+    """
+    if _is_indexer(definition):
+        return indexer_inputs(definition, case, stream)
+    axes = {**definition.axes, **case.axes}
+    slots = axes["num_pages"] * axes["page_size"]
+    indices = _indices(case, slots, axes["topk"], stream)
+    made: dict[str, Any] = {
+        "sparse_indices": indices,
+        "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+    }
+    made |= latent_queries(axes, case, axes["num_tokens"], stream)
+    stale = torch.ones(slots, dtype=torch.bool)
+    stale[indices[indices != PADDING].long()] = False
+    for name in ("ckv", "kpe"):
+        values = stream.child(name).values((slots, axes[f"head_dim_{name}"]))
+        values[stale] *= STALE
+        shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
+        made[f"{name}_cache"] = values.view(shape).to(torch.bfloat16)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def _indices(case: Case, slots: int, topk: int, stream: Stream) -> torch.Tensor:
+    """Return each query's tokens in random order: int32 [num_tokens, topk].
+
+    Padding follows the tokens; in scattered cases it is also between them.
+    """
+    counts = case.params["counts"]
+    indices = torch.full((len(counts), topk), PADDING, dtype=torch.int32)
+    for row, count in enumerate(counts):
+        drawn = stream.child(f"tokens {row}").permutation(slots)
+        if case.params["ends"]:
+            # the last and the first token of the pool come first
+            inner = drawn[(drawn != 0) & (drawn != slots - 1)]
+            drawn = torch.cat([torch.tensor([slots - 1, 0]), inner])
+        where = torch.arange(topk)
+        if case.params["scattered"]:
+            where = stream.child(f"places {row}").permutation(topk)
+        indices[row, where[:count]] = drawn[:count].to(torch.int32)
+    return indices
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return the outputs from float64 arithmetic.
+
+    Attention: output [num_tokens, num_qo_heads, head_dim_ckv] and LSE [num_tokens,
+    num_qo_heads], float64. Indexer: the ids of the k best scores, int64 [batch_size, k].
+    """
+    if _is_indexer(definition):
+        return _best(definition, inputs)
+    q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
+    values = inputs["ckv_cache"].flatten(0, 1)[:, None]
+    keys = torch.cat([values, inputs["kpe_cache"].flatten(0, 1)[:, None]], dim=2)
+    parts = []
+    for row, indices in enumerate(inputs["sparse_indices"]):
+        chosen = indices[indices != PADDING].long()
+        one = q[row : row + 1]
+        parts.append(
+            oracle_attention(one, keys[chosen], values[chosen], inputs["sm_scale"])
+        )
+    return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
+
+
+def _best(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the ids of the k best exact scores, then -1: int64 [batch_size, k]."""
+    k = definition.axes["topk"]
+    rows = []
+    for row in range(len(inputs["seq_lens"])):
+        order = exact_scores(inputs, row).argsort(descending=True, stable=True)
+        ids = visible_ids(inputs, row)[order[:k]]
+        rows.append(torch.nn.functional.pad(ids, (0, k - len(ids)), value=PADDING))
+    return torch.stack(rows)
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries with a token, for the indexer all rows: bool [rows]."""
+    if _is_indexer(definition):
+        return torch.ones(len(inputs["seq_lens"]), dtype=torch.bool)
+    rows: torch.Tensor = (inputs["sparse_indices"] != PADDING).any(dim=1)
+    return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations of sparse attention, or of the indexer."""
+    if _is_indexer(definition):
+        return indexer_relations(definition, POLICIES["topk_indices"])
+    return sparse_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the dense and sparse MLA kernels, for the indexer the top-k kernel."""
+    return (_TOP_K,) if _is_indexer(definition) else (FA2, FA3, _TRTLLM_GEN)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer's dense MLA over the listed tokens, sparse MLA, or top k.
+
+    Returns bfloat16 output and float32 LSE, or the ids, int32 [batch_size, topk].
+    """
+    if backend == _TOP_K.name:
+        return _flashinfer_top_k(definition, inputs)
+    if backend == _TRTLLM_GEN.name:
+        return _flashinfer_sparse(definition, inputs)
+    import flashinfer
+
+    q, chosen = inputs["q_nope"], inputs["sparse_indices"] != PADDING
+    counts = chosen.sum(dim=1, dtype=torch.int32)
+    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
+    wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(
+        workspace(q.device), backend=backend
+    )
+    # with pages of one token, indices are pages of the flattened cache
+    wrapper.plan(
+        torch.arange(len(counts) + 1, dtype=torch.int32, device=q.device),
+        starts,
+        inputs["sparse_indices"][chosen].contiguous(),
+        counts,
+        definition.axes["num_qo_heads"],
+        definition.axes["head_dim_ckv"],
+        definition.axes["head_dim_kpe"],
+        1,
+        False,
+        inputs["sm_scale"],
+        q.dtype,
+        inputs["ckv_cache"].dtype,
+    )
+    ckv, kpe = (_tokens(inputs[name])[:, None] for name in ("ckv_cache", "kpe_cache"))
+    return wrapper.run(q, inputs["q_pe"], ckv, kpe, return_lse=True)
+
+
+def _tokens(cache: torch.Tensor) -> torch.Tensor:
+    """Return a paged cache [num_pages, page_size, d] as [tokens, d]."""
+    return cache.flatten(0, 1)
+
+
+def _flashinfer_sparse(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Call the sparse kernel, with the padding of each list moved to its end."""
+    from flashinfer.decode import trtllm_batch_decode_with_kv_cache_mla
+
+    axes, indices = definition.axes, inputs["sparse_indices"]
+    # an empty list is undefined; let it read token 0
+    counts = (indices != PADDING).sum(dim=1, dtype=torch.int32).clamp_min(1)
+    packed = indices.gather(1, (indices == PADDING).int().argsort(dim=1, stable=True))
+    packed[:, 0].clamp_min_(0)
+    tokens = torch.cat(
+        [_tokens(inputs["ckv_cache"]), _tokens(inputs["kpe_cache"])], dim=1
+    )
+    tokens = torch.nn.functional.pad(tokens, (0, 0, 0, -len(tokens) % _TRTLLM_PAGE))
+    query = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
+    output, lse = trtllm_batch_decode_with_kv_cache_mla(
+        query[:, None],
+        tokens.view(-1, _TRTLLM_PAGE, tokens.shape[1]),
+        workspace(query.device),
+        QK_NOPE_HEAD_DIM,
+        axes["head_dim_ckv"],
+        axes["head_dim_kpe"],
+        packed[:, None].contiguous(),
+        counts,
+        axes["topk"],
+        sparse_mla_top_k=axes["topk"],
+        bmm1_scale=inputs["sm_scale"],
+        bmm2_scale=1.0,
+        backend=_TRTLLM_GEN.name,
+        return_lse=True,
+    )
+    return output[:, 0], lse
+
+
+def _flashinfer_top_k(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Select the top k of the exact scores and look up their pages with FlashInfer."""
+    from flashinfer import top_k_page_table_transform
+
+    table = inputs["block_table"]
+    page_size = definition.axes["page_size"]
+    shape = (len(table), table.shape[1] * page_size)
+    scores = torch.full(shape, -math.inf, device=table.device)
+    for row in range(len(table)):
+        exact = exact_scores(inputs, row)
+        scores[row, : len(exact)] = exact.float()
+    ids: torch.Tensor = top_k_page_table_transform(
+        scores,
+        table,
+        inputs["seq_lens"],
+        definition.axes["topk"],
+        deterministic=True,
+        page_size=page_size,
+    )
+    return ids
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch logits for the indexer, and DeepGEMM's if installed."""
+    if not _is_indexer(definition):
+        return ()
+    installed = importlib.util.find_spec("deep_gemm") is not None
+    return (_SGLANG_FP32, _SGLANG_BF16, *((_DEEP_GEMM,) if installed else ()))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the ids of SGLang's top k of its logits: int32 [batch_size, topk]."""
+    from sglang.srt.layers.attention.dsa.dsa_topk_backend import _topk_unfused
+
+    logits = {
+        _SGLANG_FP32.name: _logits_fp32,
+        _SGLANG_BF16.name: _logits_bf16,
+        _DEEP_GEMM.name: _logits_deep_gemm,
+    }[backend](inputs)
+    k, page_size = definition.axes["topk"], definition.axes["page_size"]
+    local = _topk_unfused(logits, inputs["seq_lens"], k).long()
+    page = inputs["block_table"].long().gather(1, local.clamp_min(0) // page_size)
+    ids = page * page_size + local % page_size
+    return torch.where(local < 0, PADDING, ids).to(torch.int32)
+
+
+def _width(inputs: dict[str, Any]) -> int:
+    """Return the number of tokens in a row of the block table."""
+    return int(inputs["block_table"].shape[1]) * int(
+        inputs["k_index_cache_fp8"].shape[1]
+    )
+
+
+def _logits_fp32(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call the reference of SGLang's kernel tests; its packer checks the layout."""
+    from sglang.srt.layers.attention.dsa.utils import fp8_mqa_logits_make_fused_kv
+    from sglang.test.kernels.paged_mqa import ref_fp8_paged_mqa_logits
+
+    cache, q = inputs["k_index_cache_fp8"], inputs["q_index_fp8"]
+    num_pages, page_size = cache.shape[:2]
+    every = torch.arange(num_pages * page_size, device=cache.device)
+    keys, scales = unpacked(inputs, every)
+    keys = keys.to(q.dtype).view(num_pages, page_size, -1)
+    scales = scales.float().view(num_pages, page_size)
+    fused = fp8_mqa_logits_make_fused_kv(keys, scales, page_size, q.shape[-1])
+    assert torch.equal(fused.view(torch.int8), cache), "SGLang packs pages otherwise"
+    logits: torch.Tensor = ref_fp8_paged_mqa_logits(
+        q[:, None],
+        keys,
+        scales,
+        inputs["weights"],
+        inputs["seq_lens"],
+        inputs["block_table"],
+        _width(inputs),
+        page_size,
+    )
+    return logits
+
+
+def _logits_bf16(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call SGLang's fallback for DeepGEMM, whose dot products are bfloat16."""
+    from sglang.srt.layers.attention.dsv4.indexer import fp8_paged_mqa_logits_torch
+
+    logits: torch.Tensor = fp8_paged_mqa_logits_torch(
+        inputs["q_index_fp8"][:, None],
+        inputs["k_index_cache_fp8"].view(torch.uint8),
+        inputs["weights"],
+        inputs["seq_lens"],
+        inputs["block_table"],
+        None,
+        _width(inputs),
+        clean_logits=False,
+    )
+    return logits
+
+
+def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
+    """Call DeepGEMM, the kernel that SGLang serves with; untested by this project."""
+    try:
+        import deep_gemm
+    except (ImportError, OSError, RuntimeError) as error:
+        # its wheels are built for one version of PyTorch
+        raise Unavailable(f"deep_gemm: import failed: {error}") from error
+
+    page_size = inputs["k_index_cache_fp8"].shape[1]
+    lens = inputs["seq_lens"].view(-1, 1)
+    schedule = deep_gemm.get_paged_mqa_logits_metadata(
+        lens, page_size, deep_gemm.get_num_sms()
+    )
+    logits: torch.Tensor = deep_gemm.fp8_paged_mqa_logits(
+        inputs["q_index_fp8"][:, None],
+        inputs["k_index_cache_fp8"].view(torch.uint8),
+        inputs["weights"],
+        lens,
+        inputs["block_table"],
+        schedule,
+        _width(inputs),
+        clean_logits=False,
+    )
+    return logits

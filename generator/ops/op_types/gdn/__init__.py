@@ -1,0 +1,11 @@
+"""Gated delta net: decode, multi-token prediction, prefill."""
+
+from __future__ import annotations
+
+from generator.ops.spec import OpSpec
+
+SPEC = OpSpec(
+    "gdn",
+    name_tokens={"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"},
+    filled_inputs=("intermediate_states_buffer",),
+)

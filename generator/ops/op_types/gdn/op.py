@@ -1,0 +1,400 @@
+"""gdn: gated delta nets (Qwen3-Next): decode, multi-token prediction (mtp), prefill.
+
+The state S is [values, keys]. Each token computes S' = g S, S = S' + beta (v - S' k) k^T
+and o = scale · S q, with g = exp(-exp(A_log) · softplus(a + dt_bias)) and beta =
+sigmoid(b). Keys have length 1, or the states would explode. Value heads share key heads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.gdn.delta_rule import (
+    gates,
+    log_decay,
+    occupied,
+    sequences,
+    solve,
+    states_before,
+    unit_rows,
+)
+from generator.ops.op_types.gdn.native import loop
+from generator.ops.op_types.gdn.relations import gdn_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+BUFFER = "intermediate_states_buffer"
+_ONE_ROUNDING = (
+    "one rounding to bfloat16: half an ulp is 2^-8 at most; the state's float32 errors, "
+    "3e-6 at most, reach the output times a scale of 0.2 at most, and cancel in part"
+)
+_FLOAT32 = (
+    "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "
+    "gates below 1 never enlarge an error, so that 400 tokens' errors, which differ in "
+    "sign, add up to sqrt(400)·7e-7 at most, 1.4e-5; those of up to 6 tokens to 2e-6"
+)
+_FAST_GATES = (
+    "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
+    "where a state hardly fades: over 400 steps to 1e-4 of a state of 3"
+)
+_CHUNKED_REASON = (
+    "tensor cores multiply bfloat16: the state (rows up to 8), the recalled values, the "
+    "updates and the triangular inverse are rounded by 2^-9 each, once a chunk of 64; "
+    "at worst that is 2^-9·8·4, 6e-2, in a state and 1/sqrt(128) of it in an output. "
+    "Errors that differ in sign stay at a quarter: PyTorch with the same roundings is "
+    "off by 1.5e-2 and 1e-3, with an NMSE of 2e-5"
+)
+# prefill kernels that process chunks of 64 tokens
+_CHUNKED_SOURCES = (
+    "flashinfer/fused",
+    "flashinfer/context-parallel",
+    "sglang/triton-chunked",
+)
+_CHUNKED_TOLERANCES = (
+    ("output", Tolerance(rtol=1e-2, atol=2e-3, nmse=5e-5)),
+    ("new_state", Tolerance(rtol=1e-2, atol=3e-2, nmse=5e-5)),
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=5e-6),
+        _ONE_ROUNDING,
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-6, atol=1.4e-5, nmse=1e-11),
+        _FLOAT32,
+        source="oracle",
+    ),
+    Override(
+        BUFFER, Tolerance(rtol=1e-6, atol=2e-6, nmse=1e-12), _FLOAT32, source="oracle"
+    ),
+    *(
+        Override(output, tolerance, _CHUNKED_REASON, source=source)
+        for source in _CHUNKED_SOURCES
+        for output, tolerance in _CHUNKED_TOLERANCES
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
+        f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
+    ),
+    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+    Override(
+        BUFFER,
+        Tolerance(rtol=1e-5, atol=5e-5, nmse=1e-9),
+        "at most 6 steps; softplus is off by 2.5e-7 where the fast logarithm is taken "
+        "near 1, and a rate of 12 makes that 3e-6 of a gate, 2e-5 after all steps",
+    ),
+    Override("final_state", EXACT, "the pool is returned unchanged, not computed"),
+)
+# FlashInfer's kernels need CuTe DSL, which its wheel does not install
+_CUTE_DSL = ("cutlass",)
+_FLASHINFER = {
+    "decode": (Backend("pretranspose", min_sm=90, needs=_CUTE_DSL),),
+    "mtp": (Backend("mtp", min_sm=90, needs=_CUTE_DSL),),
+    # FlashInfer selects one by the number of sequences and heads
+    "prefill": (
+        Backend("fused", min_sm=90, needs=_CUTE_DSL),
+        Backend("context-parallel", min_sm=90, needs=_CUTE_DSL),
+    ),
+}
+_NATIVE = Backend("native", needs_cuda=False)
+_RECURRENT = Backend("triton", needs=("triton",))
+_CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the cases of the stage: short and long memory, and every default."""
+    stage = _stage(definition)
+    if stage == "prefill":
+        return _prefill_cases()
+    drafts = stage == "mtp"
+
+    def case(name: str, size: str, batch: int, tokens: int = 4, **params: Any) -> Case:
+        # more slots than rows, so that a slot read as a row shows
+        axes = {"seq_len": tokens, "pool_size": batch + 2} if drafts else {}
+        return Case(name, size, {"batch_size": batch, **axes}, params)
+
+    return [
+        case("one-sequence", "small", 1),
+        case("three-sequences", "small", 3, 2, scale=0.2),
+        case("default-scale", "small", 2, scale=None),
+        case("zero-scale", "small", 2, scale=0.0),
+        case("no-buffer" if drafts else "no-state", "small", 2, optional=False),
+        # g about exp(-2); softplus around 20, where kernels switch to the identity
+        case("short-memory", "small", 2, dt_mean=2.0),
+        case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
+        case("batch", "medium", 8, 6, q_length=0.5),
+        case("large-batch", "large", 24 if drafts else 96, q_length=0.5),
+    ]
+
+
+def _prefill_cases() -> list[Case]:
+    """Return sequences shorter and longer than a kernel's chunk of 64 tokens."""
+
+    def case(name: str, size: str, *lengths: int, **params: Any) -> Case:
+        axes = {
+            "total_seq_len": sum(lengths),
+            "num_seqs": len(lengths),
+            "len_cu_seqlens": len(lengths) + 1,
+        }
+        return Case(name, size, axes, {"lengths": lengths, **params})
+
+    return [
+        case("one-token", "small", 1, scale=None),
+        case("around-a-chunk", "small", 63, 64, 65),
+        case("an-empty-sequence", "small", 5, 0, 9, scale=0.2),
+        case("no-state", "small", 70, 3, scale=0.0, optional=False),
+        case("short-memory", "small", 40, 17, dt_mean=2.0),
+        case("linear-softplus", "small", 33, dt_mean=20.0, A_mean=-5.0),
+        case("ragged", "medium", 300, 1, 129, 17, scale=None, q_length=0.5),
+        case("long-memory", "medium", 400, dt_mean=-6.0),
+        case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the stage's inputs, shaped as the interface declares them.
+
+    q, k, v, a, b are bfloat16, A_log, dt_bias and states float32. Keys, and in most cases
+    queries, have length 1. Random states show a transposed one, a random output buffer
+    shows a row that is not written.
+    """
+    axes = {**definition.axes, **case.axes}
+    interface = definition.interface.input_specs
+
+    def shape(name: str) -> tuple[int, ...]:
+        return tuple(axes[axis] for axis in interface[name].shape or ())
+
+    def drawn(name: str, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
+        return stream.child(name).values(shape(name), std) + mean
+
+    params = {"scale": axes["head_size"] ** -0.5, **case.params}
+    made: dict[str, Any] = {
+        "q": unit_rows(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
+        "k": unit_rows(stream.child("k"), shape("k")),
+        "v": drawn("v").to(torch.bfloat16),
+        "A_log": drawn("A_log", params.get("A_mean", 0.0)),
+        "a": drawn("a").to(torch.bfloat16),
+        "dt_bias": drawn("dt_bias", params.get("dt_mean", -3.0)),
+        "b": drawn("b", std=1.5).to(torch.bfloat16),
+        "scale": params["scale"],
+    }
+    optional = params.get("optional", True)
+    if "lengths" in params:
+        ends = torch.tensor([0, *params["lengths"]], dtype=torch.int64).cumsum(0)
+        made["cu_seqlens"] = ends
+    if "initial_state_indices" in interface:
+        slots = stream.child("slots").permutation(axes["pool_size"])
+        made["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
+        made["initial_state"] = drawn("initial_state", std=0.5)
+        made[BUFFER] = drawn(BUFFER) if optional else None
+    else:
+        made["state"] = drawn("state", std=0.5) if optional else None
+    return {name: made[name] for name in interface}
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Return the outputs, shaped as v, and the states, in float64."""
+    ratio = definition.axes["num_v_heads"] // definition.axes["num_k_heads"]
+    heads = torch.arange(definition.axes["num_v_heads"], device=inputs["q"].device)
+    wide = {
+        name: value.double()
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+    log_g = log_decay(wide["A_log"], wide["a"], wide["dt_bias"])
+    beta = wide["b"].sigmoid()
+    q, k = (wide[name][..., heads // ratio, :] for name in ("q", "k"))
+    tensors = (q, k, wide["v"], log_g, beta)
+    states = states_before(inputs).double()
+
+    output = torch.zeros_like(wide["v"])
+    after = states.clone()
+    buffers = [wide[name] for name in filled_inputs(inputs)]
+    for row, part in enumerate(sequences(inputs)):
+        sequence = [tensor[part] for tensor in tensors]
+        solved = solve(sequence, states[row])
+        output[part] = _scale(definition, inputs) * solved.output
+        after[row] = solved.state
+        for buffer in buffers:
+            for t in range(len(solved.output)):
+                until = [tensor[: t + 1] for tensor in sequence]
+                buffer[row, t] = solve(until, states[row]).state
+    if "initial_state" in inputs:
+        return (output, wide["initial_state"], *buffers)
+    return output, after
+
+
+def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
+    """Return the name of the buffer of the drafts' states, if it is given."""
+    return () if inputs.get(BUFFER) is None else (BUFFER,)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations of the definition's stage."""
+    return gdn_relations(definition)
+
+
+def _stage(definition: Definition) -> str:
+    names = definition.interface.inputs
+    if "cu_seqlens" in names:
+        return "prefill"
+    return "mtp" if "initial_state_indices" in names else "decode"
+
+
+def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
+    """Return the factor of the output; None and 0 mean 1 / sqrt(head_size)."""
+    scale: float | None = inputs["scale"]
+    return scale or 1.0 / math.sqrt(definition.axes["head_size"])
+
+
+def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
+    """Return a kernel's outputs, followed by the buffer if it is given."""
+    return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernels of the definition's stage."""
+    return _FLASHINFER[_stage(definition)]
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[Any, ...]:
+    """Return outputs and states of FlashInfer's kernels.
+
+    They update states in place; normalisation is off; a scale of 0 has no default.
+    """
+    raw = [inputs[name] for name in ("A_log", "a", "dt_bias", "b")]
+    tokens = [inputs[name] for name in ("q", "k", "v")]
+    scale = _scale(definition, inputs)
+    if backend == "pretranspose":
+        from flashinfer.gdn_decode import gated_delta_rule_decode_pretranspose
+
+        states = states_before(inputs)
+        output, states = gated_delta_rule_decode_pretranspose(
+            *tokens, states, *raw, scale=scale, use_qk_l2norm=False
+        )
+        return output, states
+    if backend == "mtp":
+        from flashinfer.gdn_decode import gated_delta_rule_mtp
+
+        output, pool = gated_delta_rule_mtp(
+            *tokens,
+            inputs["initial_state"],
+            inputs["initial_state_indices"],
+            *raw,
+            scale=scale,
+            intermediate_states_buffer=inputs[BUFFER],
+            disable_state_update=True,
+            use_qk_l2norm=False,
+        )
+        return _with_buffer(inputs, output, pool)
+    from flashinfer.gdn_prefill import chunk_gated_delta_rule
+
+    log_g, beta = gates(inputs)
+    output, states = chunk_gated_delta_rule(
+        *tokens,
+        # g, not ln g
+        g=log_g.exp(),
+        beta=beta,
+        scale=scale,
+        initial_state=inputs["state"],
+        output_final_state=True,
+        cu_seqlens=inputs["cu_seqlens"],
+        # the kernels do not write the state of an empty sequence
+        output_state=states_before(inputs),
+        use_cp=backend == "context-parallel",
+    )
+    return output, states
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch test code and its Triton kernels."""
+    chunked = (_CHUNKED,) if _stage(definition) == "prefill" else ()
+    return (_NATIVE, _RECURRENT, *chunked)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[Any, ...]:
+    """Return outputs and states of SGLang's kernels, which update states in place."""
+    if backend == "native":
+        return _sglang_native(definition, inputs)
+    states = states_before(inputs)
+    rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
+    q, k, v = (inputs[name] for name in ("q", "k", "v"))
+    scale = _scale(definition, inputs)
+    if _stage(definition) != "prefill":
+        from sglang.kernels.ops.attention.linear import (
+            fused_sigmoid_gating_recurrent as fused,
+        )
+
+        mtp = "initial_state" in inputs
+        output = fused.fused_sigmoid_gating_delta_rule_update(
+            A_log=inputs["A_log"],
+            a=inputs["a"],
+            dt_bias=inputs["dt_bias"],
+            softplus_beta=1.0,
+            softplus_threshold=20.0,
+            q=q,
+            k=k,
+            v=v,
+            b=inputs["b"],
+            initial_state_source=inputs["initial_state"] if mtp else states,
+            initial_state_indices=inputs["initial_state_indices"] if mtp else rows,
+            scale=scale,
+            disable_state_update=mtp,
+            intermediate_states_buffer=inputs[BUFFER] if mtp else None,
+            intermediate_state_indices=rows if mtp else None,
+            cache_steps=q.shape[1] if mtp else None,
+        )
+        return _with_buffer(inputs, output, inputs["initial_state"] if mtp else states)
+    log_g, beta = gates(inputs)
+    given = [tensor[None] for tensor in (q, k, v, log_g, beta)]
+    if backend == "triton-chunked":
+        from sglang.kernels.ops.attention.fla.chunk import chunk_gated_delta_rule
+
+        ends, kept = occupied(inputs["cu_seqlens"])
+        output, *_ = chunk_gated_delta_rule(
+            *given,
+            scale=scale,
+            initial_state=states,
+            initial_state_indices=rows[kept],
+            cu_seqlens=ends,
+        )
+        return output[0], states
+    from sglang.kernels.ops.attention.fla.fused_recurrent import (
+        fused_recurrent_gated_delta_rule,
+    )
+
+    output, states = fused_recurrent_gated_delta_rule(
+        *given,
+        scale=scale,
+        initial_state=states,
+        output_final_state=True,
+        cu_seqlens=inputs["cu_seqlens"],
+    )
+    return output[0], states
+
+
+def _sglang_native(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
+    """Return the result of SGLang's test loop; mtp calls it once for each prefix."""
+    states, scale = states_before(inputs), _scale(definition, inputs)
+    output, after = loop(inputs, states, scale)
+    if "initial_state" not in inputs:
+        return output, after
+    for name in filled_inputs(inputs):
+        for t in range(output.shape[1]):
+            _, inputs[name][: len(output), t] = loop(inputs, states, scale, t + 1)
+    return _with_buffer(inputs, output, inputs["initial_state"])

@@ -1,0 +1,11 @@
+"""Matrix products C = A·Bᵀ in float16."""
+
+from __future__ import annotations
+
+from generator.ops.spec import OpSpec
+
+SPEC = OpSpec(
+    "gemm",
+    name_tokens={"n": "N", "k": "K"},
+    absent={"flashinfer": "has no float16 GEMM"},
+)

@@ -1,0 +1,24 @@
+"""How an audit makes products smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.variation import varied_rows
+
+
+def reduced(axes: Axes) -> Axes:
+    """Return more columns than the references take at a time, and few terms."""
+    return {"N": 4160, "K": 320}
+
+
+def tiny(axes: Axes) -> Axes:
+    """Return as many columns, and fewer terms."""
+    return {"N": 4160, "K": 64}
+
+
+def unrounded(axes: Axes) -> Axes:
+    """Return fewer columns: errors grow with the terms of a sum, so these stay."""
+    return {"N": 4160}
+
+
+varied = varied_rows

@@ -1,0 +1,96 @@
+"""The linear layers of dense and mixture-of-experts models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.reference_text import reference_text
+
+# Where the batch sizes of a model without captured workloads come from.
+LLAMA = "gemm_n28672_k4096"
+QWEN = "gemm_n2048_k4096"
+
+QKV = "fused query, key and value projection"
+OUT = "attention output projection"
+UP = "fused gate and up projection"
+DOWN = "down projection"
+ROUTER = "expert router"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Name the constants of one definition; None: captured itself."""
+
+    n: int
+    k: int
+    models: tuple[str, ...]
+    use: str
+    captured_from: str | None = None
+
+
+LAYERS = (
+    Layer(10240, 8192, ("llama-3.1-70b",), QKV, LLAMA),
+    Layer(128, 2048, ("qwen3-30b-a3b",), ROUTER),
+    Layer(16384, 3072, ("llama-3.2-3b",), UP, LLAMA),
+    Layer(2048, 4096, ("qwen3-30b-a3b",), OUT),
+    Layer(2048, 5376, ("gemma-3-27b",), "key or value projection", LLAMA),
+    Layer(21504, 5376, ("gemma-3-27b",), "gate or up projection", LLAMA),
+    Layer(256, 3072, ("minimax-m2",), ROUTER, QWEN),
+    Layer(256, 7168, ("deepseek-v3", "deepseek-r1"), ROUTER),
+    Layer(28672, 4096, ("llama-3.1-8b",), UP),
+    Layer(3072, 3072, ("llama-3.2-3b",), OUT, LLAMA),
+    Layer(3072, 6144, ("minimax-m2",), OUT, QWEN),
+    Layer(3072, 8192, ("llama-3.2-3b",), DOWN, LLAMA),
+    Layer(34816, 5120, ("qwen3-14b",), UP, QWEN),
+    Layer(3584, 18944, ("qwen2.5-7b",), DOWN, QWEN),
+    Layer(3584, 3584, ("qwen2.5-7b",), OUT, QWEN),
+    Layer(37888, 3584, ("qwen2.5-7b",), UP, QWEN),
+    Layer(4096, 14336, ("llama-3.1-8b",), DOWN),
+    Layer(4096, 4096, ("llama-3.1-8b",), OUT),
+    Layer(4096, 5376, ("gemma-3-27b",), "query projection", LLAMA),
+    Layer(4608, 3584, ("qwen2.5-7b",), QKV, QWEN),
+    Layer(5120, 17408, ("qwen3-14b",), DOWN, QWEN),
+    Layer(5120, 2048, ("qwen3-30b-a3b",), QKV),
+    Layer(5120, 3072, ("llama-3.2-3b",), QKV, LLAMA),
+    Layer(5120, 5120, ("qwen3-14b",), OUT, QWEN),
+    Layer(5376, 21504, ("gemma-3-27b",), DOWN, LLAMA),
+    Layer(5376, 4096, ("gemma-3-27b",), OUT, LLAMA),
+    Layer(57344, 8192, ("llama-3.1-70b",), UP, LLAMA),
+    Layer(6144, 4096, ("llama-3.1-8b",), QKV),
+    Layer(7168, 5120, ("qwen3-14b",), QKV, QWEN),
+    Layer(8192, 28672, ("llama-3.1-70b",), DOWN, LLAMA),
+    Layer(8192, 3072, ("minimax-m2",), QKV, QWEN),
+    Layer(8192, 8192, ("llama-3.1-70b",), OUT, LLAMA),
+)
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(layer_spec(layer) for layer in LAYERS)
+
+
+def layer_spec(layer: Layer) -> Spec:
+    """Return the definition for one set of constants."""
+    name = f"gemm_n{layer.n}_k{layer.k}"
+    return Spec(
+        name=name,
+        description=(
+            f"Matrix product C = A @ B.T in float16 with float32 accumulation: "
+            f"{layer.use}, {layer.k} to {layer.n} features."
+        ),
+        op_type="gemm",
+        tags=tuple(f"model:{model}" for model in layer.models),
+        axes={
+            "M": Axis("Number of tokens."),
+            "N": Axis("Output features.", layer.n),
+            "K": Axis("Input features.", layer.k),
+        },
+        inputs={
+            "A": Tensor(("M", "K"), "float16", "Activations, one row a token."),
+            "B": Tensor(("N", "K"), "float16", "Weight, one row an output feature."),
+        },
+        outputs={"C": Tensor(("M", "N"), "float16", "A @ B.T")},
+        reference=reference_text("gemm", "gemm"),
+        captured_from=layer.captured_from or name,
+    )

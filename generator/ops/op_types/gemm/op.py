@@ -1,0 +1,64 @@
+"""gemm: C = A @ B.T in float16 with float32 accumulation.
+
+FlashInfer has no float16 GEMM; the production kernel is cuBLAS through PyTorch. A
+reference may call the same cuBLAS, so only the float64 oracle is independent of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.gemm.relations import gemm_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override
+
+TOLERANCES: tuple[Override, ...] = ()
+# rows of B that the oracle converts to float64 at a time
+_BLOCK = 4096
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the cases: one row, an odd number, and more rows than a tile."""
+    return [
+        Case("one-row", "small", {"M": 1}),
+        Case("odd-rows", "small", {"M": 7}),
+        Case("rows", "medium", {"M": 65}),
+        Case("many-rows", "large", {"M": 2048}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return A float16 [M, K] and B float16 [N, K]; elements of C are about 1."""
+    n, k = definition.axes["N"], definition.axes["K"]
+    return {
+        "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the product, float64 [M, N], a block of B's rows at a time."""
+    a = inputs["A"].double()
+    return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between products of related matrices."""
+    return gemm_relations(definition)
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return cuBLAS, which PyTorch calls on CUDA."""
+    return (Backend("cublas"),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the product, float16 [M, N], by torch.nn.functional.linear as in serving."""
+    return torch.nn.functional.linear(inputs["A"], inputs["B"])

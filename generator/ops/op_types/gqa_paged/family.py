@@ -1,0 +1,100 @@
+"""Grouped-query attention over a paged KV cache: decode and causal prefill."""
+
+from __future__ import annotations
+
+import math
+
+from generator.ops.attention import paged_family as paged
+from generator.ops.attention import workloads
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.gqa_paged.family_table import DECODE, PREFILL, Heads
+from generator.ops.reference_text import reference_text
+
+HEAD_DIM = 128
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    decode = tuple(attention_spec(heads, prefill=False) for heads in DECODE)
+    return decode + tuple(attention_spec(heads, prefill=True) for heads in PREFILL)
+
+
+def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
+    """Return the definition for one set of constants."""
+    stage = "prefill_causal" if prefill else "decode"
+    rows = "total_q" if prefill else "batch_size"
+    qo, kv, page_size = heads.num_qo_heads, heads.num_kv_heads, heads.page_size
+    module = "gqa_paged_prefill" if prefill else "gqa_paged_decode"
+    query = Tensor(
+        (rows, "num_qo_heads", "head_dim"),
+        "bfloat16",
+        "Queries of all sequences, one after the other."
+        if prefill
+        else "One query a sequence.",
+    )
+    return Spec(
+        name=f"gqa_paged_{stage}_h{qo}_kv{kv}_d{HEAD_DIM}_ps{page_size}",
+        description=_description(heads, prefill),
+        op_type="gqa_paged",
+        tags=("stage:prefill" if prefill else "stage:decode", *heads.tags),
+        axes={name: _axis(name, heads) for name in heads.axes},
+        inputs={
+            "q": query,
+            "k_cache": _cache("Keys"),
+            "v_cache": _cache("Values"),
+            **paged.structural_inputs(prefill, page_size),
+        },
+        outputs={
+            "output": Tensor(query.shape, "bfloat16", "Attention output."),
+            "lse": paged.lse_output(rows),
+        },
+        constraints=_constraints(heads, prefill),
+        reference=reference_text(
+            "gqa_paged", module if page_size > 1 else f"{module}_ps1"
+        ),
+        captured_from=_captured_from(heads, stage),
+        structure=workloads.paged,
+        fits=workloads.paged_fits,
+        sm_scale=1 / math.sqrt(HEAD_DIM),
+    )
+
+
+def _captured_from(heads: Heads, stage: str) -> str:
+    # Qwen's models follow the captured Qwen3-30B-A3B, the others Llama-3.1-8B.
+    qwen = all("qwen" in tag for tag in heads.tags if tag.startswith("model:"))
+    return f"gqa_paged_{stage}_h32_kv{4 if qwen else 8}_d{HEAD_DIM}_ps1"
+
+
+def _description(heads: Heads, prefill: bool) -> str:
+    stage = "causal prefill" if prefill else "decode"
+    return " ".join(
+        (
+            f"Grouped-query attention over a paged KV cache, {stage}:",
+            f"{heads.num_qo_heads} query heads share {heads.num_kv_heads} KV heads.",
+            paged.KV_LEN if heads.page_size > 1 else paged.KV_LEN_PS1,
+            paged.EMPTY_PREFILL if prefill else paged.EMPTY_DECODE,
+            "lse is base 2.",
+        )
+    )
+
+
+def _axis(name: str, heads: Heads) -> Axis:
+    consts = {
+        "num_qo_heads": Axis("Query heads.", heads.num_qo_heads),
+        "num_kv_heads": Axis("Key and value heads.", heads.num_kv_heads),
+        "head_dim": Axis("Length of a head.", HEAD_DIM),
+        "page_size": Axis("Tokens a page holds.", heads.page_size),
+    }
+    return consts[name] if name in consts else paged.VAR_AXES[name]
+
+
+def _cache(what: str) -> Tensor:
+    shape = ("num_pages", "page_size", "num_kv_heads", "head_dim")
+    return Tensor(shape, "bfloat16", f"{what}, in pages (layout NHD).")
+
+
+def _constraints(heads: Heads, prefill: bool) -> tuple[str, ...]:
+    # A definition without the axis batch_size can't tie len_indptr to it.
+    first = (paged.LEN_INDPTR,) if "batch_size" in heads.axes else ()
+    total_q = (paged.TOTAL_Q,) if prefill else ()
+    return (*first, *total_q, paged.NUM_KV_INDICES)

@@ -1,0 +1,16 @@
+"""Grouped-query attention over contiguous keys: causal prefill."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "gqa_ragged",
+    name_tokens={"h": "num_qo_heads", "kv": "num_kv_heads", "d": "head_dim"},
+    figures={
+        "num_qo_heads": Figure(("num_attention_heads",), "tp"),
+        "num_kv_heads": Figure(("num_key_value_heads",), "tp"),
+        "head_dim": Figure(("head_dim",)),
+    },
+    name_words={"causal": ("is_causal", True)},
+)

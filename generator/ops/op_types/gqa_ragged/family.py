@@ -1,0 +1,85 @@
+"""Grouped-query attention over contiguous keys and values: causal prefill."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from generator.ops.attention import paged_family as paged
+from generator.ops.attention import ragged_family as ragged
+from generator.ops.attention import workloads
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.reference_text import reference_text
+
+# Where the lengths of a model without captured workloads come from.
+LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
+QWEN = "gqa_ragged_prefill_causal_h32_kv4_d128"
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Name the constants of one definition."""
+
+    num_qo_heads: int
+    num_kv_heads: int
+    model: str
+    tp: int
+    captured_from: str
+    head_dim: int = 128
+
+
+HEADS = (
+    Heads(16, 2, "qwen3-32b", 4, QWEN),
+    Heads(20, 4, "qwen3-14b", 2, QWEN),
+    Heads(24, 8, "llama-3.2-3b", 1, LLAMA),
+    Heads(32, 16, "gemma-3-27b", 1, LLAMA),
+    Heads(32, 4, "qwen3-30b-a3b", 1, QWEN),
+    Heads(32, 8, "llama-3.1-8b", 1, LLAMA),
+    Heads(5, 1, "llama-4-scout-17b-16e", 8, LLAMA),
+    Heads(6, 1, "minimax-m2", 8, LLAMA),
+    Heads(8, 1, "qwen3-next-80b-a3b", 2, QWEN, head_dim=256),
+)
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(attention_spec(heads) for heads in HEADS)
+
+
+def attention_spec(heads: Heads) -> Spec:
+    """Return the definition for one set of constants."""
+    qo, kv, dim = heads.num_qo_heads, heads.num_kv_heads, heads.head_dim
+    return Spec(
+        name=f"gqa_ragged_prefill_causal_h{qo}_kv{kv}_d{dim}",
+        description=(
+            f"Grouped-query attention over contiguous keys and values, causal prefill:"
+            f" {qo} query heads share {kv} KV heads. {paged.EMPTY_PREFILL}"
+            " lse is base 2."
+        ),
+        op_type="gqa_ragged",
+        tags=(
+            "stage:prefill",
+            f"model:{heads.model}",
+            ragged.FI_API,
+            f"tp:{heads.tp}",
+        ),
+        axes={
+            "num_qo_heads": Axis("Query heads.", qo),
+            "num_kv_heads": Axis("Key and value heads.", kv),
+            "head_dim": Axis("Length of a head.", dim),
+            **ragged.VAR_AXES,
+        },
+        inputs=ragged.inputs("head_dim", "head_dim"),
+        outputs={
+            "output": Tensor(
+                ("total_q", "num_qo_heads", "head_dim"), "bfloat16", "Attention output."
+            ),
+            "lse": paged.lse_output("total_q"),
+        },
+        constraints=ragged.CONSTRAINTS,
+        reference=reference_text("gqa_ragged", "gqa_ragged_prefill"),
+        captured_from=heads.captured_from,
+        structure=workloads.ragged,
+        fits=workloads.ragged_fits,
+        sm_scale=1 / math.sqrt(dim),
+    )

@@ -1,0 +1,180 @@
+"""Domain mutants of Mamba's state update: steps, groups, slots, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from generator.ops.common_mutants import rounded_inputs
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    MutantGroup,
+    Outputs,
+    Run,
+    calling,
+    on_inputs,
+    on_outputs,
+    shifted,
+    taken,
+)
+from generator.testing.definition import Definition
+from generator.testing.trial import as_tuple
+
+# input → its axis of heads
+_HEADS = {"state": 1, "x": 1, "dt": 1, "A": 0, "D": 0, "dt_bias": 0}
+
+
+def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that the numbers of heads and groups allow."""
+    changes: dict[str, Change] = {
+        "softplus missing": _without_softplus,
+        "dt_bias missing": lambda i: {"dt_bias": torch.zeros_like(i["dt_bias"])},
+        "D missing": lambda i: {"D": torch.zeros_like(i["D"])},
+        "D of the next head": lambda i: {"D": shifted(i["D"], 0)},
+        "decay missing": lambda i: {"A": torch.zeros_like(i["A"])},
+        "A of opposite sign": lambda i: {"A": -i["A"]},
+        "A of the next head": lambda i: {"A": shifted(i["A"], 0)},
+        "B and C swapped": lambda i: {"B": i["C"], "C": i["B"]},
+        "B taken for C": lambda i: {"C": i["B"]},
+        "C taken for B": lambda i: {"B": i["C"]},
+        "state ignored": lambda i: {"state": torch.zeros_like(i["state"])},
+        "slot of the row's number": lambda i: {
+            "state_batch_indices": torch.where(
+                i["state_batch_indices"] < 0,
+                i["state_batch_indices"],
+                torch.arange(len(i["x"]), dtype=torch.int32),
+            )
+        },
+    }
+    changes["slot -1 taken as the last"] = lambda i: {
+        "state_batch_indices": i["state_batch_indices"] % len(i["state"])
+    }
+    if definition.axes["ngroups"] > 1:
+        changes["B of the next group"] = lambda i: {"B": shifted(i["B"], 1)}
+        changes["C of the next group"] = lambda i: {"C": shifted(i["C"], 1)}
+    spoilt: dict[str, Callable[[Outputs, Inputs], Outputs]] = {
+        "state not updated": lambda o, i: (o[0], i["state"].clone()),
+        "output of the state before": lambda o, i: (_read(i, i["state"], o[0]), o[1]),
+        "state decay after the update": _late_decay,
+        "slot -1 written": _padding_written,
+        "output of a padded row not zero": _padding_read,
+        "slots not of the batch zero": _others_zero,
+    }
+    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
+    found.append(calling(definition, "K/V state transposed", _other_layout))
+    if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
+        found.append(_interleaved(definition))
+    return tuple(found)
+
+
+def _raw_steps(inputs: Inputs) -> torch.Tensor:
+    raw: torch.Tensor = inputs["dt"].double() + inputs["dt_bias"].double()
+    return raw
+
+
+def _without_softplus(inputs: Inputs) -> dict[str, Any]:
+    """Return inputs whose softplus is max(dt + dt_bias, 0), as if softplus were missing.
+
+    The inverse of softplus is log(e^x - 1), about x for large x.
+    """
+    x = _raw_steps(inputs).clamp_min(1e-6)
+    before = torch.where(x > 30.0, x, torch.log(torch.expm1(x.clamp_max(30.0))))
+    return {
+        "dt": before.to(inputs["dt"].dtype),
+        "dt_bias": torch.zeros_like(inputs["dt_bias"]),
+    }
+
+
+def _rows(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the rows that are not padding, and their slots: int64 each."""
+    slots = inputs["state_batch_indices"].long()
+    rows = (slots >= 0).nonzero().flatten()
+    return rows, slots[rows]
+
+
+def _read(inputs: Inputs, pool: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    """Return the outputs for a pool, C·state + D·x, zero for padding."""
+    rows, slots = _rows(inputs)
+    ratio = pool.shape[1] // inputs["C"].shape[1]
+    wide = inputs["C"][rows].float().repeat_interleave(ratio, dim=1)
+    read = torch.einsum("bhds,bhs->bhd", pool[slots].float(), wide)
+    found = torch.zeros_like(output)
+    skipped = inputs["D"].float() * inputs["x"][rows].float()
+    found[rows] = (read + skipped).to(output.dtype)
+    return found
+
+
+def _late_decay(outputs: Outputs, inputs: Inputs) -> Outputs:
+    """Apply the decay after the update, so also to the token's own part."""
+    output, pool = outputs
+    rows, slots = _rows(inputs)
+    steps = torch.nn.functional.softplus(_raw_steps(inputs)[rows])
+    decay = torch.exp(inputs["A"].double() * steps[..., None])
+    old = inputs["state"][slots].double()
+    added = pool[slots].double() - old * decay
+    late = pool.clone()
+    late[slots] = ((old + added) * decay).to(pool.dtype)
+    return _read(inputs, late, output), late
+
+
+def _padding_written(outputs: Outputs, inputs: Inputs) -> Outputs:
+    """Let padded rows write to slot -1, which is the last."""
+    output, pool = outputs
+    if bool((inputs["state_batch_indices"] < 0).any()):
+        pool = pool.clone()
+        pool[-1] += 1.0
+    return output, pool
+
+
+def _padding_read(outputs: Outputs, inputs: Inputs) -> Outputs:
+    output, pool = outputs
+    padded = inputs["state_batch_indices"] < 0
+    output = torch.where(padded[:, None, None], inputs["x"], output)
+    return output, pool
+
+
+def _others_zero(outputs: Outputs, inputs: Inputs) -> Outputs:
+    """Return a pool that is zero outside of the batch's slots."""
+    output, pool = outputs
+    _, slots = _rows(inputs)
+    found = torch.zeros_like(pool)
+    found[slots] = pool[slots]
+    return output, found
+
+
+def _other_layout(run: Run, inputs: dict[str, Any]) -> Any:
+    """Read and write each state as [dstate, head_dim]."""
+    state = inputs["state"]
+    swapped = state.mT.contiguous().view(state.shape)
+    output, pool = as_tuple(run(*{**inputs, "state": swapped}.values()))
+    shape = (*pool.shape[:2], pool.shape[3], pool.shape[2])
+    return output, pool.contiguous().view(shape).mT.contiguous()
+
+
+def _interleaved(definition: Definition) -> DomainMutant:
+    """Return the mutant whose head h reads group h % ngroups."""
+    groups = definition.axes["ngroups"]
+    order = torch.arange(definition.axes["nheads"]).reshape(-1, groups).T.flatten()
+    back = order.argsort()
+
+    def call(run: Run, inputs: dict[str, Any]) -> Any:
+        moved = {
+            name: taken(inputs[name], axis, order) for name, axis in _HEADS.items()
+        }
+        output, pool = as_tuple(run(*{**inputs, **moved}.values()))
+        return taken(output, 1, back), taken(pool, 1, back)
+
+    return calling(definition, "head h reads group h % groups for h // ratio", call)
+
+
+MUTANTS = (
+    MutantGroup(
+        mutants, "state x dt A B C D dt_bias state_batch_indices nheads ngroups"
+    ),
+    MutantGroup(rounded_inputs, "state x dt A"),
+)

@@ -1,0 +1,151 @@
+"""Multi-head latent attention over a paged cache: decode and causal prefill."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from generator.ops.attention import paged_family as paged
+from generator.ops.attention import workloads
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.reference_text import reference_text
+
+HEAD_DIM_CKV = 512
+HEAD_DIM_KPE = 64
+FI_API = "fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper"
+
+# 1 / sqrt(192), for keys of 128 + 64 before compression; DeepSeek's is what was
+# captured: YaRN (factor 40) multiplies it by (1 + 0.1 * ln 40) ** 2.
+PLAIN_SCALE = 1 / math.sqrt(192)
+DEEPSEEK_SCALE = 0.1352337747812271
+
+HEADS = ("num_qo_heads", "head_dim_ckv", "head_dim_kpe", "page_size")
+ENDS = ("num_pages", "len_indptr", "num_kv_indices")
+DECODE_AXES = ("batch_size", *HEADS, *ENDS)
+PREFILL_AXES = (*HEADS, "total_q", *ENDS)
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Name the constants of one definition of the family."""
+
+    num_qo_heads: int
+    page_size: int
+    prefill: bool
+    models: tuple[str, ...]
+    sm_scale: float
+
+
+DEEPSEEK = ("deepseek-v3", "deepseek-r1")
+KIMI = ("kimi-k2",)
+
+LATENTS = (
+    Latent(16, 1, False, DEEPSEEK, DEEPSEEK_SCALE),
+    Latent(16, 64, False, DEEPSEEK, DEEPSEEK_SCALE),
+    Latent(8, 1, False, KIMI, PLAIN_SCALE),
+    Latent(16, 1, True, DEEPSEEK, DEEPSEEK_SCALE),
+    Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE),
+    Latent(8, 1, True, KIMI, PLAIN_SCALE),
+)
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(latent_spec(latent) for latent in LATENTS)
+
+
+def latent_spec(latent: Latent) -> Spec:
+    """Return the definition for one set of constants."""
+    stage = "prefill_causal" if latent.prefill else "decode"
+    rows = "total_q" if latent.prefill else "batch_size"
+    module = "mla_paged_prefill" if latent.prefill else "mla_paged_decode"
+    prefix = f"mla_paged_{stage}_h"
+    suffix = f"_ckv{HEAD_DIM_CKV}_kpe{HEAD_DIM_KPE}_ps"
+    paged_inputs = paged.structural_inputs(latent.prefill, latent.page_size)
+    return Spec(
+        name=f"{prefix}{latent.num_qo_heads}{suffix}{latent.page_size}",
+        description=_description(latent),
+        op_type="mla_paged",
+        tags=(
+            "stage:prefill" if latent.prefill else "stage:decode",
+            *(f"model:{model}" for model in latent.models),
+            FI_API,
+            "tp:8",
+        ),
+        axes={name: _axis(name, latent) for name in _axes(latent)},
+        inputs={**_dense_inputs(rows), **paged_inputs},
+        outputs={
+            "output": Tensor(
+                (rows, "num_qo_heads", "head_dim_ckv"),
+                "bfloat16",
+                "Attention output, still in the latent space.",
+            ),
+            "lse": paged.lse_output(rows),
+        },
+        constraints=(
+            paged.TOTAL_Q if latent.prefill else paged.LEN_INDPTR,
+            paged.NUM_KV_INDICES,
+        ),
+        reference=reference_text(
+            "mla_paged", module if latent.page_size > 1 else f"{module}_ps1"
+        ),
+        captured_from=f"{prefix}16{suffix}1",
+        structure=workloads.paged,
+        fits=workloads.paged_fits,
+        sm_scale=latent.sm_scale,
+    )
+
+
+def _axes(latent: Latent) -> tuple[str, ...]:
+    if not latent.prefill:
+        return DECODE_AXES
+    return (*PREFILL_AXES, "batch_size") if latent.page_size > 1 else PREFILL_AXES
+
+
+def _axis(name: str, latent: Latent) -> Axis:
+    consts = {
+        "num_qo_heads": Axis("Query heads.", latent.num_qo_heads),
+        "head_dim_ckv": Axis("Length of the compressed KV.", HEAD_DIM_CKV),
+        "head_dim_kpe": Axis("Length of the rotary part of a key.", HEAD_DIM_KPE),
+        "page_size": Axis("Tokens a page holds.", latent.page_size),
+    }
+    return consts[name] if name in consts else paged.VAR_AXES[name]
+
+
+def _description(latent: Latent) -> str:
+    stage = "causal prefill" if latent.prefill else "decode"
+    return " ".join(
+        (
+            f"Multi-head latent attention over a paged cache, {stage}, with the",
+            "projections absorbed: logits are q_nope . ckv + q_pe . kpe, the values",
+            f"are ckv, {latent.num_qo_heads} query heads share one cache.",
+            paged.KV_LEN if latent.page_size > 1 else paged.KV_LEN_PS1,
+            paged.EMPTY_PREFILL if latent.prefill else paged.EMPTY_DECODE,
+            "lse is base 2.",
+        )
+    )
+
+
+def _dense_inputs(rows: str) -> dict[str, Tensor]:
+    return {
+        "q_nope": Tensor(
+            (rows, "num_qo_heads", "head_dim_ckv"),
+            "bfloat16",
+            "Queries without position, projected to the latent space.",
+        ),
+        "q_pe": Tensor(
+            (rows, "num_qo_heads", "head_dim_kpe"),
+            "bfloat16",
+            "Rotary part of the queries.",
+        ),
+        "ckv_cache": Tensor(
+            ("num_pages", "page_size", "head_dim_ckv"),
+            "bfloat16",
+            "Compressed KV, in pages: the keys and the values.",
+        ),
+        "kpe_cache": Tensor(
+            ("num_pages", "page_size", "head_dim_kpe"),
+            "bfloat16",
+            "Rotary part of the keys, in pages.",
+        ),
+    }

@@ -1,0 +1,13 @@
+"""Domain mutants of latent attention over pages."""
+
+from __future__ import annotations
+
+from generator.ops.attention import latent_mutants as latent
+from generator.ops.attention import paged_mutants as paged
+from generator.ops.attention.mutants import ATTENTION
+from generator.ops.mutants import MutantGroup
+
+MUTANTS = (
+    MutantGroup(latent.mutants, f"{ATTENTION} {paged.PAGES} {latent.LATENT}"),
+    MutantGroup(paged.mutants, paged.PAGES),
+)

@@ -1,0 +1,123 @@
+"""mla_paged: multi-head latent attention over a paged cache of latents.
+
+Logits are q_nope·ckv + q_pe·kpe. All heads share one key, and the values are the latents
+ckv, so the output is in the latent space. Decode has one query a sequence. Prefill,
+which has the input `qo_indptr`, has several under a causal mask aligned bottom-right.
+LSE is base 2. Interfaces of page size 1 have no kv_last_page_len.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.ops.attention.cases import (
+    QK_NOPE_HEAD_DIM,
+    decode_cases,
+    latent_queries,
+    prefill_cases,
+    scale_of,
+)
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
+from generator.ops.attention.relations import attention_relations
+from generator.ops.attention.sequences import is_prefill
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.paging import (
+    cache,
+    indptr,
+    input_table,
+    kv_lengths,
+    page_table,
+    query_starts,
+)
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+
+TOLERANCES = attention_tolerances(products=576, total=1090)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the decode or prefill cases for the definition's page size."""
+    of_stage = prefill_cases if is_prefill(definition) else decode_cases
+    return of_stage(definition.axes["page_size"])
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs, with pages in random order and loud stale slots.
+
+    q_nope and q_pe bfloat16 [total_q or batch_size, num_qo_heads, d], ckv_cache and
+    kpe_cache bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
+    the page table int32.
+    """
+    axes = {**definition.axes, **case.axes}
+    table = page_table(
+        case.params["kv_lens"], axes["page_size"], axes["num_pages"], stream
+    )
+    made: dict[str, Any] = {
+        "qo_indptr": indptr(case.params["q_lens"]),
+        "kv_indptr": table.indptr,
+        "kv_indices": table.indices,
+        "kv_last_page_len": table.last_page_len,
+        "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
+    }
+    made |= latent_queries(axes, case, axes["total_q"], stream)
+    for name in ("ckv", "kpe"):
+        shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
+        made[f"{name}_cache"] = cache(shape, table, stream.child(name), torch.bfloat16)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output, shaped as q_nope, and LSE [queries, num_qo_heads], in float64."""
+    q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
+    keys = torch.cat([inputs["ckv_cache"], inputs["kpe_cache"]], dim=2)
+    return oracle_paged(q, keys[:, :, None], inputs["ckv_cache"][:, :, None], inputs)
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries that see at least one key: bool [total_q]."""
+    return rows_with_a_key(inputs, definition.axes["page_size"])
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls with other layouts of the sequences."""
+    return attention_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return fa2 and fa3, both generations of the MLA kernel."""
+    return (FA2, FA3)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return bfloat16 output and float32 LSE of FlashInfer's paged MLA wrapper."""
+    import flashinfer
+
+    q, ckv = inputs["q_nope"], inputs["ckv_cache"]
+    page_size = definition.axes["page_size"]
+    kv_lens = kv_lengths(input_table(inputs), page_size)
+    wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(
+        workspace(q.device), backend=backend
+    )
+    wrapper.plan(
+        query_starts(inputs),
+        inputs["kv_indptr"],
+        inputs["kv_indices"],
+        torch.tensor(kv_lens, dtype=torch.int32, device=q.device),
+        definition.axes["num_qo_heads"],
+        definition.axes["head_dim_ckv"],
+        definition.axes["head_dim_kpe"],
+        page_size,
+        is_prefill(definition),
+        inputs["sm_scale"],
+        q.dtype,
+        ckv.dtype,
+    )
+    return wrapper.run(q, inputs["q_pe"], ckv, inputs["kpe_cache"], return_lse=True)

@@ -1,0 +1,14 @@
+"""How an audit makes latent attention smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.attention.audit import varied_sequences
+from generator.ops.axes import Axes
+
+
+def tiny(axes: Axes) -> Axes:
+    """Return few heads and short vectors, keys longer than values."""
+    return {"num_qo_heads": 3, "num_kv_heads": 3, "qk_dim": 48, "vo_dim": 32}
+
+
+varied = varied_sequences

@@ -1,0 +1,118 @@
+"""Mixtures of experts with float8 and fp4 weights."""
+
+from __future__ import annotations
+
+from generator.ops.family import Axis, Spec
+from generator.ops.op_types.moe.family_table import TABLE, MoeGeometry
+from generator.ops.op_types.moe.family_tensors import inputs, outputs
+from generator.ops.op_types.moe.workloads import moe_fits, moe_structure
+from generator.ops.reference_text import reference_text
+
+CAPTURED = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
+BLOCK = 128
+_ROUTING = {
+    "deepseek": (
+        "Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose {top_k}"
+        " experts, {groups}; the weights are the scores without the bias, divided by"
+        " their sum, times routed_scaling_factor. Experts that are not here add nothing."
+    ),
+    "renorm": (
+        "Tokens choose the {top_k} largest logits; the weights are a softmax over these."
+    ),
+    "llama4": (
+        "Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid"
+        " scales what goes into the expert."
+    ),
+    "routed": (
+        "Experts and weights are given: topk_ids holds (expert << 16) | bits of the"
+        " weight as bfloat16; the weights scale the experts' outputs."
+    ),
+}
+_WEIGHTS = {
+    "fp8_block_scale": "float8 weights with a scale for each block of 128 x 128",
+    "fp4_block_scale": "fp4 weights, given dequantised",
+    "fp8_per_tensor_scale": "float8 weights with one scale for each expert",
+}
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(moe_spec(row) for row in TABLE)
+
+
+def moe_spec(row: MoeGeometry) -> Spec:
+    """Return the definition for one row of the table."""
+    groups = f"from the best {row.topk_group} of {row.n_group} groups"
+    if row.n_group == 1:
+        groups = "from all of them"
+    return Spec(
+        name=row.name,
+        description=(
+            f"Mixture of experts: {_WEIGHTS[row.weights]}; an expert gives"
+            " down(silu(gate) * up), with up and gate the halves of the first product in"
+            f" this order. {_ROUTING[row.routing].format(top_k=row.top_k, groups=groups)}"
+        ),
+        op_type="moe",
+        tags=row.tags,
+        axes=_axes(row),
+        inputs=inputs(row),
+        outputs=outputs(),
+        constraints=()
+        if row.n_group > 1
+        else (
+            "gemm1_weights.shape[1] == 2 * intermediate_size",
+            "gemm2_weights.shape[1] == hidden_size",
+            "gemm2_weights.shape[2] == intermediate_size",
+        ),
+        reference=_reference(row),
+        captured_from=CAPTURED,
+        structure=moe_structure,
+        fits=moe_fits,
+        scalars={} if row.scaling is None else {"routed_scaling_factor": row.scaling},
+    )
+
+
+def _reference(row: MoeGeometry) -> str:
+    if row.routing == "deepseek":
+        return reference_text(
+            "moe",
+            "moe_fp8_block_scale_ds_routing",
+            TOP_K=row.top_k,
+            N_GROUP=row.n_group,
+            TOPK_GROUP=row.topk_group,
+        )
+    if row.weights == "fp8_block_scale":
+        return reference_text("moe", "moe_fp8_block_scale_renorm", TOP_K=row.top_k)
+    if row.routing == "routed":
+        return reference_text("moe", "trtllm_fp4_block_scale_routed_moe")
+    module = f"trtllm_{row.weights}_moe"
+    if row.routing == "llama4":
+        return reference_text("moe", f"{module}_topk1")
+    return reference_text("moe", module, TOP_K=row.top_k)
+
+
+def _axes(row: MoeGeometry) -> dict[str, Axis]:
+    axes = {"seq_len": Axis("Number of tokens.")}
+    if row.weights != "fp8_block_scale" or row.routing == "deepseek":
+        total = "Number of experts of the model."
+        if row.weights != "fp8_block_scale":
+            total = "Number of experts."
+        axes["num_experts"] = Axis(total, row.experts)
+    if row.weights == "fp8_block_scale":
+        local = "Number of experts whose weights are here."
+        axes["num_local_experts"] = Axis(local, row.local)
+    axes["hidden_size"] = Axis("Length of a token.", row.hidden)
+    axes["intermediate_size"] = Axis("Length between the products.", row.intermediate)
+    axes["gemm1_out_size"] = Axis("Up and gate together.", 2 * row.intermediate)
+    if row.n_group == 1:
+        axes["top_k"] = Axis("Number of experts that a token goes to.", row.top_k)
+    if row.weights == "fp8_block_scale":
+        blocks = {
+            "num_hidden_blocks": row.hidden,
+            "num_intermediate_blocks": row.intermediate,
+            "num_gemm1_out_blocks": 2 * row.intermediate,
+        }
+        for name, length in blocks.items():
+            whole = name.removeprefix("num_").removesuffix("_blocks")
+            axes[name] = Axis(f"Blocks of 128 along {whole}.", length // BLOCK)
+    return axes

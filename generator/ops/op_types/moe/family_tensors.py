@@ -1,0 +1,115 @@
+"""The inputs and outputs of the mixtures of experts."""
+
+from __future__ import annotations
+
+from generator.ops.family import Tensor
+from generator.ops.op_types.moe.family_table import MoeGeometry
+
+_FIRST = ("gemm1_out_size", "hidden_size")
+_SECOND = ("hidden_size", "intermediate_size")
+
+
+def inputs(row: MoeGeometry) -> dict[str, Tensor]:
+    """Return a definition's inputs in their order."""
+    experts = "num_local_experts" if row.weights == "fp8_block_scale" else "num_experts"
+    made = _routing(row)
+    if row.weights == "fp4_block_scale":
+        return {
+            **made,
+            "hidden_states": Tensor(
+                ("seq_len", "hidden_size"), "bfloat16", "Input of each token."
+            ),
+            **_products(experts, "float32", "Dequantised"),
+        }
+    made["hidden_states"] = Tensor(
+        ("seq_len", "hidden_size"), "float8_e4m3fn", "Input of each token, quantised."
+    )
+    products = _products(experts, "float8_e4m3fn", "Quantised")
+    if row.weights == "fp8_per_tensor_scale":
+        return made | _with_scalars(products, experts)
+    made["hidden_states_scale"] = Tensor(
+        ("num_hidden_blocks", "seq_len"),
+        "float32",
+        "Scale of each block of 128 of a token: the token comes last.",
+    )
+    made |= _with_blocks(products, experts)
+    if row.routing == "deepseek":
+        made["local_expert_offset"] = Tensor(
+            None, "int32", "Number in the model of the first expert that is here."
+        )
+        made["routed_scaling_factor"] = Tensor(
+            None, "float32", "Factor of the normalised weights."
+        )
+    return made
+
+
+def outputs() -> dict[str, Tensor]:
+    """Return the outputs, the same for all."""
+    return {
+        "output": Tensor(
+            ("seq_len", "hidden_size"),
+            "bfloat16",
+            "Sum of the outputs of each token's experts, by weight.",
+        )
+    }
+
+
+def _routing(row: MoeGeometry) -> dict[str, Tensor]:
+    if row.routing == "routed":
+        return {
+            "topk_ids": Tensor(
+                ("seq_len", "top_k"),
+                "int32",
+                "Expert in the upper 16 bits, bfloat16 weight in the lower ones.",
+            )
+        }
+    is_local = row.weights == "fp8_block_scale" and row.routing == "renorm"
+    experts = "num_local_experts" if is_local else "num_experts"
+    dtype = "float32" if row.routing == "deepseek" else "bfloat16"
+    made = {
+        "routing_logits": Tensor(("seq_len", experts), dtype, "The router's logits.")
+    }
+    if row.routing != "renorm":
+        made["routing_bias"] = Tensor(
+            (experts,), "bfloat16", "Added to the sigmoid scores for choosing only."
+        )
+    return made
+
+
+def _products(experts: str, dtype: str, how: str) -> dict[str, Tensor]:
+    return {
+        "gemm1_weights": Tensor(
+            (experts, *_FIRST), dtype, f"{how} weights of up, then those of gate."
+        ),
+        "gemm2_weights": Tensor((experts, *_SECOND), dtype, f"{how} weights of down."),
+    }
+
+
+def _with_blocks(products: dict[str, Tensor], experts: str) -> dict[str, Tensor]:
+    """Return the weights, each followed by the scales of its blocks."""
+    blocks = {
+        "gemm1_weights": ("num_gemm1_out_blocks", "num_hidden_blocks"),
+        "gemm2_weights": ("num_hidden_blocks", "num_intermediate_blocks"),
+    }
+    made = {}
+    for name, tensor in products.items():
+        made[name] = tensor
+        made[f"{name}_scale"] = Tensor(
+            (experts, *blocks[name]), "float32", "Scale of each block of 128 x 128."
+        )
+    return made
+
+
+def _with_scalars(products: dict[str, Tensor], experts: str) -> dict[str, Tensor]:
+    """Return the weights, each followed by its experts' factors."""
+
+    def scale(description: str) -> Tensor:
+        return Tensor((experts,), "float32", description)
+
+    return {
+        "gemm1_weights": products["gemm1_weights"],
+        "output1_scales_scalar": scale("Factor of up."),
+        "output1_scales_gate_scalar": scale("Factor of gate, ahead of silu."),
+        "gemm2_weights": products["gemm2_weights"],
+        "output2_scales_scalar": scale("Factor of the expert's output."),
+    }

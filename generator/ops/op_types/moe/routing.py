@@ -1,0 +1,222 @@
+"""Routing of tokens to experts: an oracle, and logits to test with.
+
+Scores differ clearly wherever the selection changes, so that neither rounding nor ties
+decide a comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from generator.testing.definition import Definition
+from generator.testing.seeded_inputs import Stream
+
+DEEPSEEK, RENORMALIZE, LLAMA4, ROUTED = "deepseek", "renormalize", "llama4", "routed"
+# number of the largest logits with uneven gaps: more than any token selects
+_UNEVEN = 16
+# expert → weight, of one token
+Choice = dict[int, float]
+
+
+def routing_of(definition: Definition) -> str:
+    """Return the routing method of a definition, by its interface."""
+    inputs = definition.interface.inputs
+    if "topk_ids" in inputs:
+        return ROUTED
+    if "routed_scaling_factor" in inputs:
+        return DEEPSEEK
+    if definition.constants["top_k"] == 1:
+        return LLAMA4
+    return RENORMALIZE
+
+
+def experts_of(definition: Definition) -> tuple[int, int]:
+    """Return the number of experts of the model and of local experts."""
+    axes = definition.axes
+    local = axes.get("num_local_experts", axes.get("num_experts", 0))
+    return axes.get("num_experts", local), local
+
+
+def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
+    """Return each token's experts and weights, experts as model numbers.
+
+    Computes one token at a time in Python floats; ties go to the lower expert.
+    """
+    method = routing_of(definition)
+    if method == ROUTED:
+        return [
+            {packed >> 16: weight_of(packed) for packed in row}
+            for row in inputs["topk_ids"].tolist()
+        ]
+    top_k = definition.constants["top_k"]
+    rows = inputs["routing_logits"].double().tolist()
+    if method == RENORMALIZE:
+        return [_renormalized(row, top_k) for row in rows]
+    bias = inputs["routing_bias"].double().tolist()
+    if method == LLAMA4:
+        chosen = [_best(biased(row, bias), 1)[0] for row in rows]
+        return [{e: _sigmoid(row[e])} for e, row in zip(chosen, rows, strict=True)]
+    factor = inputs["routed_scaling_factor"]
+    groups = definition.constants["n_group"], definition.constants["topk_group"]
+    return [_deepseek(row, bias, top_k, *groups, factor) for row in rows]
+
+
+def weight_of(packed: int) -> float:
+    """Return the routing weight of a packed id: the bfloat16 in its low 16 bits."""
+    bits = torch.tensor([(packed & 0xFFFF) << 16], dtype=torch.int64)
+    return float(bits.to(torch.int32).view(torch.float32))
+
+
+def pack(experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return packed ids, int32 (expert << 16) | bfloat16 bits of the weight.
+
+    Both arguments have the shape of the result.
+    """
+    bits = weights.to(torch.bfloat16).view(torch.int16).to(torch.int32) & 0xFFFF
+    return (experts.to(torch.int32) << 16) | bits
+
+
+def unpack(topk_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return experts, int32, and weights, float32, shaped as the packed ids."""
+    bits = (topk_ids & 0xFFFF).to(torch.int16)
+    return topk_ids >> 16, bits.view(torch.bfloat16).float()
+
+
+def biased(row: list[float], bias: list[float]) -> list[float]:
+    """Return the scores that select experts: sigmoid(logit) + bias."""
+    return [_sigmoid(logit) + b for logit, b in zip(row, bias, strict=True)]
+
+
+def _sigmoid(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def _best(values: list[float], count: int) -> list[int]:
+    order = sorted(range(len(values)), key=lambda i: -values[i])
+    return order[:count]
+
+
+def _renormalized(row: list[float], top_k: int) -> Choice:
+    chosen = _best(row, top_k)
+    # relative to the largest, which is the first
+    powers = {e: math.exp(row[e] - row[chosen[0]]) for e in chosen}
+    return {e: power / sum(powers.values()) for e, power in powers.items()}
+
+
+def _deepseek(
+    row: list[float],
+    bias: list[float],
+    top_k: int,
+    n_group: int,
+    topk_group: int,
+    factor: float,
+) -> Choice:
+    scores = biased(row, bias)
+    size = len(row) // n_group
+    groups = [scores[g * size : (g + 1) * size] for g in range(n_group)]
+    strength = [sum(sorted(group)[-2:]) for group in groups]
+    allowed = [
+        e for g in _best(strength, topk_group) for e in range(g * size, (g + 1) * size)
+    ]
+    chosen = [allowed[i] for i in _best([scores[e] for e in allowed], top_k)]
+    unbiased = {e: _sigmoid(row[e]) for e in chosen}
+    total = sum(unbiased.values())
+    return {e: factor * score / total for e, score in unbiased.items()}
+
+
+def _with_first(order: list[int], first: Sequence[int], turn: int) -> list[int]:
+    """Move the experts of `first`, rotated by `turn`, to the front of an order."""
+    if not first:
+        return order
+    turn %= len(first)
+    front = [*first[turn:], *first[:turn]]
+    return front + [expert for expert in order if expert not in front]
+
+
+def draw_logits(
+    stream: Stream,
+    tokens: int,
+    experts: int,
+    hot: list[int],
+    top: float,
+    first: Sequence[int] = (),
+    uneven: bool = False,
+) -> torch.Tensor:
+    """Return logits in which `hot` experts are the largest: float32 [tokens, experts].
+
+    A token's logits are distinct multiples of 1/8 that bfloat16 holds, in random order.
+    Experts of `first` precede other hot ones, and take turns to lead. The largest logit
+    is `top` - 1 … `top` + 1, so that its sigmoid is neither 0 nor 1. Neighbouring logits
+    are 1/8 apart, which gives all tokens the same softmax weights; with `uneven` the
+    largest are up to 1/2 apart, and weights differ.
+    """
+    rows = []
+    others = [e for e in range(experts) if e not in hot]
+    for token in range(tokens):
+        own = stream.child(f"token {token}")
+        best = _with_first(
+            [hot[i] for i in own.permutation(len(hot)).tolist()], first, token
+        )
+        rest = [others[i] for i in own.child("rest").permutation(len(others)).tolist()]
+        level = 8.0 * top + own.child("top").integers(-8, 9, 1)[0]
+        row = torch.empty(experts)
+        steps = torch.arange(experts)
+        if uneven:
+            wider = own.child("gaps").integers(0, 4, min(_UNEVEN, experts - 1))
+            steps[1 : len(wider) + 1] += torch.tensor(wider).cumsum(0)
+            steps[len(wider) + 1 :] += sum(wider)
+        row[best + rest] = (level - steps) / 8.0
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def draw_scores(
+    stream: Stream,
+    tokens: int,
+    experts: int,
+    hot: list[int],
+    raised: list[int],
+    bias_mean: float = 0.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return logits and a bias for DeepSeek's routing.
+
+    float32 [tokens, experts] and bfloat16 [experts]. Tokens select `hot` experts; every
+    other token, from the first on, selects the `raised` among them. The bias changes the
+    selection. With a `bias_mean` below -1 all sums are negative, so a reference that
+    masks excluded groups with 0 selects them.
+    """
+    logits = stream.child("logits").values((tokens, experts), 0.8) - 4.0
+    logits[:, hot] += 4.0
+    logits[::2, raised] += 3.0
+    bias = stream.child("bias").values((experts,), 0.1) + bias_mean
+    return logits, bias.to(torch.bfloat16)
+
+
+def packed_choices(
+    stream: Stream,
+    tokens: int,
+    top_k: int,
+    hot: list[int],
+    first: Sequence[int] = (),
+    uneven: bool = False,
+) -> torch.Tensor:
+    """Return packed ids of `top_k` distinct `hot` experts: int32 [tokens, top_k].
+
+    Experts of `first` precede others, and take turns to lead. A token's weights differ,
+    add up to about 1, and are multiples of 1 / (16 · top_k); with `uneven` they use all
+    bits of a bfloat16.
+    """
+    rows = []
+    for token in range(tokens):
+        own = stream.child(f"token {token}")
+        order = [hot[i] for i in own.permutation(len(hot)).tolist()]
+        experts = torch.tensor(_with_first(order, first, token)[:top_k])
+        # 1/2 to 3/2 of an equal share
+        whole = 4096 if uneven else 16
+        shares = own.child("weights").integers(whole // 2, whole * 3 // 2, top_k)
+        rows.append(pack(experts, torch.tensor(shares).float() / whole / top_k))
+    return torch.stack(rows)

@@ -1,0 +1,61 @@
+"""What the workloads of mixtures of experts hold beside random tensors."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+from generator.ops.family import Spec
+from generator.ops.workloads.captured import CapturedWorkload
+from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
+
+
+def moe_structure(
+    spec: Spec, captured: CapturedWorkload, rng: random.Random
+) -> Structure:
+    """Return the experts that tokens were routed to, or which experts are here.
+
+    A captured workload keeps its own first local expert and scaling factor; for other
+    definitions the model's factor is in `spec.scalars` and the device is drawn.
+    """
+    tokens = captured.axes["seq_len"]
+    if "topk_ids" in spec.inputs:
+        top_k, experts = spec.const("top_k"), spec.const("num_experts")
+        rows = [_packed_row(top_k, experts, rng) for _ in range(tokens)]
+        ids = [packed for row in rows for packed in row]
+        return Structure(captured.axes, {"topk_ids": ids})
+    if spec.captured_from == spec.name:
+        return Structure(captured.axes, scalars=captured.scalars)
+    if "local_expert_offset" not in spec.inputs:
+        return Structure(captured.axes)
+    local = spec.const("num_local_experts")
+    device = rng.randrange(spec.const("num_experts") // local)
+    scalars = {"local_expert_offset": device * local, **spec.scalars}
+    return Structure(captured.axes, scalars=scalars)
+
+
+def moe_fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the experts that tokens were routed to fit in a blob."""
+    if "topk_ids" not in spec.inputs:
+        return True
+    return fits_a_blob(4 * captured.axes["seq_len"] * spec.const("top_k"))
+
+
+def _packed_row(top_k: int, experts: int, rng: random.Random) -> list[int]:
+    """Return (expert << 16) | bits of a bfloat16 for the experts of one token.
+
+    The weights add up to about 1; a single one is a sigmoid's value.
+    """
+    shares = [rng.uniform(1.0, 3.0) for _ in range(top_k)]
+    total = sum(shares) if top_k > 1 else 4.0
+    chosen = distinct(top_k, experts, rng)
+    return [
+        expert << 16 | _bfloat16_bits(share / total)
+        for expert, share in zip(chosen, shares, strict=True)
+    ]
+
+
+def _bfloat16_bits(value: float) -> int:
+    """Return the upper half of a float32's bits: a value just below is near enough."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return bits >> 16

@@ -1,0 +1,23 @@
+"""RMS norms: plain, with fused residual addition, and Gemma's with 1 + weight."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "rmsnorm",
+    name_tokens={"h": "hidden_size"},
+    constants={"eps": None, "unit_offset": False},
+    figures={
+        "hidden_size": Figure(
+            (
+                "hidden_size",
+                "head_dim",
+                "kv_lora_rank",
+                "q_lora_rank",
+                "mamba_head_dim",
+            ),
+            takes="any",
+        )
+    },
+)

@@ -1,0 +1,129 @@
+"""Relations of rotary embeddings: rotations add up, dot products see their difference.
+
+They need a cache that rotates by position · angle. The op's own inputs have an unrelated
+rotation for every position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from generator.ops.row_relations import reordered
+from generator.testing.definition import Case, Definition
+from generator.testing.relation import (
+    Bound,
+    Claim,
+    RelatedCase,
+    Relation,
+    Subject,
+    alike,
+)
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Tolerance
+from generator.testing.trial import Inputs
+
+_ROUNDED_ALIKE = Bound(
+    Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6),
+    "the same float32 operations: both sides round once, to neighbours at most: 2^-7",
+)
+_TWICE = Bound(
+    Tolerance(rtol=8e-3, atol=1.6e-2, nmse=1e-5),
+    "one turn or two, with a rounding to bfloat16 after each: half an ulp is 2^-8, of "
+    "values up to 3.5 1.4e-2; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) "
+    "are 7e-6 of the power",
+)
+_DOTS = Bound(
+    Tolerance(rtol=0.0, atol=0.25, nmse=2e-5),
+    "queries and keys are rounded to bfloat16 by 1.6e-3 of a value (2^-8/sqrt(3)/1.44): "
+    "dot products of 128 such values, 11 in size, are off by 0.025 on either side, "
+    "which differ in sign; 0.25 are 7 deviations of both",
+)
+_HALF = Bound(EXACT, "a cosine of -1 and a sine of 0 only change signs")
+# positions, repeated _SHIFT later
+_NEAR = (0, 1, 5, 17, 40)
+_SHIFT = 23
+_POSITIONS = 128
+
+
+def rope_relations(definition: Definition) -> list[Relation]:
+    """Return the relations of a rotary embedding."""
+    tokens = 2 * len(_NEAR)
+    axes = {"num_qo_heads": 6, "num_kv_heads": 2, "max_seq_len": _POSITIONS}
+    places = tuple(Stream("rope tokens").permutation(tokens).tolist())
+    turning = [
+        RelatedCase(
+            "turning",
+            "small",
+            {**axes, "num_tokens": tokens},
+            {"places": places},
+            _turning_inputs,
+        )
+    ]
+    both = dict.fromkeys(("q_out", "k_out"), _ROUNDED_ALIKE)
+    return [
+        reordered("tokens-reversed", ["num_tokens"], both, turning),
+        Relation("relative-positions", _relative, turning),
+        Relation("turned-twice", _twice, turning),
+        Relation("half-turn", _half_turn, turning),
+    ]
+
+
+def _turning_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:
+    """Return one query and one key at many positions, and a cache of equal steps.
+
+    Shapes and dtypes are the op's. Each dimension's rotation is a rational point of the
+    circle, whose powers are computed in float64.
+    """
+    axes = {**definition.axes, **case.axes}
+    size, rows, tokens = axes["head_size"], axes["max_seq_len"], axes["num_tokens"]
+    slope = stream.child("slope").values((axes["rotary_dim"] // 2,), 0.3).double()
+    c = (1.0 - slope * slope) / (1.0 + slope * slope)
+    s = 2.0 * slope / (1.0 + slope * slope)
+    turn = [(torch.ones_like(c), torch.zeros_like(c))]
+    for _ in range(rows - 1):
+        x, y = turn[-1]
+        turn.append((x * c - y * s, x * s + y * c))
+    cache = torch.stack([torch.cat(row) for row in turn]).float()
+    positions = torch.tensor([*_NEAR, *(p + _SHIFT for p in _NEAR)])
+    made: dict[str, Any] = {
+        "cos_sin_cache": cache,
+        "positions": positions[list(case.params["places"])],
+    }
+    for name, axis in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
+        one = stream.child(name).values((1, axes[axis], size), 1.0, torch.bfloat16)
+        made[name] = one.repeat(tokens, 1, 1)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def _relative(subject: Subject) -> Iterator[Claim]:
+    """Compare all dot products with those _SHIFT positions later."""
+    place = torch.tensor(subject.trial.case.params["places"]).argsort()
+    q, k = (subject.whole[name].float()[place] for name in ("q_out", "k_out"))
+    near, far = slice(len(_NEAR)), slice(len(_NEAR), None)
+    dots = [torch.einsum("ihd,jgd->ijhg", q[some], k[some]) for some in (near, far)]
+    yield Claim("q_out·k_out", dots[1], dots[0], _DOTS)
+
+
+def _twice(subject: Subject) -> Iterator[Claim]:
+    """Rotate by a position, then by another, instead of by their sum."""
+    inputs, later = subject.inputs, torch.full_like(subject.inputs["positions"], 19)
+    once = subject.run({**inputs, "positions": inputs["positions"] + later})
+    first = {"q": subject.whole["q_out"], "k": subject.whole["k_out"]}
+    twice = subject.run({**inputs, **first, "positions": later})
+    yield from alike(once, twice, {"q_out": _TWICE, "k_out": _TWICE})
+
+
+def _half_turn(subject: Subject) -> Iterator[Claim]:
+    """Rotate by 180 degrees: rotated dimensions change sign, the others stay."""
+    inputs = subject.inputs
+    cache = inputs["cos_sin_cache"].clone()
+    half = cache.shape[1] // 2
+    cache[:, :half], cache[:, half:] = -1.0, 0.0
+    actual = subject.run({**inputs, "cos_sin_cache": cache})
+    for name in ("q", "k"):
+        expected = inputs[name].clone()
+        expected[..., : 2 * half] *= -1.0
+        yield Claim(f"{name}_out", actual[f"{name}_out"], expected, _HALF)

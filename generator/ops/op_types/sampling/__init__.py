@@ -1,0 +1,11 @@
+"""Sampling from probabilities: top-k, top-p, both."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "sampling",
+    name_tokens={"v": "vocab_size"},
+    figures={"vocab_size": Figure(("vocab_size",), "tp")},
+)

@@ -1,0 +1,54 @@
+"""What the generator must know of an op_type without importing torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Say which figures of a model's config give a constant axis.
+
+    `names` are keys of config.json. The axis is the `first` of them that a config has,
+    the `sum` of them all, or `any` of them where the config has the first. `parallel` is
+    the tag of the parallelism that divides it (`tp`, `ep`), empty where none does.
+    """
+
+    names: tuple[str, ...]
+    parallel: str = ""
+    takes: Literal["first", "sum", "any"] = "first"
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """Describe one op_type to the loader, the resolver and the renderer.
+
+    `name_tokens` maps a token of a definition's name (`kv8`) to the constant axis it
+    stands for (or to several, of which a definition has one), `name_words` a word of it
+    (`neox`) to a constant and the value that it states, `name_constants` a token to
+    the constant that its number is. `figures` maps a constant axis to the figures of a
+    model that give it. `constants` maps a constant that the interface does not carry to
+    the op's convention for it, None where there is none. `absent` says why the op's
+    module has no adapter for a provider. `filled_inputs` names the inputs that `run()`
+    writes to, as buffers that callers pass for that.
+    """
+
+    op_type: str
+    name_tokens: Mapping[str, str | tuple[str, ...]]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    name_words: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    name_constants: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    filled_inputs: tuple[str, ...] = ()
+
+    def stated(self, name: str) -> dict[str, Any]:
+        """Return constant → value for the words of a definition's name that state one."""
+        found: dict[str, Any] = {}
+        for word in name.split("_"):
+            if word in self.name_words:
+                constant, value = self.name_words[word]
+                found.setdefault(constant, value)
+        return found

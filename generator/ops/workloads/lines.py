@@ -1,0 +1,119 @@
+"""The workload lines of a definition and the blobs they point to."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from generator.ops.family import Spec
+from generator.ops.workloads.captured import CapturedWorkload, captured_lines
+from generator.ops.workloads.choose import choose
+from generator.ops.workloads.safetensors import vector_file
+from generator.ops.workloads.structure import Structure
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
+
+
+@dataclass(frozen=True)
+class WorkloadLine:
+    """Hold one workload: its line, and path and bytes of its blob if it has one."""
+
+    text: str
+    blob_path: str
+    blob: bytes
+
+
+def workload_lines(spec: Spec) -> list[WorkloadLine]:
+    """Return the definition's workloads."""
+    captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
+    if spec.kept_axes is not None:
+        kept = spec.kept_axes
+        captured = tuple(replace(c, axes=_pick(c.axes, kept)) for c in captured)
+    fitting = [line for line in captured if spec.fits(spec, line)]
+    return [_line(spec, line) for line in choose(_without_twins(fitting), spec.name)]
+
+
+def _without_twins(lines: Iterable[CapturedWorkload]) -> list[CapturedWorkload]:
+    # Inference repeats itself: of lines with the same axes the first one is kept.
+    first: dict[tuple[int, ...], CapturedWorkload] = {}
+    for line in lines:
+        first.setdefault(tuple(line.axes.values()), line)
+    return list(first.values())
+
+
+def _line(spec: Spec, captured: CapturedWorkload) -> WorkloadLine:
+    structure = _structure(spec, captured)
+    own = spec.captured_from == spec.name
+    sm_scale = captured.sm_scale if own else spec.sm_scale
+    identity = captured.uuid
+    if not own:
+        content: list[object] = [
+            spec.name,
+            sm_scale,
+            dict(structure.axes),
+            dict(structure.tensors),
+        ]
+        if structure.scalars:
+            content.append(dict(structure.scalars))
+        identity = str(uuid.uuid5(NAMESPACE, json.dumps(content)))
+    path = _blob_path(spec, identity) if structure.tensors else ""
+    document = {
+        "definition": spec.name,
+        "solution": None,
+        "workload": {
+            "uuid": identity,
+            "axes": structure.axes,
+            "inputs": {
+                name: _input(name, structure, path, sm_scale) for name in spec.inputs
+            },
+        },
+        "evaluation": None,
+    }
+    dtypes = {name: spec.inputs[name].dtype for name in structure.tensors}
+    shapes = {
+        name: [_length(spec, structure, axis) for axis in spec.inputs[name].shape or ()]
+        for name in structure.tensors
+    }
+    blob = vector_file(structure.tensors, dtypes, shapes) if path else b""
+    return WorkloadLine(json.dumps(document, separators=(",", ":")), path, blob)
+
+
+def _structure(spec: Spec, captured: CapturedWorkload) -> Structure:
+    rng = random.Random(f"{spec.name}/{captured.uuid}")
+    made = spec.structure(spec, captured, rng)
+    var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
+    return Structure(
+        _pick(made.axes, var_axes),
+        _pick(made.tensors, spec.inputs),
+        _pick(made.scalars, spec.inputs),
+    )
+
+
+def _length(spec: Spec, structure: Structure, axis: str) -> int:
+    is_const = spec.axes[axis].value is not None
+    return spec.const(axis) if is_const else structure.axes[axis]
+
+
+def _pick(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _blob_path(spec: Spec, identity: str) -> str:
+    folder = f"blob/workloads/{spec.op_type}/{spec.name}"
+    return f"{folder}/{spec.name}_{identity.replace('-', '')}.safetensors"
+
+
+def _input(
+    name: str, structure: Structure, path: str, sm_scale: float | None
+) -> dict[str, Any]:
+    if name in structure.tensors:
+        return {"type": "safetensors", "path": f"./{path}", "tensor_key": name}
+    if name in structure.scalars:
+        return {"type": "scalar", "value": structure.scalars[name]}
+    if name in ("sm_scale", "scale"):
+        return {"type": "scalar", "value": sm_scale}
+    return {"type": "random"}

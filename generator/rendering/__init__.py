@@ -1,0 +1,1 @@
+"""Render definitions as test files: the plan of a file, and its text."""

@@ -1,0 +1,78 @@
+"""Embed references in another file: the same source, one level deeper."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import io
+import tokenize
+import warnings
+
+_SCOPE_CALLS = {"globals", "locals", "exec", "eval", "vars"}
+
+
+def can_be_nested(reference: str) -> bool:
+    """Return whether a reference means the same inside a function as in a module."""
+    tree = _quietly_parsed(reference)
+    for node in ast.walk(tree):
+        # a class body that assigns a name can read its value in the module before, but
+        # not that in an enclosing function
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.ClassDef)):
+            return False
+        if isinstance(node, ast.ImportFrom):
+            if node.module == "__future__" or node.names[0].name == "*":
+                return False
+        elif isinstance(node, ast.Name):
+            stored = isinstance(node.ctx, ast.Store)
+            if node.id in _SCOPE_CALLS or (stored and hasattr(builtins, node.id)):
+                return False
+    return _same_tree(tree, nest(reference))
+
+
+def _same_tree(tree: ast.Module, nested: str) -> bool:
+    try:
+        wrapper = _quietly_parsed(f"def reference():\n{nested}\n").body[0]
+        assert isinstance(wrapper, ast.FunctionDef)
+        return [ast.dump(n) for n in wrapper.body] == [ast.dump(n) for n in tree.body]
+    except (SyntaxError, ValueError, RecursionError):
+        # a tree too deep to compare may differ
+        return False
+
+
+def _quietly_parsed(source: str) -> ast.Module:
+    """Return the tree without warnings about invalid escapes on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def nest(source: str, indent: str = "    ") -> str:
+    """Return source one level deeper; string literals stay as they are."""
+    lines = source_lines(source)
+    inside = _lines_inside_strings("\n".join(lines))
+    nested = [
+        line if number in inside else f"{indent}{line}" if line.strip() else ""
+        for number, line in enumerate(lines, 1)
+    ]
+    return "\n".join(nested).strip("\n")
+
+
+def source_lines(source: str) -> list[str]:
+    """Return lines as Python splits them: form feed and U+2028 end no line."""
+    return source.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
+
+
+def _lines_inside_strings(source: str) -> set[int]:
+    """Return the numbers of the lines that begin inside a string literal."""
+    inside: set[int] = set()
+    starts: list[int] = []
+    begin = getattr(tokenize, "FSTRING_START", None)
+    end = getattr(tokenize, "FSTRING_END", None)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.STRING:
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif token.type == begin:
+            starts.append(token.start[0])
+        elif token.type == end:
+            inside.update(range(starts.pop() + 1, token.end[0] + 1))
+    return inside

@@ -1,0 +1,143 @@
+"""Render loaded definitions into files of a folder."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.definition import Definition
+from generator.problems import Problem
+from generator.problems.messages import plural
+from generator.rendering.files import FileOutcome, FileStatus, write_files
+from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
+from generator.rendering.render import render_shared_files, render_test_file
+from generator.rendering.standalone import is_standalone, standalone
+from generator.rules.load import Loaded, load_definitions
+from generator.rules.rendered import edited
+
+_HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Hold each file's outcome, the number of definitions rendered, and Problems."""
+
+    outcomes: tuple[FileOutcome, ...]
+    definitions: int
+    problems: tuple[Problem, ...]
+    plans: tuple[TestPlan, ...] = ()
+
+    @property
+    def shown(self) -> tuple[FileOutcome, ...]:
+        """Return the outcomes to print: all but unchanged files."""
+        return tuple(o for o in self.outcomes if o.status is not FileStatus.UNCHANGED)
+
+    @property
+    def incomplete(self) -> bool:
+        """Return whether a file is out of date, or was edited and not overwritten."""
+        return any(
+            o.status in (FileStatus.EDITED, FileStatus.DRIFTED) for o in self.outcomes
+        )
+
+    @property
+    def summary(self) -> str:
+        """Return the counts of definitions, test files and outcomes as one line."""
+        files = [o for o in self.outcomes if Path(o.path).name.startswith("test_")]
+        counts = [
+            f"{sum(o.status is status for o in self.outcomes)} {status.value}"
+            for status in FileStatus
+            if any(o.status is status for o in self.outcomes)
+        ]
+        return (
+            f"{plural(self.definitions, 'definition')} in "
+            f"{plural(len(files), 'test file')}; "
+            f"files: {', '.join(counts) or 'none'}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "definitions": self.definitions,
+            "files": [
+                {"path": o.path, "status": o.status.value} for o in self.outcomes
+            ],
+            "problems": [problem.as_dict() for problem in self.problems],
+        }
+
+
+def generate(
+    dataset: Path,
+    loaded: Loaded,
+    output: Path,
+    options: RenderOptions,
+    *,
+    by_name: bool = False,
+    everything: bool = False,
+    force: bool = False,
+    check: bool = False,
+) -> Generated:
+    """Render the loaded definitions into `output`.
+
+    `by_name`: single definitions were chosen; a file keeps the others that it holds.
+    `everything`: all definitions are loaded; files of other op_types are removed.
+    Definitions with errors are left out. Raises OSError if writing fails.
+    """
+    by_op_type: dict[str, list[Definition]] = defaultdict(list)
+    for definition in loaded.definitions:
+        by_op_type[definition.op_type].append(definition)
+    problems = list(loaded.problems)
+    files = {}
+    plans = []
+    count = 0
+    for op_type, definitions in sorted(by_op_type.items()):
+        name = f"test_{op_type}.py"
+        if by_name:
+            others, more_problems = _held_definitions(
+                dataset, output / name, definitions
+            )
+            definitions += others
+            problems += more_problems
+        plan = plan_tests(op_type, definitions, options)
+        plans.append(plan)
+        problems += plan.problems
+        count += len(plan.classes)
+        files[name] = render_test_file(plan)
+    if files:
+        files |= render_shared_files()
+        chosen = options.standalone
+        if is_standalone(output) if chosen is None else chosen:
+            files = standalone(files)
+    # the op_type of a definition that can't be loaded must keep its test file
+    complete = everything and bool(files) and not loaded.unfit and not _unread(loaded)
+    outcomes = write_files(output, files, force=force, check=check, complete=complete)
+    problems += [edited(o.path) for o in outcomes if o.status is FileStatus.EDITED]
+    return Generated(tuple(outcomes), count, tuple(problems), tuple(plans))
+
+
+def _unread(loaded: Loaded) -> bool:
+    return len(loaded.files) > len(loaded.definitions)
+
+
+def _held_definitions(
+    dataset: Path, file: Path, definitions: list[Definition]
+) -> tuple[list[Definition], list[Problem]]:
+    """Return the other definitions that a rendered file holds, and their Problems.
+
+    A definition that can't be loaded any more is left out; its Problems say why.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return [], []
+    held = set(_HEADER_LINE.findall(text)) - {d.name for d in definitions}
+    if not held:
+        return [], []
+    loaded = load_definitions(dataset, op_types=[definitions[0].op_type])
+    files = {file.path for file in loaded.files if file.name in held}
+    return (
+        [d for d in loaded.definitions if d.name in held],
+        [problem for problem in loaded.problems if problem.file in files],
+    )

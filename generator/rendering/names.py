@@ -1,0 +1,120 @@
+"""Choose the names in a rendered file: classes, shared references and interfaces."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from generator.dataset.definition import Definition
+
+# a number of the geometry, unlike the 8 of fp8
+_TOKEN = re.compile(r"(?!(?:fp|bf|int|mxfp|nvfp)\d)[a-z]+\d+")
+_SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def class_names(names: Iterable[str]) -> list[str]:
+    """Return a unique class name for each definition name.
+
+    Later names are numbered where several, such as `a_b` and `aB`, give the same one.
+    """
+    return _unique(f"Test{_pascal(name)}" for name in names)
+
+
+def base_class(op_type: str) -> str:
+    """Return the name of the base class; pytest must not take it for a test class."""
+    name = f"{_pascal(op_type)}Tests"
+    return f"Op{name}" if name.startswith("Test") else name
+
+
+def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
+    """Return a unique name for each group of definitions that share something.
+
+    It is the common first words of the group's names (`gqa_paged_decode`), or the
+    kernel's name if that is more specific (`gemma_rmsnorm`). The parts that all of the
+    group have and another group of these words lacks (`ps1`) follow.
+    """
+    stems = [_stem(group) for group in groups]
+    return _unique(
+        "_".join([stem, *_distinguishing(group, _rivals(groups, stems, place))])
+        for place, (group, stem) in enumerate(zip(groups, stems, strict=True))
+    )
+
+
+def _stem(group: Sequence[Definition]) -> str:
+    words = [_words(definition.name) for definition in group]
+    shared = words[0]
+    for other in words[1:]:
+        shared = shared[: _common(shared, other)]
+    stem = "_".join(shared) or "_".join(words[0]) or "shared"
+    kernels = {_kernel(definition) for definition in group}
+    if len(kernels) == 1:
+        kernel = kernels.pop()
+        if kernel != stem and kernel.endswith(f"_{stem}"):
+            return kernel
+    return stem
+
+
+def _kernel(definition: Definition) -> str:
+    """Return the last part of the function that a definition's first tag names."""
+    named = [value.rpartition(".")[2] for value in definition.tag_values("fi_api")]
+    return named[0] if named and _SNAKE.fullmatch(named[0]) else ""
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name before its first token with a number."""
+    words: list[str] = []
+    for word in name.split("_"):
+        if words and _TOKEN.fullmatch(word):
+            break
+        words.append(re.sub(r"\W", "", word))
+    return words
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    pairs = zip(left, right, strict=False)
+    return next(
+        (i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right))
+    )
+
+
+def _rivals(
+    groups: Sequence[Sequence[Definition]], stems: Sequence[str], place: int
+) -> list[Sequence[Definition]]:
+    return [
+        group
+        for other, group in enumerate(groups)
+        if other != place and stems[other] == stems[place]
+    ]
+
+
+def _distinguishing(
+    group: Sequence[Definition], rivals: Sequence[Sequence[Definition]]
+) -> list[str]:
+    """Return the parts of names that all of a group have, and all of a rival lack."""
+    names = [d.name.split("_") for d in group]
+    others = [[d.name.split("_") for d in rival] for rival in rivals]
+    return [
+        part
+        for part in names[0][len(_words(group[0].name)) :]
+        if all(part in name for name in names)
+        and any(all(part not in name for name in rival) for rival in others)
+    ]
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    taken: Counter[str] = Counter()
+    result: list[str] = []
+    for name in names:
+        candidate = name
+        while candidate in result:
+            taken[name] += 1
+            candidate = f"{name}_{taken[name] + 1}"
+        result.append(candidate)
+    return result
+
+
+def _pascal(name: str) -> str:
+    words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+    return f"{words}_" if keyword.iskeyword(words) else words

@@ -1,0 +1,229 @@
+"""Plan a rendered file: everything that the template prints, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from generator.dataset.definition import Definition, Tensor
+from generator.ops.op_source import OpSource, op_source
+from generator.ops.registry import op_specs
+from generator.ops.spec import OpSpec
+from generator.problems import Problem
+from generator.rendering.embedding import can_be_nested
+from generator.rendering.names import base_class, class_names, shared_names
+from generator.rules.constants import Constant, resolve_constants
+
+SIZES = ("small", "medium", "large")
+DEFAULT_SIZES = ("small", "medium")
+
+
+@dataclass(frozen=True)
+class RenderOptions:
+    """Hold the options of a rendering; a tolerance of None keeps every default.
+
+    `standalone` is whether the support package is written beside the tests; None keeps
+    the state of the output folder.
+    """
+
+    sizes: tuple[str, ...] = DEFAULT_SIZES
+    tolerance: float | None = None
+    standalone: bool | None = None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Hold the inputs, outputs and constraints that several definitions share."""
+
+    name: str
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    constraints: tuple[str, ...]
+    definitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Hold one reference's source and the definitions that have it.
+
+    `nestable` is False if the source has another meaning inside a function; then it is
+    executed as a module of its own.
+    """
+
+    name: str
+    source: str
+    nestable: bool
+    definitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TestClass:
+    """Hold one definition's test class."""
+
+    class_name: str
+    definition: Definition
+    interface: str
+    reference: str
+    axes: Mapping[str, int]
+    constants: tuple[Constant, ...]
+    unresolved: str | None
+    # FlashInfer's functions that tags name, for an op_type without a module
+    fi_apis: tuple[str, ...] = ()
+
+    @property
+    def dependent_constants(self) -> tuple[str, ...]:
+        """Return the constants that were read from the reference under test."""
+        return tuple(c.name for c in self.constants if not c.independent)
+
+
+@dataclass(frozen=True)
+class TestPlan:
+    """Hold the content of one rendered file; `op` is None without an op module."""
+
+    op_type: str
+    base_class: str
+    op: OpSource | None
+    interfaces: tuple[Interface, ...]
+    references: tuple[Reference, ...]
+    classes: tuple[TestClass, ...]
+    options: RenderOptions
+    problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def shared_axes(self) -> Mapping[str, int]:
+        """Return the constant axes that all classes, if several, have with one value."""
+        first, *others = self.classes
+        return {
+            name: value
+            for name, value in first.axes.items()
+            if others and all(c.axes.get(name) == value for c in others)
+        }
+
+    @property
+    def shared_constants(self) -> tuple[Constant, ...]:
+        """Return the constants that all classes, if several, have from one source."""
+        first, *others = self.classes
+        return tuple(
+            constant
+            for constant in first.constants
+            if others and all(constant in c.constants for c in others)
+        )
+
+    @property
+    def is_matched_by_name(self) -> bool:
+        """Return whether FlashInfer's parameters are matched by the inputs' names."""
+        return any(planned.fi_apis for planned in self.classes)
+
+
+def plan_tests(
+    op_type: str,
+    definitions: Sequence[Definition],
+    options: RenderOptions,
+    ops: Mapping[str, OpSpec] | None = None,
+) -> TestPlan:
+    """Return the plan of the file that tests these definitions of one op_type."""
+    spec = (op_specs() if ops is None else ops).get(op_type)
+    ordered = sorted(definitions, key=lambda d: d.name)
+    interfaces = _interfaces(ordered)
+    references = _references(ordered)
+    problems: list[Problem] = []
+    classes = []
+    names = class_names(d.name for d in ordered)
+    for definition, class_name in zip(ordered, names, strict=True):
+        constants: tuple[Constant, ...] = ()
+        if spec is not None:
+            constants, found = resolve_constants(definition, spec)
+            problems += found
+        known = {constant.name for constant in constants}
+        classes.append(
+            TestClass(
+                class_name,
+                definition,
+                next(i.name for i in interfaces if definition.name in i.definitions),
+                next(r.name for r in references if definition.name in r.definitions),
+                {
+                    name.upper(): n
+                    for name, n in definition.const_axes.items()
+                    if name not in known
+                },
+                constants,
+                _unresolved(op_type, spec, constants),
+                definition.tag_values("fi_api") if spec is None else (),
+            )
+        )
+    return TestPlan(
+        op_type,
+        base_class(op_type),
+        op_source(op_type) if spec is not None else None,
+        interfaces,
+        references,
+        tuple(classes),
+        options,
+        tuple(problems),
+    )
+
+
+def _unresolved(
+    op_type: str, spec: OpSpec | None, constants: Iterable[Constant]
+) -> str | None:
+    """Return why a definition can have no ground truth, None if it can."""
+    if spec is None:
+        return f"no op module for {op_type}"
+    unknown = [c.name for c in constants if c.value is None]
+    if unknown:
+        return f"no source knows {', '.join(unknown)}"
+    return None
+
+
+def _declaration(tensor: Tensor) -> str:
+    """Return `bfloat16[batch_size, hidden_size]`, or the dtype alone for a scalar."""
+    if tensor.shape is None:
+        return tensor.dtype
+    return f"{tensor.dtype}[{', '.join(tensor.shape)}]"
+
+
+def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return name → declaration, in the order of the definition."""
+    return {name: _declaration(tensor) for name, tensor in tensors.items()}
+
+
+def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:
+    groups: list[list[Definition]] = []
+    for definition in definitions:
+        same = (g for g in groups if _interface_of(g[0]) == _interface_of(definition))
+        group = next(same, None)
+        if group is None:
+            groups.append(group := [])
+        group.append(definition)
+    return tuple(
+        Interface(
+            f"INTERFACE_{name.upper()}",
+            declarations(group[0].inputs),
+            declarations(group[0].outputs),
+            group[0].constraints,
+            tuple(d.name for d in group),
+        )
+        for name, group in zip(shared_names(groups), groups, strict=True)
+    )
+
+
+def _interface_of(definition: Definition) -> tuple[object, ...]:
+    """Return a key that definitions of the same interface share, order included."""
+    return (
+        tuple(declarations(definition.inputs).items()),
+        tuple(declarations(definition.outputs).items()),
+        definition.constraints,
+    )
+
+
+def _references(definitions: Iterable[Definition]) -> tuple[Reference, ...]:
+    by_text: dict[str, list[Definition]] = {}
+    for definition in definitions:
+        by_text.setdefault(definition.reference, []).append(definition)
+    names = shared_names(list(by_text.values()))
+    return tuple(
+        Reference(
+            f"reference_{name}", text, can_be_nested(text), tuple(d.name for d in group)
+        )
+        for name, (text, group) in zip(names, by_text.items(), strict=True)
+    )

@@ -1,0 +1,39 @@
+"""What the name of a source says of it: `flashinfer/fa2`, `recorded:flashinfer/fa2`.
+
+A comparison of two sources has the names of both, `flashinfer/fa2 ~ sglang/triton`.
+"""
+
+from __future__ import annotations
+
+from generator.testing.source_names import METAMORPHIC, is_pair
+
+ORACLE = "oracle"
+OWN_TESTS = "its own tests"
+
+_PYTORCH = "pytorch"
+_RECORDED = "recorded"
+_NO_KERNELS = (ORACLE, OWN_TESTS, METAMORPHIC.rstrip(":"))
+
+
+def is_ground_truth(source: str) -> bool:
+    """Return whether a source is a production kernel, or a recording of one."""
+    return not is_pair(source) and _provider(source) not in _NO_KERNELS
+
+
+def is_recorded(source: str) -> bool:
+    """Return whether a source is a recording of a production kernel."""
+    return _provider(source) == _RECORDED
+
+
+def backs_verified(source: str) -> bool:
+    """Return whether a reference that agrees with a source may be status:verified.
+
+    Of the ground truths all but live PyTorch, though it is the one of a gemm: it runs on
+    the CPU as well, where it is no production kernel. A recording of it is from a GPU.
+    """
+    return is_ground_truth(source) and _provider(source) != _PYTORCH
+
+
+def _provider(source: str) -> str:
+    """Return what stands before the backend: `flashinfer`, `recorded`, `oracle`."""
+    return source.replace(":", "/").split("/")[0]

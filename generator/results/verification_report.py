@@ -1,0 +1,187 @@
+"""What definitions were compared with and what audits found of them, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from generator.problems.messages import plural
+from generator.reports.report import (
+    Conclusion,
+    Quoted,
+    Report,
+    Row,
+    Section,
+    Status,
+    Table,
+)
+from generator.results.audit_lines import ABSENT, STALE, AuditLine
+from generator.results.audit_result import CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT
+from generator.results.evidence import Run
+from generator.results.sources import is_ground_truth
+from generator.results.verification import Verification, VerificationLine, agreed
+
+_RUN_FACTS = ("sm", "memory_gib", "driver", "torch", "cuda", "flashinfer", "sglang")
+_RUNS = [
+    "run",
+    "date",
+    "GPU",
+    "SM",
+    "GiB",
+    "driver",
+    "torch",
+    "CUDA",
+    "FlashInfer",
+    "SGLang",
+    "Python",
+]
+_LINES = "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
+_AUDITS = (
+    "definition|caught|survived|timed out|equivalent|shorter axes|gen-tests|torch|date"
+)
+_SURVIVORS = ("definition", "defect", "line before", "line after")
+_SHOWN = 10
+"""Survivors that are shown of a definition."""
+
+_PREFACE = (
+    "Written by `trace-dataset verify --output` from `verification/`, which "
+    "`trace-dataset verify --record` writes from the results of test runs. Don't edit."
+)
+_AUDIT_PREFACE = (
+    "Defects that `trace-dataset audit` planted in each reference, one at a time, and how "
+    "many of them its tests caught: those that change nothing (equivalent) are none. "
+    "`trace-dataset audit --record` keeps the results in `verification/audit.json`."
+)
+
+
+def verification_report(found: Verification) -> Report:
+    """Return the report; the same evidence gives the same one."""
+    status = Status.FAILED if found.failed else Status.PASSED
+    rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
+    sections = [Section("Runs", [Table(rows, _RUNS, words=_RUNS)])]
+    by_op: dict[str, list[VerificationLine]] = {}
+    for line in found.lines:
+        by_op.setdefault(line.op_type, []).append(line)
+    for op_type, lines in by_op.items():
+        sections.append(Section(op_type, [line_table(lines)]))
+    return Report(
+        title="What the definitions were compared with",
+        command="trace-dataset verify --format text",
+        conclude=lambda: Conclusion(status, summary(found)),
+        payload={
+            "runs": [
+                {"run": n, "date": run.date, "machine": dict(run.machine)}
+                for n, run in enumerate(found.runs, 1)
+            ],
+            "lines": [line.as_dict() for line in found.lines],
+            "stale": list(found.stale),
+            "unknown": list(found.unknown),
+            "audits": [line.as_dict() for line in found.audits],
+        },
+        sections=[*sections, *_audit(found)],
+        preface=_PREFACE,
+        is_page=True,
+    )
+
+
+def line_table(lines: Iterable[VerificationLine]) -> Table:
+    """Return lines of the table of verification as a report's table."""
+    words = ("definition", "compared with", "verdict", "note")
+    return Table([_line(line) for line in lines], _LINES.split("|"), words, keys=2)
+
+
+def summary(found: Verification) -> str:
+    """Return in some sentences how many definitions agree with what."""
+    names = {line.definition for line in found.lines}
+    sources = agreed(found.lines)
+    kernels = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
+    failed = {line.definition for line in found.failed}
+    return (
+        f"{plural(len(names), 'definition')}: "
+        f"{kernels} agree with FlashInfer, SGLang or PyTorch, {len(sources) - kernels} "
+        f"with an independent "
+        f"float64 implementation alone (the oracle, which is no ground truth), "
+        f"{len(names) - len(sources)} with nothing; "
+        f"{len(failed)} failed somewhere, {len(found.stale)} stale."
+        f"{' ' + _of_audits(found.audits) if found.audits else ''}"
+    )
+
+
+def _of_audits(lines: Iterable[AuditLine]) -> str:
+    """Return in a sentence what audits found of definitions as they are."""
+    states = [line.state for line in lines]
+    known = [line.current for line in lines if line.current]
+    total = {
+        status: sum(found.counts[status] for found in known)
+        for status in (CAUGHT, SURVIVED, TIMED_OUT)
+    }
+    return (
+        f"Of {plural(sum(total.values()), 'defect')} that `trace-dataset audit` planted "
+        f"in {len(known)} of them, the tests caught {total[CAUGHT]}, {total[TIMED_OUT]} "
+        f"timed out, {total[SURVIVED]} survived; {plural(states.count(STALE), 'definition')} "
+        f"changed since, {states.count(ABSENT)} never audited."
+    )
+
+
+def _run(number: int, run: Run) -> list[str]:
+    gpu = run.machine.get("gpu") or run.machine.get("device", "")
+    of_machine = [run.machine.get(name) or "-" for name in (*_RUN_FACTS, "python")]
+    return [f"R{number}", run.date, gpu, *of_machine]
+
+
+def _line(line: VerificationLine) -> Row:
+    v = line.figures
+    status = Status.PASSED if line.verdict == "PASSED" else Status.OPEN
+    verdict = line.verdict
+    if line.stale:
+        status, verdict = Status.OPEN, f"stale: {line.verdict}"
+    elif line.is_bad:
+        status = Status.FAILED
+    cases = nmse = lse = seconds = ""
+    if v is not None:
+        cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
+        nmse, lse, seconds = _figure(v.nmse), _figure(v.lse), f"{v.seconds:.1f}"
+    run = f"R{line.run}" if line.run else ""
+    named = (line.definition, line.source or "-", verdict)
+    return Row((*named, cases, nmse, lse, line.note, run, seconds), status)
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "0" if value == 0.0 else f"{value:.1e}"
+
+
+def _audit(found: Verification) -> Iterator[Section]:
+    """Yield the section on the audit, if one is on record."""
+    if not found.audits:
+        return
+    rows = [Row(_audited(line)) for line in found.audits]
+    tables = [Table(rows, _AUDITS.split("|"), words=("definition",))]
+    survivors = list(_survivors(found.audits))
+    if survivors:
+        tables.append(Table(survivors, _SURVIVORS, _SURVIVORS, title="Survivors"))
+    yield Section("Audit", tables, preface=_AUDIT_PREFACE)
+
+
+def _audited(line: AuditLine) -> list[str]:
+    found = line.audited
+    if found is None:
+        return [line.definition, "never audited", *[""] * 7]
+    share = f"stale: {found.share}" if line.state == STALE else found.share
+    counts = [str(found.counts[s]) for s in (SURVIVED, TIMED_OUT, EQUIVALENT)]
+    axes = ", ".join(f"{axis}={length}" for axis, length in found.reduced.items())
+    versions = [found.gen_tests, found.torch, found.date]
+    return [line.definition, share, *counts, axes, *versions]
+
+
+def _survivors(lines: Iterable[AuditLine]) -> Iterator[Row]:
+    """Yield definition, name, line before and after of survivors that still count."""
+    for line in lines:
+        found = line.current
+        if found is None or not found.survived:
+            continue
+        shown = [(one.name, one.before, one.after) for one in found.survivors[:_SHOWN]]
+        if found.survived > len(shown):
+            shown.append((f"and {found.survived - len(shown)} more", "", ""))
+        for cells in shown:
+            yield Row([Quoted(text) for text in (line.definition, *cells)])

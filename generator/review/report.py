@@ -1,0 +1,190 @@
+"""What a review found, as a report, and in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from generator.problems import Severity
+from generator.problems.messages import plural
+from generator.reports import FORMATS as PRINTED
+from generator.reports import printed
+from generator.reports.report import (
+    Code,
+    Conclusion,
+    Quoted,
+    Report,
+    Row,
+    Section,
+    Status,
+    Table,
+)
+from generator.review.change import Change
+from generator.review.checklist import NO, UNKNOWN, YES, Answer
+from generator.review.review import Executed, Review, Verdict
+from generator.rules.catalogue import GROUPS
+
+FORMATS = (*PRINTED, "html")
+VERDICTS = {
+    Verdict.APPROVE: Status.PASSED,
+    Verdict.CHANGES: Status.FAILED,
+    Verdict.GPU: Status.OPEN,
+}
+_ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
+
+
+def shown(
+    review: Review, form: str, *, prefix: str = "", notes: bool = False
+) -> Iterator[str]:
+    """Yield the pieces of a review in a format of FORMATS."""
+    if form == "html":
+        # Jinja takes time, and only the page needs it.
+        from generator.review.page.page import page
+
+        yield page(review)
+        return
+    yield from printed(review_report(review, prefix=prefix, notes=notes), form)
+
+
+def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> Report:
+    """Return the report: the checklist matters most, what changed is detail."""
+    reasons = review.reasons
+    if review.is_empty:
+        reasons = ("Nothing of the dataset changed.",)
+    conclusion = Conclusion(
+        VERDICTS[review.verdict], counted(review), review.verdict.value, reasons
+    )
+    is_short = len(review.answers) <= 12
+    return Report(
+        title="Dataset review",
+        command="trace-dataset review --format text",
+        conclude=lambda: conclusion,
+        payload=review.as_dict(),
+        sections=(
+            Section("What to run on a GPU", [_quoted(review.to_run)]),
+            Section("Checklist", [checklist(review.answers)], is_open=is_short),
+        ),
+        problems=review.compared.new,
+        details=tuple(_details(review)),
+        rules=GROUPS,
+        about=headline(review),
+        kind="new",
+        prefix=prefix,
+        notes=notes,
+    )
+
+
+def checklist(answers: Iterable[Answer]) -> Table:
+    """Return answers as a table."""
+    rows = [
+        Row(
+            (Quoted(a.definition), a.point, a.answer, Quoted(a.seen)),
+            _ANSWERS[a.answer],
+        )
+        for a in answers
+    ]
+    columns = ("definition", "point", "answer", "seen")
+    return Table(rows, columns, words=columns, keys=2, marked="answer")
+
+
+def _details(review: Review) -> Iterator[Section]:
+    changes = [_change(change) for change in review.changes]
+    yield Section("What changed", changes, is_open=False, count=len(changes))
+    if review.executed is not None:
+        yield Section("Executed", [_quoted(of_run(review.executed))])
+    mended = [
+        Row((Code(problem.rule), Quoted(problem.file), Quoted(problem.message)))
+        for problem in review.compared.mended
+    ]
+    yield Section("Mended problems", [Table(mended)], is_open=False)
+    for name, paths in (
+        ("Changed evidence", review.evidence),
+        ("Changed rendered tests (gen-tests --all --check)", review.tests),
+        ("Changed files that are not reviewed", review.others),
+    ):
+        yield Section(name, [_quoted(paths)], is_open=False)
+
+
+def _quoted(lines: Iterable[str]) -> Table:
+    return Table([Row((Quoted(line),)) for line in lines])
+
+
+def _change(change: Change) -> Table:
+    differences = (Row((d.part, Quoted(d.text))) for d in change.differences)
+    said = (Row((Quoted(line),)) for line in details(change))
+    return Table([*differences, *said], title=Quoted(title(change)))
+
+
+def headline(review: Review) -> str:
+    """Return which revisions were compared."""
+    head = review.revisions.head[:12] or "the working tree"
+    base = review.revisions.base[:12] or "an empty dataset"
+    return f"Review of {head} against {base} ({review.revisions.said})"
+
+
+def title(change: Change) -> str:
+    """Return what happened to which definition."""
+    if change.kind == "renamed":
+        return f"renamed: {change.old_path} to {change.path}"
+    if change.kind == "attached":
+        return f"files beside {change.path}"
+    return f"{change.kind}: {change.path}"
+
+
+def details(change: Change) -> Iterator[str]:
+    """Yield lines on the interface of a new definition, workloads and other files."""
+    if change.kind == "new" and change.new is not None:
+        new = change.new
+        axes = (
+            f"{n} = {'?' if a.value is None else a.value}" for n, a in new.axes.items()
+        )
+        yield f"axes: {', '.join(axes)}"
+        yield f"inputs: {', '.join(new.inputs)}; outputs: {', '.join(new.outputs)}"
+        yield f"tags: {', '.join(new.tags) or 'none'}"
+    if change.kind == "changed" and change.old is not None and change.new is not None:
+        if not change.differences:
+            yield "only the layout of the file changed"
+        elif not change.computes:
+            yield "what it computes did not change"
+    work = change.workloads
+    if work is not None and "workloads" in change.files:
+        yield (
+            f"workloads: {work.base} before, {work.head} now: {work.added} added, "
+            f"{work.removed} removed, {work.changed} changed; {change.workloads_ranges()}"
+        )
+    for kind in ("blobs", "recording", "solutions", "traces"):
+        counts = change.files.get(kind)
+        if counts:
+            said = ", ".join(
+                f"{plural(n, 'file')} {what}" for what, n in counts.items()
+            )
+            yield f"{kind}: {said}"
+
+
+def counted(review: Review) -> str:
+    """Return how many problems are new, mended, and were there before."""
+    compared = review.compared
+    return (
+        f"{plural(review.count(Severity.ERROR), 'new error')}, "
+        f"{plural(review.count(Severity.WARNING), 'new warning')}, "
+        f"{plural(review.count(Severity.NOTE), 'new note')}; "
+        f"{len(compared.mended)} mended, {compared.known} there before; "
+        f"{plural(compared.counts.definitions, 'definition')} in all"
+    )
+
+
+def of_run(executed: Executed) -> Iterator[str]:
+    """Yield what a run showed, and what of it is believed."""
+    yield (
+        f"on {executed.device}: {executed.passed} passed, {len(executed.failed)} failed, "
+        f"{executed.skipped} skipped, in {executed.seconds:.1f} s"
+    )
+    for name in executed.failed[:20]:
+        yield f"failed: {name}"
+    for problem in executed.problems:
+        yield f"not believed: {problem}"
+    for layer in executed.layers:
+        yield f"the sandbox lacks: {layer}"
+    yield (
+        "A failure is believed. A pass is the word of a process that ran the reference "
+        "beside the tests: it is worth what the screen of the source is worth."
+    )

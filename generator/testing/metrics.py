@@ -1,0 +1,125 @@
+"""How far two tensors are apart, measured in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+WORST = 5
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Hold one of the worst elements: where it is and both values."""
+
+    index: tuple[int, ...]
+    actual: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Hold every figure of one comparison, over the elements that are finite in both.
+
+    `nmse` is Σ(a-e)²/Σe², `norm_ratio` |a|/|e|, `hit_ratio` the share of elements within
+    the tolerance. Where the expected values are all zero, nmse is 0 if the actual ones
+    are too, else infinite.
+    """
+
+    elements: int
+    mismatched: int
+    max_abs: float
+    mean_abs: float
+    max_rel: float
+    mean_rel: float
+    nmse: float
+    cosine: float
+    norm_ratio: float
+    hit_ratio: float
+    expected_rms: float
+    worst: tuple[Deviation, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain JSON values."""
+        return asdict(self)
+
+
+def measure(
+    actual: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float
+) -> Metrics:
+    """Return the metrics of two tensors of one shape, of any dtype; float64 inside.
+
+    Elements that are not finite in both count as mismatched only where they differ;
+    `compare` has judged them before.
+    """
+    a, e = actual.detach().double(), expected.detach().double().to(actual.device)
+    finite = torch.isfinite(a) & torch.isfinite(e)
+    zero = torch.zeros((), dtype=torch.float64, device=a.device)
+    a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
+    error = (a - e).abs()
+    allowed = atol + rtol * e.abs()
+    beyond = error > allowed
+    if not actual.is_floating_point() and not expected.is_floating_point():
+        # float64 merges integers above 2^53
+        beyond |= (allowed == 0.0) & (actual != expected.to(actual.device))
+    mismatched = int(beyond.sum())
+    count = int(finite.sum())
+    relative = error / e.abs().clamp_min(torch.finfo(torch.float64).tiny)
+    relative = torch.where(error == 0, zero, relative)
+    error_power, power = float(error.square().sum()), float(e.square().sum())
+    actual_power = float(a.square().sum())
+    return Metrics(
+        elements=count,
+        mismatched=mismatched,
+        max_abs=_largest(error),
+        mean_abs=float(error.sum()) / max(count, 1),
+        max_rel=_largest(relative),
+        mean_rel=float(relative.sum()) / max(count, 1),
+        nmse=_ratio(error_power, power, both_zero=0.0),
+        cosine=_ratio(
+            float((a * e).sum()),
+            math.sqrt(power) * math.sqrt(actual_power),
+            both_zero=1.0 if power == actual_power else 0.0,
+        ),
+        norm_ratio=_ratio(math.sqrt(actual_power), math.sqrt(power), both_zero=1.0),
+        hit_ratio=1.0 - mismatched / max(count, 1),
+        expected_rms=math.sqrt(power / max(count, 1)),
+        worst=_worst(a, e, error - allowed),
+    )
+
+
+def _largest(values: torch.Tensor) -> float:
+    return float(values.max()) if values.numel() else 0.0
+
+
+def _ratio(numerator: float, denominator: float, both_zero: float) -> float:
+    if denominator == 0.0:
+        return both_zero if numerator == 0.0 else math.inf
+    return numerator / denominator
+
+
+def _worst(
+    a: torch.Tensor, e: torch.Tensor, excess: torch.Tensor
+) -> tuple[Deviation, ...]:
+    flat = excess.reshape(-1)
+    order = torch.topk(flat, min(WORST, flat.numel())).indices.tolist()
+    flat_a, flat_e = a.reshape(-1), e.reshape(-1)
+    return tuple(
+        Deviation(
+            _unravel(position, tuple(excess.shape)),
+            float(flat_a[position]),
+            float(flat_e[position]),
+        )
+        for position in order
+    )
+
+
+def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for length in reversed(shape):
+        position, rest = divmod(position, length)
+        index.append(rest)
+    return tuple(reversed(index))

@@ -1,0 +1,132 @@
+"""One test function becomes one test a case, and one a backend of its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.testing.available import backends_of, too_few, usable_sources
+from generator.testing.definition import Case
+from generator.testing.harness import ReferenceTests
+from generator.testing.metamorphic import Metamorphic, relations_of
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.providers import backend_obstacle
+from generator.testing.recording_file import recording_path
+from generator.testing.relation import Relation
+from generator.testing.replay import missing, recorded_cases
+
+# of an op that counts its bytes: making so many takes a CPU about 20 seconds, and two
+# workers at a time stay below 10 GiB with the others
+SLOW_BYTES = 9 * 2**29
+
+
+def spread(
+    metafunc: pytest.Metafunc,
+    cls: type[ReferenceTests],
+    sizes: Sequence[str],
+    device: torch.device,
+    recordings: Path,
+) -> None:
+    """Parametrise `trial`, and `backend` where a test takes it, over the cases.
+
+    What can't run here becomes one skipped test with the reason, not one a case.
+    """
+    definition = cls.definition()
+    cases = [case for case in cls.cases(definition) if case.size in sizes]
+    with_backend = "backend" in metafunc.fixturenames
+    if not cases:
+        obstacle = Obstacle(Kind.NO_CASE, f"no case is {' or '.join(sizes)}")
+        params = [_skipped(obstacle, "no-case", *([None] if with_backend else []))]
+    elif with_backend:
+        provider = metafunc.function.__name__.removeprefix("test_matches_")
+        params = _over_backends(cls, provider, cases, device)
+    elif "relation" in metafunc.fixturenames:
+        assert issubclass(cls, Metamorphic)
+        _spread_relations(metafunc, cls, sizes)
+        return
+    elif metafunc.function.__name__ == "test_ground_truths_agree":
+        usable = usable_sources(cls, device)
+        params = (
+            [_case(cls, case) for case in cases]
+            if len(usable) > 1
+            else [_skipped(too_few(usable), "unavailable")]
+        )
+    elif metafunc.function.__name__ == "test_matches_recorded":
+        params = _over_recorded(cls, cases, recordings)
+    else:
+        params = [_case(cls, case) for case in cases]
+    names = ["trial", "backend"] if with_backend else ["trial"]
+    metafunc.parametrize(names, params, indirect=["trial"], scope="class")
+
+
+def _spread_relations(
+    metafunc: pytest.Metafunc, cls: type[Metamorphic], sizes: Sequence[str]
+) -> None:
+    """Parametrise `related` and `relation` over the relations that a class lists."""
+    params = [_case(cls, case, relation) for relation, case in relations_of(cls, sizes)]
+    if not params:
+        obstacle = Obstacle(Kind.NO_ADAPTER, "no relation is listed for it")
+        params = [_skipped(obstacle, "no-relation", None)]
+    names = ["related", "relation"]
+    metafunc.parametrize(names, params, indirect=["related"], scope="class")
+
+
+def _over_recorded(
+    cls: type[ReferenceTests], cases: list[Case], recordings: Path
+) -> list[Any]:
+    if not recording_path(recordings, cls.op_type, cls.name).exists():
+        obstacle = Obstacle(Kind.NOT_RECORDED, missing(cls, recordings))
+        return [_skipped(obstacle, "missing")]
+    recorded = recorded_cases(cls, recordings, cases)
+    if not recorded:
+        obstacle = Obstacle(Kind.NOT_RECORDED, "recorded: none of these cases")
+        return [_skipped(obstacle, "no-case")]
+    return [_case(cls, case) for case in recorded]
+
+
+def _over_backends(
+    cls: type[ReferenceTests],
+    provider: str,
+    cases: Sequence[Case],
+    device: torch.device,
+) -> list[Any]:
+    params = []
+    for backend in backends_of(cls, provider, cls.definition()):
+        obstacle = backend_obstacle(provider, backend, device)
+        if obstacle is None:
+            params += [_case(cls, case, backend) for case in cases]
+        else:
+            name = "-".join(filter(None, ("unavailable", backend.name)))
+            told = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
+            params.append(_skipped(told, name, backend))
+    if not params:
+        told = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {cls.name}")
+        params.append(_skipped(told, "no-backend", None))
+    return params
+
+
+def _case(cls: type[ReferenceTests], case: Case, other: Any = None) -> Any:
+    """Return a parameter set; a large case, or one of large tensors, is marked slow.
+
+    `other` is a backend, whose name follows the case's, or a relation, the other way.
+    """
+    values = [case] if other is None else [case, other]
+    names = [case.name, other.name if other else ""]
+    if isinstance(other, Relation):
+        names.reverse()
+    name = "-".join(filter(None, names))
+    slow = case.size == "large" or (
+        cls.peak_bytes is not None
+        and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES
+    )
+    marks = [pytest.mark.slow] if slow else []
+    return pytest.param(*values, id=name, marks=marks)
+
+
+def _skipped(obstacle: Obstacle, name: str, *others: Any) -> Any:
+    """Return a parameter set by which the fixture of the case skips the test."""
+    return pytest.param(obstacle, *others, id=name)

@@ -1,0 +1,333 @@
+"""The pytest options, fixtures and reports of the rendered tests.
+
+`conftest.py` imports the hooks from here by name. torch is imported inside the hooks,
+so that a machine without it gets one line instead of a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import math
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.testing.obstacle import Obstacle
+from generator.testing.summary_table import SummaryTable
+
+SIZES = ("small", "medium", "large")
+# Idle OpenMP threads spin for a while before they sleep. On a machine that is busy
+# otherwise that made a run of small cases 4 times longer; so short a while, 1.8 times.
+# libgomp reads it when torch loads, which is after conftest.py.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of reference tests; --strict is pytest's own, see below."""
+    group = parser.getgroup("reference tests")
+    group.addoption(
+        "--device",
+        help="cpu, cuda or cuda:N (default: cuda where usable, else cpu)",
+    )
+    group.addoption(
+        "--sizes",
+        help="comma-separated case sizes out of small, medium, large (default: as "
+        "rendered); large cases are marked slow",
+    )
+    group.addoption(
+        "--definition",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run the tests of this definition only; may be repeated",
+    )
+    group.addoption(
+        "--each-reference",
+        action="store_true",
+        help="run of the definitions that share a reference's text the smallest one",
+    )
+    group.addoption(
+        "--recordings",
+        metavar="DIR",
+        help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
+    )
+    group.addoption(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="make other inputs than every run has: those of this seed (recordings, "
+        "which are of the usual inputs, are not replayed then)",
+    )
+    group.addoption(
+        "--error-maps",
+        action="store_true",
+        help="record in the results where the error sits also of comparisons that "
+        "pass (of those that fail it is recorded anyway)",
+    )
+    group.addoption(
+        "--results",
+        metavar="FILE",
+        help="write what each test compared, as JSON Lines, for trace-dataset verify",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options before anything is collected."""
+    config.addinivalue_line("markers", "slow: a large case, or one over ten seconds")
+    for module in ("torch", "numpy"):
+        if importlib.util.find_spec(module) is None:
+            raise pytest.UsageError(
+                f"the reference tests need {module}: pip install {module}"
+            )
+    sizes = config.getoption("--sizes")
+    unknown = sorted(set((sizes or "").split(",")) - {*SIZES, ""})
+    if unknown or sizes == "":
+        raise pytest.UsageError(
+            f"--sizes {sizes!r}: choose out of {', '.join(SIZES)}, comma-separated"
+        )
+    device = _device(config)
+    from generator.testing.context import ContextGuard
+    from generator.testing.evidence import EvidencePlugin
+    from generator.testing.exhaustion import MemoryGuard
+
+    register = config.pluginmanager.register
+    register(ComparedDefinitions(config, device), "reference-comparisons")
+    register(ContextGuard(config, device), "reference-context")
+    register(MemoryGuard(device), "reference-memory")
+    register(EvidencePlugin(config, device), "reference-evidence")
+
+
+def _is_strict(config: pytest.Config) -> bool:
+    """Return whether pytest got --strict, an ini value since pytest 9.
+
+    pytest owns the option, so it can't be added; beside what pytest makes strict, here
+    it demands that something was compared.
+    """
+    try:
+        return bool(config.getini("strict"))
+    except (KeyError, ValueError):
+        return bool(config.getoption("strict", default=False))
+
+
+def _device(config: pytest.Config) -> Any:
+    """Return the torch.device of the run; UsageError where it can't be used."""
+    import torch
+
+    name = config.getoption("--device")
+    usable = torch.cuda.is_available()
+    if name is None:
+        return torch.device("cuda:0" if usable else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise pytest.UsageError(f"--device {name!r}: choose cpu, cuda or cuda:N")
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if not usable:
+        raise pytest.UsageError(f"--device {name}: no usable CUDA device here")
+    index, count = device.index or 0, torch.cuda.device_count()
+    if index >= count:
+        raise pytest.UsageError(f"--device {name}: there are {count} CUDA devices")
+    return torch.device("cuda", index)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which device and versions the run has, and why a provider is not used."""
+    import torch
+
+    from generator.testing.providers import PROVIDERS, describe
+
+    device = _device(config)
+    hardware = ""
+    if device.type == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        name = torch.cuda.get_device_name(device)
+        hardware = f" ({name}, SM{major}{minor}, CUDA {torch.version.cuda})"
+    sizes = config.getoption("--sizes") or "as rendered"
+    shift = config.getoption("--seed")
+    inputs = "" if shift is None else f", inputs of seed {shift}"
+    return [
+        f"reference tests: device {device}{hardware}",
+        f"  torch {torch.__version__}, sizes {sizes}{inputs}",
+        *(f"  {describe(provider, device)}" for provider in PROVIDERS),
+    ]
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Keep the tests of the definitions that --definition and --each-reference choose."""
+    wanted = set(config.getoption("--definition"))
+    if wanted:
+        _check_names(wanted, {name for item in items if (name := _name_of(item))})
+        _keep(config, items, lambda item: _name_of(item) in wanted)
+    if config.getoption("--each-reference"):
+        classes = {_name_of(item): _class_of(item) for item in items if _name_of(item)}
+        smallest = smallest_of_each_reference(classes.values())
+        _keep(config, items, lambda item: _name_of(item) in smallest)
+
+
+def _check_names(wanted: set[str], known: set[str]) -> None:
+    """Raise UsageError where a definition that is named has no tests."""
+    missing = sorted(wanted - known)
+    if missing:
+        import difflib
+
+        near = difflib.get_close_matches(missing[0], sorted(known), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise pytest.UsageError(f"--definition {missing[0]}: not among the tests{hint}")
+
+
+def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
+    """Return for each reference function of an op_type its smallest definition's name.
+
+    The smallest has the least product of constant axes.
+    """
+    smallest: dict[Any, tuple[int, str]] = {}
+    for cls in classes:
+        size = math.prod(cls.definition().axes.values())
+        key, found = (cls.op_type, cls.reference), (size, cls.name)
+        smallest[key] = min(smallest.get(key, found), found)
+    return {name for _, name in smallest.values()}
+
+
+def _keep(
+    config: pytest.Config,
+    items: list[pytest.Item],
+    chosen: Callable[[pytest.Item], bool],
+) -> None:
+    """Deselect the tests that are not chosen."""
+    kept = [item for item in items if chosen(item)]
+    left_out = [item for item in items if not chosen(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def _name_of(item: pytest.Item) -> str | None:
+    """Return the name of the definition that a test is about, None without one."""
+    name: str | None = getattr(_class_of(item), "name", None)
+    return name
+
+
+def _class_of(item: pytest.Item) -> Any:
+    return getattr(item, "cls", None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Spread a test over its cases, and over the backends of its provider."""
+    from generator.testing.harness import ReferenceTests
+    from generator.testing.parametrize import spread
+
+    cls = metafunc.cls
+    if cls is None or not issubclass(cls, ReferenceTests):
+        return
+    if {"trial", "related"} & set(metafunc.fixturenames):
+        chosen = metafunc.config.getoption("--sizes")
+        sizes = tuple(chosen.split(",")) if chosen else cls.sizes
+        recordings = _recordings(metafunc.config, cls)
+        spread(metafunc, cls, sizes, _device(metafunc.config), recordings)
+
+
+def _recordings(config: pytest.Config, cls: type) -> Path:
+    """Return the folder of recordings, the user's or that of the tests' dataset."""
+    from generator.testing.replay import default_folder
+
+    chosen = config.getoption("--recordings")
+    if chosen is not None:
+        return Path(chosen)
+    return default_folder(Path(inspect.getfile(cls)).parent)
+
+
+@pytest.fixture(scope="class")
+def recordings(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of recordings."""
+    return _recordings(request.config, request.cls)
+
+
+@pytest.fixture(scope="class")
+def trial(request: pytest.FixtureRequest) -> Any:
+    """Make one case's inputs for one definition; skip what does not fit."""
+    return _trial(request)
+
+
+@pytest.fixture(scope="class")
+def related(request: pytest.FixtureRequest) -> Any:
+    """Make a trial of a case of relations, which all relations of the case share.
+
+    A fixture of its own: pytest would put a test beside those of another case else,
+    and make either trial anew for every one.
+    """
+    return _trial(request)
+
+
+def _trial(request: pytest.FixtureRequest) -> Any:
+    from generator.testing.memory import shortage
+    from generator.testing.relation import RelatedCase
+    from generator.testing.skipping import Skipped
+    from generator.testing.trial import Trial
+
+    cls, case, device = request.cls, request.param, _device(request.config)
+    if isinstance(case, Obstacle):
+        raise Skipped(case)
+    definition = cls.definition()
+    own_inputs = case.make_inputs if isinstance(case, RelatedCase) else None
+    obstacle = shortage(definition, case, device, cls.peak_bytes)
+    if obstacle is not None:
+        raise Skipped(obstacle)
+    return Trial(
+        definition,
+        case,
+        device,
+        own_inputs or cls.make_inputs,
+        lambda *inputs: cls.load_run()(*inputs),
+        guessed=cls.oracle is None,
+        error_maps=request.config.getoption("--error-maps"),
+        shift=request.config.getoption("--seed"),
+    )
+
+
+class ComparedDefinitions:
+    """Write the run's results and print its table; under xdist, the parent does."""
+
+    def __init__(self, config: pytest.Config, device: Any) -> None:
+        from generator.testing.evidence import FinishedTests, ResultsFile
+
+        self._strict = _is_strict(config)
+        self._worker = hasattr(config, "workerinput")
+        self._table = SummaryTable()
+        self._finished = FinishedTests()
+        path = None if self._worker else config.getoption("--results")
+        self._results = None if path is None else ResultsFile(Path(path), device)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take a test once its last report has arrived."""
+        test = self._finished.add(report)
+        if test is None:
+            return
+        self._table.add(test)
+        if self._results is not None:
+            self._results.write(test)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the table; a row with a failure is red."""
+        for line, is_red in self._table.lines():
+            terminalreporter.write_line(line, red=is_red, bold=is_red)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Turn a run without a single comparison red under --strict.
+
+        Those of a reference with itself don't count: they show no agreement.
+        """
+        if self._worker or not self._strict or self._table.compared:
+            return
+        if session.exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

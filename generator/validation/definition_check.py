@@ -1,0 +1,158 @@
+"""Check one definition with its workloads, blobs, solutions and traces: one unit."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.artifacts import BLOBS
+from generator.dataset.blobs import Blobs
+from generator.dataset.definition import Definition
+from generator.dataset.json_file import read_json, read_json_lines
+from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
+from generator.dataset.schema import at_new_places, check
+from generator.ops.registry import op_specs
+from generator.problems import Problem
+from generator.problems.limit import limited
+from generator.rules import figures, static, tags
+from generator.rules.constants import resolve_constants
+from generator.rules.cross import Summary
+from generator.rules.load import load_file
+from generator.rules.solutions import check_solution
+from generator.rules.traces import TraceTargets, check_coverage, check_trace
+from generator.rules.workloads import missing
+from generator.validation.summary import summarise
+from generator.validation.workload_check import WorkloadFile, check_workload_file
+
+
+@dataclass(frozen=True)
+class DefinitionFiles:
+    """Name the files that are checked together, relative to the dataset's root."""
+
+    file: DatasetFile
+    workloads: str | None = None
+    solutions: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckedDefinition:
+    """Hold what checking a unit found.
+
+    `name` is what the definition says, where that could be read. `elsewhere` are
+    blobs in folders of other definitions that it uses, `unused` those of its own that
+    it does not.
+    """
+
+    name: str | None
+    problems: tuple[Problem, ...]
+    workloads: int
+    summary: Summary | None
+    elsewhere: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def check_unit(
+    root: Path, unit: DefinitionFiles, config: Mapping[str, Any] | None = None
+) -> CheckedDefinition:
+    """Return the outcome of checking a unit; none of its code is executed.
+
+    `config` is a model's config.json that const axes are compared with.
+    """
+    file = unit.file
+    definition, problems = load_file(root, file)
+    if definition is not None:
+        problems += limited(_of_definition(definition, config), file.path)
+    blobs = Blobs(root)
+    workloads = WorkloadFile()
+    if unit.workloads is not None:
+        workloads = check_workload_file(root, unit.workloads, definition, blobs)
+        problems += workloads.problems
+    if not workloads.found:
+        problems.append(missing(file))
+    authors: dict[str, str] = {}
+    problems += _solutions(root, unit.solutions, definition, authors)
+    known = TraceTargets(workloads.axes, authors)
+    for path in unit.traces:
+        problems += limited(_traces(root, path, file.name, known), path)
+    if unit.traces:
+        problems += check_coverage(known, unit.traces[0])
+    own = f"{BLOBS}/{file.op_type}/{file.name}/"
+    used = {posixpath.normpath(path) for path in blobs.states}
+    unused = tuple(_unused(root, own, used, problems))
+    return CheckedDefinition(
+        name=definition.name if definition is not None else None,
+        problems=tuple(problems),
+        workloads=workloads.count,
+        summary=summarise(definition) if definition is not None else None,
+        elsewhere=tuple(sorted(path for path in used if not path.startswith(own))),
+        unused=unused,
+    )
+
+
+def _of_definition(
+    definition: Definition, config: Mapping[str, Any] | None
+) -> Iterator[Problem]:
+    spec = op_specs().get(definition.op_type)
+    if spec is not None:
+        yield from resolve_constants(definition, spec)[1]
+    yield from tags.check(definition)
+    yield from static.check(definition)
+    yield from figures.check(definition)
+    if config is not None:
+        yield from figures.check_config(definition, config)
+
+
+def _solutions(
+    root: Path,
+    paths: Iterable[str],
+    definition: Definition | None,
+    authors: dict[str, str],
+) -> Iterator[Problem]:
+    names: dict[str, str] = {}
+    for path in paths:
+        read = read_json(root, path)
+        yield from read.problems
+        if not read.ok:
+            continue
+        broken = at_new_places(check(read.value, "solution", path), read.problems)
+        yield from broken
+        if not broken and not read.problems:
+            authors.setdefault(read.value["name"], read.value["author"])
+            found = check_solution(read.value, path, definition, names)
+            yield from limited(found, path)
+
+
+def _traces(
+    root: Path, path: str, definition: str, known: TraceTargets
+) -> Iterator[Problem]:
+    parts = path.split("/")
+    author = parts[1] if len(parts) == 4 else None
+    read = read_json_lines(root, path)
+    yield from read.problems
+    for number, line in read.lines:
+        broken = check(line, "trace", path, number)
+        if broken:
+            yield from at_new_places(broken, read.problems)
+        else:
+            yield from check_trace(line, definition, author, known, path, number)
+
+
+def _unused(
+    root: Path, folder: str, used: set[str], problems: list[Problem]
+) -> Iterator[str]:
+    """Yield the paths in a definition's folder of blobs that no workload points to."""
+    if not (root / folder).is_dir():
+        return
+    for entry in entries(root, folder.rstrip("/"), problems):
+        path = f"{folder}{entry.name}"
+        if path in used:
+            continue
+        if entry.name.endswith(".safetensors"):
+            yield path
+        else:
+            message = "Nothing reads this: blobs are files named *.safetensors."
+            problems.append(PATH_EXTENSION.problem(path, message))

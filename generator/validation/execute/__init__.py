@@ -1,0 +1,1 @@
+"""Call each reference once, confined, and check what it returns."""

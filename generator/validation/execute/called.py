@@ -1,0 +1,197 @@
+"""Inside the sandbox: call one `run()` on small inputs, and report its defects.
+
+The code that it calls may take over the process. Its report is about one definition
+only, and can add Problems but not remove any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from generator.ops.registry import op_module, op_specs
+from generator.rules.execution import (
+    EXECUTE_DEVICE,
+    EXECUTE_DTYPE,
+    EXECUTE_GUESSED,
+    EXECUTE_NOT_RUN,
+    EXECUTE_OUTPUTS,
+    EXECUTE_RAISED,
+    EXECUTE_SHAPE,
+    EXECUTE_WRITES,
+)
+from generator.testing import generic
+from generator.testing.definition import Case, Definition, Interface
+from generator.testing.lazy_weights import Tiled
+from generator.testing.memory import dtype_of, shape_of, tensor_bytes
+from generator.testing.seeded_inputs import Stream
+from generator.testing.trial import RUN_SEED, as_tuple, same_bits, seed
+
+SOURCE = "<reference>"
+MAX_MESSAGE = 400
+MAX_BYTES = 3 << 30
+"""Bytes of inputs and outputs; a case that needs more is not called."""
+_COMPARED = 8 << 20
+"""Bytes of an input that is compared bit by bit with what was given."""
+
+Said = tuple[str, str, int | None]
+"""The id of a rule, a sentence, and the line of the reference."""
+
+
+def call(job: Mapping[str, Any]) -> list[Said]:
+    """Return the defects of a definition; `job` is what `run.job_of` made."""
+    definition = Definition(
+        job["name"],
+        job["op_type"],
+        Interface(job["inputs"], job["outputs"], tuple(job["constraints"])),
+        job["axes"],
+        job["constants"],
+    )
+    known = definition.op_type in op_specs()
+    try:
+        case, inputs = _inputs(definition, known)
+    except pytest.skip.Exception as error:
+        return [(EXECUTE_NOT_RUN.id, f"It was not called: {error}.", None)]
+    except Exception as error:  # noqa: BLE001 - the definition's axes may be anything
+        reason = f"no inputs could be made ({_shown(error)})"
+        return [(EXECUTE_NOT_RUN.id, f"It was not called: {reason}.", None)]
+    try:
+        versions = {n: v._version for n, v in inputs.items() if _is_tensor(v)}
+        returned, given = _called(job["reference"], inputs)
+    except BaseException as error:  # noqa: BLE001 - SystemExit is no answer either
+        rule, what = EXECUTE_RAISED.id, f"`run` raised {_shown(error)}."
+        if not known:
+            rule, what = EXECUTE_GUESSED.id, f"On guessed inputs {what}"
+        return [(rule, what, _line_of(error))]
+    axes = {**definition.axes, **case.axes}
+    return [
+        *_wrong_outputs(definition.interface, axes, returned),
+        *(
+            (EXECUTE_WRITES.id, f"`run` wrote to its input `{name}`.", None)
+            for name in _written(versions, inputs, given)
+            if name not in job["filled"]
+        ),
+    ]
+
+
+def _inputs(definition: Definition, known: bool) -> tuple[Case, dict[str, Any]]:
+    """Return the smallest case and its inputs, large weights as zeros.
+
+    Raises what the op's functions raise, and pytest's Skipped where it is too large.
+    """
+    op: Any = op_module(definition.op_type) if known else generic
+    small = [case for case in op.cases(definition) if case.size == "small"]
+    case = min(small, key=lambda case: tensor_bytes(definition, case))
+    made = op.make_inputs(definition, case, Stream(definition.name, case.name))
+    inputs = {name: _plain(value) for name, value in made.items()}
+    axes = {**definition.axes, **case.axes}
+    needed = sum(
+        value.untyped_storage().nbytes()
+        for value in inputs.values()
+        if isinstance(value, torch.Tensor)
+    )
+    for spec in definition.interface.output_specs.values():
+        needed += math.prod(shape_of(spec, axes)) * dtype_of(spec.dtype).itemsize
+    if needed > MAX_BYTES:
+        pytest.skip(f"its tensors have {needed / 2**30:.1f} GiB")
+    return case, inputs
+
+
+def _plain(value: Any) -> Any:
+    """Return zeros for weights that are not made yet; all experts share them."""
+    if not isinstance(value, Tiled):
+        return value
+    return torch.zeros((1, *value.shape[1:]), dtype=value.dtype).expand(value.shape)
+
+
+def _called(
+    reference: str, inputs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Execute the text and call its `run`; return the outputs and the inputs given."""
+    given = {
+        name: value.clone() if _is_compared(value) else value
+        for name, value in inputs.items()
+    }
+    module = ModuleType("reference")
+    exec(compile(reference, SOURCE, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    seed(RUN_SEED)
+    return as_tuple(module.run(*given.values())), given
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _is_compared(value: Any) -> bool:
+    return _is_tensor(value) and value.nbytes <= _COMPARED
+
+
+def _wrong_outputs(
+    interface: Interface, axes: Mapping[str, int], returned: Sequence[Any]
+) -> Iterator[Said]:
+    specs = interface.output_specs
+    if len(returned) != len(specs):
+        what = f"`run` returned {len(returned)} values, declared are {len(specs)}."
+        yield EXECUTE_OUTPUTS.id, what, None
+        return
+    for (name, spec), output in zip(specs.items(), returned, strict=True):
+        if spec.shape is None:
+            if not isinstance(output, (bool, int, float)):
+                kind = type(output).__name__
+                yield EXECUTE_OUTPUTS.id, f"`{name}` is a {kind}, no scalar.", None
+            continue
+        if not isinstance(output, torch.Tensor):
+            kind = type(output).__name__
+            yield EXECUTE_OUTPUTS.id, f"`{name}` is a {kind}, no tensor.", None
+            continue
+        declared, actual = shape_of(spec, axes), tuple(output.shape)
+        if actual != declared:
+            sizes = ", ".join(f"{axis} {axes[axis]}" for axis in spec.shape)
+            what = f"`{name}` is {list(actual)}, declared {list(declared)} ({sizes})."
+            yield EXECUTE_SHAPE.id, what, None
+        if output.dtype != dtype_of(spec.dtype):
+            what = f"`{name}` is {output.dtype}, declared {spec.dtype}."
+            yield EXECUTE_DTYPE.id, what, None
+        if output.device.type != "cpu":
+            what = f"`{name}` is on {output.device}, the inputs on cpu."
+            yield EXECUTE_DEVICE.id, what, None
+
+
+def _written(
+    versions: Mapping[str, int], inputs: Mapping[str, Any], given: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the names of the inputs that `run` wrote to.
+
+    Large ones are not copied: torch counts what is done to a tensor in place.
+    """
+    for name, version in versions.items():
+        if given[name] is inputs[name]:
+            if inputs[name]._version != version:
+                yield name
+        elif not same_bits(inputs[name], given[name]):
+            yield name
+
+
+def _line_of(error: BaseException) -> int | None:
+    """Return the last line of the reference that an exception came through."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == SOURCE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _shown(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # noqa: BLE001 - its __str__ is the reference's as well
+        text = ""
+    return f"{kind}: {text[:MAX_MESSAGE]}" if text else kind

@@ -1,0 +1,236 @@
+"""Call the references of a dataset in the sandbox, and check what they return.
+
+Trusted are the sandbox's report of its process, and the number under which the process
+inside passes on an answer. The answer itself comes from a process that ran the
+reference: it can add Problems of that definition, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from generator.dataset.definition import Definition
+from generator.execution.sandbox import Limits, Outcome, refusal, run_confined, screen
+from generator.ops.registry import op_specs
+from generator.problems import Problem
+from generator.problems.messages import one_line
+from generator.problems.rule import Rule
+from generator.rendering.plan import declarations
+from generator.rules.catalogue import GROUPS
+from generator.rules.constants import resolve_constants
+from generator.rules.execution import (
+    EXECUTE_BLOCKED,
+    EXECUTE_KILLED,
+    EXECUTE_NOT_RUN,
+    EXECUTE_TIME,
+)
+from generator.rules.static import filled_inputs
+from generator.validation.execute import batch
+
+SECONDS = 20.0
+"""Wall clock of one definition."""
+_START_SECONDS = 60.0
+_MEMORY = 6 << 30
+_BATCH = 128
+"""Definitions of one sandbox: starting one takes seconds, most of them for torch."""
+_FEW = 12
+_LONGEST = 1000
+_RULES = {rule.id: rule for rule in GROUPS["execute"]}
+_PROJECT = Path(__file__).resolve().parents[3]
+
+Answers = dict[int, list[Problem]]
+
+
+def why_not(trust: bool) -> str | None:
+    """Return in one line why nothing can be executed here, None where it can."""
+    if find_spec("torch") is None or find_spec("pytest") is None:
+        return "it needs torch and pytest: pip install 'gen-tests[test]'."
+    return refusal(trust)
+
+
+def check(
+    definitions: Sequence[Definition], *, trust: bool = False, jobs: int = 1
+) -> list[Problem]:
+    """Return the Problems that calling each `run()` on small inputs shows, in order.
+
+    Without `trust`, references that the static screen objects to are not called.
+    """
+    found: dict[str, list[Problem]] = {}
+    passed = []
+    for definition in definitions:
+        blocked = [] if trust else list(_blocked(definition))
+        found[definition.path] = blocked
+        if not blocked:
+            passed.append(definition)
+    size = max(1, min(_BATCH, -(-len(passed) // jobs)))
+    if len(passed) <= _FEW:
+        size = _FEW
+    shares = [passed[at : at + size] for at in range(0, len(passed), size)]
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        for share, answers in zip(shares, pool.map(_share, shares), strict=True):
+            for number, definition in enumerate(share):
+                found[definition.path] += answers[number]
+    return [problem for definition in definitions for problem in found[definition.path]]
+
+
+def _blocked(definition: Definition) -> Iterator[Problem]:
+    for said in screen(definition.reference):
+        message = f"It was not called: {said.what}: {said.text} ({said.why})."
+        yield _problem(definition, EXECUTE_BLOCKED, message, said.line)
+
+
+def job_of(definition: Definition) -> dict[str, Any]:
+    """Return the job of a definition for the process inside, as plain JSON values."""
+    spec = op_specs().get(definition.op_type)
+    constants = resolve_constants(definition, spec)[0] if spec is not None else ()
+    return {
+        "name": definition.name,
+        "op_type": definition.op_type,
+        "inputs": declarations(definition.inputs),
+        "outputs": declarations(definition.outputs),
+        "constraints": list(definition.constraints),
+        "axes": definition.const_axes,
+        "constants": {constant.name: constant.value for constant in constants},
+        "reference": definition.reference,
+        "filled": sorted(filled_inputs(definition)),
+    }
+
+
+def _share(definitions: Sequence[Definition]) -> Answers:
+    """Return the Problems of each definition by its number in the share.
+
+    Where one takes down the process that watches it, a new process continues.
+    """
+    answers: Answers = {}
+    left = list(range(len(definitions)))
+    while left:
+        outcome = _confined([definitions[number] for number in left])
+        lines = list(_lines(outcome.stdout))
+        for position, how, report in _ended(lines):
+            if position < len(left):
+                number = left[position]
+                answers[number] = list(_judged(definitions[number], how, report))
+        missing = [number for number in left if number not in answers]
+        if not missing or outcome.ok:
+            for number in missing:
+                answers[number] = [_without(definitions[number], outcome)]
+            return answers
+        # the first without an answer was being called
+        answers[missing[0]] = [_without(definitions[missing[0]], outcome)]
+        begun = any("begins" in line for line in lines)
+        left = missing[1:]
+        if not begun:
+            for number in left:
+                answers[number] = [_without(definitions[number], outcome)]
+            return answers
+    return answers
+
+
+def _confined(definitions: Sequence[Definition]) -> Outcome:
+    with TemporaryDirectory(prefix="trace-dataset-run-") as name:
+        folder = Path(name)
+        # the sandbox runs as another user where we are root
+        folder.chmod(0o755)
+        told, work = folder / "told", folder / "work"
+        told.mkdir()
+        work.mkdir()
+        jobs = {
+            "seconds": SECONDS,
+            "memory_bytes": _MEMORY,
+            "definitions": [job_of(d) for d in definitions],
+        }
+        (told / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+        # the folder of the package itself may not be listed in the sandbox, and what
+        # can't be listed has no packages for an import
+        path = os.path.realpath(told)
+        os.symlink(_PROJECT / "generator", told / "generator")
+        code = f"import sys; sys.path.insert(0, {path!r})"
+        code += "; from generator.validation.execute.batch import main; main()"
+        limits = Limits(
+            wall_seconds=_START_SECONDS + (SECONDS + 5) * len(definitions),
+            cpu_seconds=int(_START_SECONDS + (SECONDS + 5) * len(definitions)),
+            output_bytes=2 * (2 * batch.MAX_REPORT + 200) * len(definitions),
+        )
+        return run_confined(
+            [sys.executable, "-I", "-c", code, os.path.realpath(told / "jobs.json")],
+            read_only=[told, _PROJECT / "generator"],
+            work=work,
+            limits=limits,
+            environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        )
+
+
+def _lines(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _ended(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, str, str]]:
+    for line in lines:
+        position, how, report = (line.get(k) for k in ("ends", "how", "report"))
+        if type(position) is int and isinstance(how, str) and isinstance(report, str):
+            yield position, how, report
+
+
+def _judged(definition: Definition, how: str, report: str) -> Iterator[Problem]:
+    """Yield the Problems of an answer, or of a missing one."""
+    if how == "time":
+        message = f"`run` did not return within {SECONDS:.0f} seconds."
+        yield _problem(definition, EXECUTE_TIME, message)
+    elif how != "exit 0":
+        message = f"The process that called `run` was ended: {how}."
+        yield _problem(definition, EXECUTE_KILLED, message)
+    else:
+        said = _said(report)
+        if said is None:
+            message = "The process that called `run` ended without an answer."
+            yield _problem(definition, EXECUTE_KILLED, message)
+        for rule, message, line in said or ():
+            yield _problem(definition, rule, message, line)
+
+
+def _said(report: str) -> list[tuple[Rule, str, int | None]] | None:
+    """Return the Problems in an answer, None where it is not valid."""
+    try:
+        value = json.loads(report)["said"]
+        for rule, message, line in value:
+            right = rule in _RULES and isinstance(message, str)
+            if not right or not (line is None or type(line) is int):
+                return None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return [(_RULES[rule], message, line) for rule, message, line in value]
+
+
+def _without(definition: Definition, outcome: Outcome) -> Problem:
+    if outcome.status == "not started":
+        why = f"the sandbox did not start: {outcome.detail}"
+        return _problem(definition, EXECUTE_NOT_RUN, f"It was not called: {why}.")
+    ended = outcome.limit or outcome.signal or outcome.exit_status
+    message = "`run` took down the process that watches it"
+    return _problem(definition, EXECUTE_KILLED, f"{message} ({ended}).")
+
+
+def _problem(
+    definition: Definition, rule: Rule, message: str, line: int | None = None
+) -> Problem:
+    lines = definition.reference.count("\n") + 1
+    return rule.problem(
+        definition.path,
+        one_line(message, _LONGEST),
+        pointer="/reference",
+        line=line if line is not None and 1 <= line <= lines else None,
+    )

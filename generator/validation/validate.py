@@ -1,0 +1,179 @@
+"""Validate a dataset: every definition with all that belongs to it, as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.artifacts import (
+    BLOB_UNUSED,
+    WORKLOAD_ORPHAN,
+    Key,
+    discover_artifacts,
+    orphan_of,
+)
+from generator.dataset.paths import (
+    Discovered,
+    discover_definitions,
+    discover_workloads,
+    problems_of_paths,
+    select,
+)
+from generator.problems import Problem, Severity
+from generator.rules.cross import Beside
+from generator.rules.flashinfer_symbols import installed_flashinfer
+from generator.rules.names import check_unique
+from generator.validation.audits import Audits
+from generator.validation.definition_check import DefinitionFiles
+from generator.validation.kernel_evidence import KernelEvidence
+from generator.validation.parallel import Checked, outcomes
+
+_SORTED = 20_000
+"""Problems that are put in order of their files; more are passed on as they come."""
+
+
+@dataclass(frozen=True)
+class ValidationPlan:
+    """Hold the files to validate, and the Problems of finding them.
+
+    `whole` says that all of the dataset was asked for: only then can a blob be known to
+    be unused.
+    """
+
+    root: Path
+    units: tuple[DefinitionFiles, ...]
+    found: Discovered
+    problems: tuple[Problem, ...]
+    whole: bool
+
+
+@dataclass
+class Counts:
+    """Count definitions and workloads, and the Problems found so far by severity."""
+
+    definitions: int = 0
+    workloads: int = 0
+    found: dict[Severity, int] = field(
+        default_factory=lambda: dict.fromkeys(Severity, 0)
+    )
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Hold the Problems of a validation, and the counts of files and lines.
+
+    `definitions` counts files and `workloads` lines, whether they were right or not.
+    """
+
+    problems: tuple[Problem, ...]
+    definitions: int
+    workloads: int
+
+
+def validate(
+    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
+) -> Validation:
+    """Validate the dataset at `root`, all of it or what is selected, in one process.
+
+    Raises UnknownName for an op_type or a name that the dataset does not have.
+    """
+    counts = Counts()
+    plan = make_plan(root, op_types=op_types, names=names)
+    problems = tuple(run_plan(plan, counts))
+    return Validation(problems, counts.definitions, counts.workloads)
+
+
+def make_plan(
+    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
+) -> ValidationPlan:
+    """Find a dataset's files, all or those of op_types or names; raises UnknownName."""
+    found = discover_definitions(root)
+    if not found.op_types:
+        return ValidationPlan(root, (), found, found.problems, whole=True)
+    files = select(found, op_types, names)
+    whole = len(files) == len(found.files)
+    asked = (op_types, names) if not whole else ((), ())
+    problems = problems_of_paths(found, *asked)
+    workloads = discover_workloads(root)
+    known = {(file.op_type, file.name) for file in found.files}
+    artifacts = discover_artifacts(root, known.__contains__)
+    present = {(file.op_type, file.name): file.path for file in workloads.files}
+    if whole:
+        problems += workloads.problems
+        problems += artifacts.problems
+        for (op_type, name), path in present.items():
+            if (op_type, name) not in known:
+                problems.append(orphan_of(WORKLOAD_ORPHAN, path, (op_type, name)))
+    units = []
+    for file in files:
+        key: Key = (file.op_type, file.name)
+        solutions = tuple(artifacts.solutions.get(key, ()))
+        traces = tuple(artifacts.traces.get(key, ()))
+        units.append(DefinitionFiles(file, present.get(key), solutions, traces))
+    return ValidationPlan(root, tuple(units), found, tuple(problems), whole)
+
+
+def run_plan(
+    plan: ValidationPlan,
+    counts: Counts,
+    *,
+    rules: Collection[str] | None = None,
+    config: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    checked: Checked | None = None,
+) -> Iterator[Problem]:
+    """Yield the Problems of `rules`, or of all rules, sorted by file.
+
+    Only the first 20,000 are sorted: more are yielded as they are found.
+    `counts` grows with them and is right once the last one was yielded. `checked` are
+    the plan's units in order with their outcomes, where the caller has them.
+    """
+    if checked is None:
+        checked = outcomes(plan.root, plan.units, config, jobs)
+    found = _found(plan, counts, checked)
+    chosen = found if rules is None else (p for p in found if p.rule in rules)
+    for problem in _ordered(chosen):
+        counts.found[problem.severity] += 1
+        yield problem
+
+
+def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[Problem]:
+    yield from plan.problems
+    renamed: dict[str, str] = {}
+    unused: list[str] = []
+    elsewhere: set[str] = set()
+    beside = Beside(installed_flashinfer(), KernelEvidence(plan.root))
+    audits = Audits(plan.root)
+    yield from audits.of_file()
+    for unit, outcome in checked:
+        counts.definitions += 1
+        counts.workloads += outcome.workloads
+        yield from outcome.problems
+        if outcome.summary is not None:
+            yield from beside.add(outcome.summary)
+            yield from audits.add(outcome.summary)
+        if outcome.name is not None and outcome.name != unit.file.name:
+            renamed[unit.file.path] = outcome.name
+        unused += outcome.unused
+        elsewhere.update(outcome.elsewhere)
+    if plan.whole:
+        for path in unused:
+            if path not in elsewhere:
+                yield BLOB_UNUSED.problem(path, "No workload points to this blob.")
+    # a file that was not read has the name that its path says
+    names = {f.path: renamed.get(f.path, f.name) for f in plan.found.files}
+    selected = {unit.file.path for unit in plan.units}
+    yield from (p for p in check_unique(names) if p.file in selected)
+
+
+def _ordered(problems: Iterable[Problem]) -> Iterator[Problem]:
+    held: list[Problem] = []
+    rest = iter(problems)
+    for problem in rest:
+        held.append(problem)
+        if len(held) == _SORTED:
+            break
+    yield from sorted(held, key=lambda p: p.file)
+    yield from rest

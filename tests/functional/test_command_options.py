@@ -1,0 +1,43 @@
+"""An option of one name has one meaning and one help text in all commands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from generator.cli.gen_tests import cli as gen_tests
+from generator.cli.trace_dataset import cli as trace_dataset
+
+# what they write, run on or save differs by command; so does the text
+DIFFERENT = {"--output", "--device", "--execute", "--record"}
+
+
+def test_options_of_one_name_have_one_help_text() -> None:
+    texts: dict[str, set[str | None]] = defaultdict(set)
+    for command in (gen_tests, *trace_dataset.commands.values()):
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                # --jobs names its default where that is not the number of cores
+                text = (parameter.help or "").split(";")[0].rstrip(".")
+                texts[parameter.opts[0]].add(text)
+    several = {name for name, found in texts.items() if len(found) > 1}
+    assert several == DIFFERENT
+    assert len(texts) > 40
+
+
+def test_earlier_spellings_are_still_accepted() -> None:
+    spellings = {
+        name: {option for p in trace_dataset.commands[name].params for option in p.opts}
+        for name in ("record", "review")
+    }
+    assert {"--output", "--out", "--fresh", "--force"} <= spellings["record"]
+    assert {"--output", "--out"} <= spellings["review"]
+
+
+@pytest.mark.parametrize("name", ["floors", "drift"])
+def test_commands_of_the_first_version_are_hidden_and_work(name: str) -> None:
+    assert trace_dataset.commands[name].hidden
+    assert CliRunner().invoke(trace_dataset, [name, "--help"]).exit_code == 0

@@ -1,0 +1,128 @@
+"""What `trace-dataset review` makes of the evidence in verification/."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.functional.hostile import LINES, write
+from tests.functional.reviewed import (
+    REFERENCE,
+    answers,
+    axes,
+    changed,
+    commit,
+    evidence,
+    make,
+    review,
+    reviewed,
+    run_of,
+    write_runs,
+)
+from tests.functional.test_validate import DEFINITION, WORKLOAD
+
+APPROVE, CHANGES, GPU = 0, 1, 3
+ON_GPU = "agreed with a production kernel on a GPU"
+CLAIM = "the change itself says so"
+OTHERS = "evidence on other definitions is what it was"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a repository with a good dataset of two definitions."""
+    make(tmp_path)
+    return tmp_path
+
+
+def test_what_only_the_change_says_is_not_evidence(root: Path) -> None:
+    changed(root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"))
+    evidence(root)
+    found = reviewed(root, status=GPU)
+    assert answers(found)[ON_GPU] == "unknown"
+    assert "only the change itself says so" in str(found["checklist"])
+    reviewed(root, "--trust-evidence", status=APPROVE)
+
+
+def test_evidence_that_was_there_counts(root: Path) -> None:
+    changed(root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"))
+    evidence(root)
+    commit(root)
+    changed(
+        root, reference=REFERENCE.replace("A @ B.T", "(A @ B.T)*1"), description="x"
+    )
+    found = reviewed(root, status=APPROVE)
+    assert answers(found)[ON_GPU] == "yes"
+
+
+def test_a_run_that_failed_speaks_against(root: Path) -> None:
+    changed(root, description="x")
+    evidence(root, verdict="FAILED")
+    found = reviewed(root, "--trust-evidence", status=CHANGES)
+    assert answers(found)[ON_GPU] == "no"
+
+
+def test_evidence_alone_is_the_authors_word_too(root: Path) -> None:
+    evidence(root)
+    found = reviewed(root, status=GPU)
+    assert answers(found)["evidence on other definitions is what it was"] == "unknown"
+    assert found["to_run"][0] == "gen-tests --definition-name gemm_n8_k4"
+    assert found["to_run"][-1] == "trace-dataset record --definition-name gemm_n8_k4"
+    reviewed(root, "--trust-evidence", status=APPROVE)
+
+
+def test_evidence_on_many_definitions_takes_a_run_of_all(root: Path) -> None:
+    names = [f"gemm_n{n}_k4" for n in range(20, 50)]
+    for name in names:
+        definition = {**DEFINITION, "name": name, "axes": axes(int(name[6:8]))}
+        write(root, f"definitions/gemm/{name}.json", definition)
+    commit(root)
+    write_runs(root, "gpu", run_of(root, *names))
+    found = reviewed(root, status=GPU)
+    assert found["to_run"][0] == "gen-tests --all"
+
+
+def test_runs_of_one_text_on_two_machines_are_both_known(root: Path) -> None:
+    both = ["gemm_n8_k4", "gemm_n9_k4"]
+    older = run_of(root, *both, source="flashinfer/fa3", flashinfer="0.6.17")
+    write_runs(root, "gpu", older, run_of(root, *both))
+    commit(root)
+    changed(root, description="x")
+    found = reviewed(root, status=APPROVE)
+    assert OTHERS not in answers(found)
+    assert found["to_run"] == []
+
+
+def test_runs_of_one_day_and_machine_in_two_files_are_both_known(root: Path) -> None:
+    write_runs(root, "a", run_of(root, "gemm_n8_k4"))
+    write_runs(root, "b", run_of(root, "gemm_n9_k4"))
+    commit(root)
+    workload = {**WORKLOAD["workload"], "uuid": "two", "axes": {"M": 5}}
+    more = {**WORKLOAD, "workload": workload}
+    write(root, LINES, f"{json.dumps(WORKLOAD)}\n{json.dumps(more)}\n")
+    found = reviewed(root, status=APPROVE)
+    assert answers(found)[ON_GPU] == "yes"
+    assert OTHERS not in answers(found)
+    assert CLAIM not in review(root, "--format", "html").stdout
+    write_runs(root, "c", run_of(root, "gemm_n8_k4", source="flashinfer/fa3"))
+    assert CLAIM in review(root, "--format", "html").stdout
+
+
+def test_evidence_that_moves_to_another_machine_is_other_evidence(root: Path) -> None:
+    run = run_of(root, "gemm_n8_k4", "gemm_n9_k4")
+    write_runs(root, "gpu", run_of(root, "gemm_n8_k4"), {**run, "machine": {}})
+    commit(root)
+    write_runs(root, "gpu", run)
+    changed(root, description="x")
+    found = reviewed(root, status=GPU)
+    assert answers(found)[OTHERS] == "unknown"
+    assert "gemm_n9_k4" in found["to_run"][0]
+
+
+def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
+    evidence(root)
+    commit(root)
+    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
+    found = reviewed(root, status=GPU)
+    assert answers(found)["recording of a kernel's outputs"] == "unknown"

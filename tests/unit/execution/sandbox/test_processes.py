@@ -1,0 +1,335 @@
+"""No process outlives its run, reaches another or uses more than it may."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+
+from generator.execution.sandbox import Limits, run_confined
+from generator.execution.sandbox.plan import (
+    FILES,
+    LANDLOCK_FILES,
+    LANDLOCK_SCOPES,
+    NAMES,
+    PROCESSES,
+    RESOURCES,
+    SECCOMP,
+    USER,
+)
+from generator.execution.sandbox.tree import descendants
+
+SHORT = Limits(wall_seconds=1.5)
+WITHOUT_PROCESSES = tuple(name for name in NAMES if name != PROCESSES)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    """After each run no process is left of it, not even a dead one."""
+    before = set(descendants(os.getpid()))
+    yield
+    assert set(descendants(os.getpid())) <= before
+
+
+def running(mark: str) -> bool:
+    """Return whether a process with a word in its command line is left anywhere."""
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if mark.encode() in file.read():
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+@pytest.mark.parametrize("only", [None, (), WITHOUT_PROCESSES])
+def test_sleeping_forever_ends_at_the_wall_clock(hostile, only) -> None:
+    outcome = hostile("import time; time.sleep(1000)", only=only, limits=SHORT)
+    assert (outcome.status, outcome.limit) == ("limit", "wall clock")
+    assert outcome.timed_out
+    assert outcome.seconds < 6
+
+
+def test_ignoring_signals_does_not_help(hostile) -> None:
+    script = """
+    import signal, time
+    for number in range(1, 65):
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except (OSError, ValueError):
+            pass
+    while True:
+        time.sleep(1)
+    """
+    assert hostile(script, limits=SHORT).timed_out
+
+
+DAEMON = """
+import os, sys, time
+mark = "daemon-of-{mark}"
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for stream in (0, 1, 2):
+            os.close(stream)
+        os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)", mark])
+    os._exit(0)
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("only", [None, WITHOUT_PROCESSES, ()])
+def test_a_daemon_does_not_outlive_the_run(hostile, tmp_path, only) -> None:
+    mark = f"{tmp_path.name}-{len(only or NAMES)}"
+    outcome = hostile(DAEMON.format(mark=mark), only=only)
+    assert outcome.ok
+    assert not running(f"daemon-of-{mark}")
+
+
+@pytest.mark.parametrize("only", [WITHOUT_PROCESSES, ()])
+def test_a_daemon_does_not_outlive_the_wall_clock(hostile, tmp_path, only) -> None:
+    mark = f"{tmp_path.name}-{len(only)}"
+    script = DAEMON.format(mark=mark) + "\ntime.sleep(60)\n"
+    assert hostile(script, only=only, limits=SHORT).timed_out
+    assert not running(f"daemon-of-{mark}")
+
+
+FORKS = """
+import os, time
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "only",
+    [None, pytest.param((RESOURCES, USER, FILES, PROCESSES), id="limits")],
+)
+def test_endless_forks_are_bounded(hostile, only) -> None:
+    limits = Limits(wall_seconds=1.5, processes=40)
+    outcome = hostile(FORKS, only=only, limits=limits)
+    assert outcome.limit in ("wall clock", "processes")
+
+
+def test_processes_are_counted_where_the_kernel_does_not(hostile) -> None:
+    script = """
+    import os, time
+    for _ in range(60):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(60)
+    """
+    limits = Limits(wall_seconds=10, processes=40)
+    assert hostile(script, only=(PROCESSES,), limits=limits).limit == "processes"
+
+
+def test_the_kernel_refuses_more_processes(hostile) -> None:
+    script = """
+    import os, time
+    started = 0
+    try:
+        for _ in range(60):
+            if os.fork() == 0:
+                time.sleep(60)
+            started += 1
+    except OSError:
+        print(started)
+    """
+    outcome = hostile(script, limits=Limits(wall_seconds=10, processes=20))
+    # in a user namespace the two that start it count as well
+    assert 10 < int(outcome.stdout.split()[-1]) < 20
+
+
+@pytest.mark.parametrize("only", [None, ()])
+def test_filling_memory_ends_it(hostile, only) -> None:
+    script = """
+    import time
+    kept = []
+    while True:
+        kept.append(b"x" * (8 << 20))
+        time.sleep(0.005)
+    """
+    limits = Limits(wall_seconds=20, memory_bytes=200 << 20)
+    assert hostile(script, only=only, limits=limits).limit == "memory"
+
+
+def test_reserving_memory_is_refused_by_the_kernel(hostile) -> None:
+    outcome = hostile("x = bytearray(1 << 40)", only=(RESOURCES,))
+    assert "MemoryError" in outcome.stderr
+
+
+def test_cpu_time_ends_it(hostile) -> None:
+    limits = Limits(wall_seconds=20, cpu_seconds=1)
+    assert hostile("while True: pass", limits=limits).limit == "cpu time"
+
+
+def test_cpu_time_ends_what_ignores_its_signal(hostile) -> None:
+    script = """
+    import signal
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    while True:
+        pass
+    """
+    limits = Limits(wall_seconds=20, cpu_seconds=1)
+    assert hostile(script, limits=limits).limit == "cpu time"
+
+
+def test_an_exit_that_skips_everything_is_an_exit(hostile) -> None:
+    outcome = hostile("import os; os._exit(0)")
+    assert (outcome.status, outcome.exit_status) == ("exited", 0)
+    outcome = hostile("import os; os._exit(7)")
+    assert (outcome.status, outcome.exit_status) == ("exited", 7)
+
+
+def test_a_signal_is_reported(hostile) -> None:
+    outcome = hostile("import os; os.kill(os.getpid(), 9)")
+    assert (outcome.status, outcome.signal, outcome.limit) == ("killed", 9, None)
+    assert hostile("import os; os.kill(os.getpid(), 40)").signal == 40
+
+
+REACH = f"""
+import os, signal
+print(os.getppid())
+os.kill({os.getpid()}, 0)
+"""
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        None,
+        pytest.param((PROCESSES,), id="namespace"),
+        pytest.param((LANDLOCK_FILES, LANDLOCK_SCOPES), id="scopes"),
+    ],
+)
+def test_the_caller_cannot_be_signalled(hostile, only) -> None:
+    outcome = hostile(REACH, only=only)
+    assert outcome.exit_status == 1
+    assert "os.kill" in outcome.stderr or "Error" in outcome.stderr
+
+
+def test_the_caller_is_signalled_without_the_layers(hostile) -> None:
+    """The tests above can fail."""
+    if os.geteuid() == 0 or hostile("pass", only=()).ok:
+        assert hostile(REACH, only=()).ok
+
+
+def test_killing_its_supervisor_gains_nothing(hostile) -> None:
+    script = """
+    import os, signal, time
+    for target in (os.getppid(), 1, -1):
+        try:
+            os.kill(target, signal.SIGKILL)
+        except OSError as error:
+            print(type(error).__name__)
+    time.sleep(1000)
+    """
+    outcome = hostile(script, limits=SHORT)
+    assert outcome.status in ("limit", "killed")
+
+
+@pytest.mark.parametrize("only", [None, (LANDLOCK_FILES,)])
+def test_the_processes_of_others_are_not_seen(hostile, only, monkeypatch) -> None:
+    script = f"""
+    import os
+    for process in ({os.getpid()}, os.getppid(), 1):
+        for name in ("environ", "mem", "root/etc/shadow", "fd/0", "cwd"):
+            try:
+                open(f"/proc/{{process}}/{{name}}", "rb").read(10)
+            except OSError:
+                continue
+            print("read", process, name)
+    """
+    outcome = hostile(script, only=only)
+    assert outcome.ok
+    assert outcome.stdout == ""
+
+
+def test_tracing_is_refused(hostile) -> None:
+    script = """
+    import ctypes, os
+    libc = ctypes.CDLL(None, use_errno=True)
+    for call in ((16, os.getppid()), (0x4206, os.getppid())):
+        print(libc.ptrace(*call, 0, 0), ctypes.get_errno())
+    print(libc.unshare(0x10000000), ctypes.get_errno())
+    print(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None), ctypes.get_errno())
+    """
+    import ctypes.util  # where Python was built without ctypes nothing is confined
+
+    assert ctypes.util
+    outcome = hostile(script, only=(SECCOMP,))
+    assert outcome.stdout.splitlines() == ["-1 1"] * 4
+
+
+def test_privileges_are_gone(hostile) -> None:
+    outcome = hostile("print(open('/proc/self/status').read())")
+    status = dict(
+        line.split(":", 1) for line in outcome.stdout.splitlines() if ":" in line
+    )
+    for name in ("CapPrm", "CapEff", "CapAmb", "CapInh"):
+        assert int(status[name], 16) == 0, name
+    assert status["NoNewPrivs"].strip() == "1"
+    assert status["Uid"].split()[0] != "0"
+
+
+def test_a_flood_of_output_is_bounded(hostile) -> None:
+    script = """
+    import os
+    while True:
+        os.write(1, b"x" * 65536)
+    """
+    limits = Limits(wall_seconds=20, output_bytes=10_000)
+    outcome = hostile(script, limits=limits)
+    assert outcome.limit == "output"
+    assert outcome.truncated
+    assert len(outcome.stdout) < 11_000
+    assert "bytes not shown" in outcome.stdout
+
+
+def test_output_cannot_drive_a_terminal(hostile) -> None:
+    script = r"""
+    import os
+    os.write(1, b"\x1b]0;owned\x07\x1b[2J\xe2\x80\xae\xff\rPASSED\n")
+    """
+    outcome = hostile(script)
+    assert outcome.stdout == "\\x1b]0;owned\\x07\\x1b[2J\\u202e\ufffd\\x0dPASSED\n"
+
+
+def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path, work) -> None:
+    """The supervisor is killed without a chance to clean up."""
+    import subprocess
+
+    mark = f"orphan-of-{tmp_path.name}"
+    inner = f"import time; mark = {mark!r}; time.sleep(60)"
+    script = (
+        "import sys; from pathlib import Path; from generator.execution.sandbox import *;"
+        f"run_confined([sys.executable, '-I', '-S', '-c', {inner!r}], read_only=[],"
+        f" work=Path({str(work)!r}))"
+    )
+    # its own command line would be found as well, so it reads the script
+    reader = subprocess.Popen([sys.executable, "-"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    reader.stdin.write(script.encode())
+    reader.stdin.close()
+    until = time.monotonic() + 10
+    while not running(mark) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert running(mark)
+    reader.kill()
+    reader.wait()
+    until = time.monotonic() + 5
+    while running(mark) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not running(mark)
+
+
+def test_a_working_folder_that_is_not_there_is_said(tmp_path) -> None:
+    outcome = run_confined(["/bin/true"], read_only=[], work=tmp_path / "absent")
+    assert outcome.status == "not started"
+    assert "absent" in outcome.detail

@@ -1,0 +1,81 @@
+"""What honest references need works inside, and what hostile ones report is found."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from generator.execution.sandbox import (
+    Limits,
+    Outcome,
+    account,
+    read_result,
+    run_confined,
+)
+
+TESTS = """
+import torch
+
+{hostile}
+
+def test_small():
+    assert torch.allclose(torch.ones(3) @ torch.ones(3, 3), torch.full((3,), 3.0))
+
+def test_threads():
+    x = torch.randn(512, 512)
+    assert torch.isfinite(x @ x).all()
+
+def test_canary():
+    assert torch.allclose(torch.zeros(1), torch.ones(1))
+"""
+EXPECTED = ("test_small", "test_threads")
+
+
+def run(work: Path, hostile: str = "") -> Outcome:
+    work.joinpath("test_it.py").write_text(TESTS.format(hostile=hostile))
+    return run_confined(
+        [sys.executable, "-m", "pytest", "-q", "--junitxml=junit.xml", "test_it.py"],
+        read_only=[],
+        work=work,
+        limits=Limits(wall_seconds=60),
+        environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+
+
+def reported(work: Path) -> list[tuple[str, str]]:
+    text = read_result(work, "junit.xml")
+    cases = ET.fromstring(text).iter("testcase") if text else ()
+    words = {"failure": "failed", "error": "error", "skipped": "skipped"}
+    return [
+        (
+            case.get("name", ""),
+            next((words[c.tag] for c in case if c.tag in words), "passed"),
+        )
+        for case in cases
+    ]
+
+
+def test_torch_and_pytest_work_inside(work) -> None:
+    outcome = run(work)
+    found = account(outcome, EXPECTED, reported(work), must_fail=["test_canary"])
+    assert found.problems == (), outcome
+    assert found.passed == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "torch.allclose = lambda *a, **k: True",
+        "import os; print('3 passed'); os._exit(0)",
+        "import pytest; pytest.skip(allow_module_level=True)",
+        "import sys; sys.exit(0)",
+    ],
+    ids=["patch", "exit", "skip", "system-exit"],
+)
+def test_a_trick_is_found_by_the_account(work, trick) -> None:
+    outcome = run(work, trick)
+    found = account(outcome, EXPECTED, reported(work), must_fail=["test_canary"])
+    assert not found.trusted

@@ -1,0 +1,189 @@
+"""A child is told by its events and its end, and holds nobody else's connection."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from generator.execution.child import Child, Link, with_events
+from generator.execution.limits import TimeIsUp, limit_memory, time_limit
+
+
+def of_child(work: Callable[[Link], Any], seconds: float = 30.0) -> tuple[Any, str]:
+    """Return the first event of a child, and how it ended."""
+    child = Child(work)
+    event = child.link.receive(seconds)
+    how = child.how_it_ended()
+    child.close()
+    return event, how
+
+
+def test_events_go_both_ways():
+    def doubles(link: Link) -> None:
+        while (event := link.receive()) is not None:
+            link.send({"event": "answer", "value": 2 * event["value"]})
+
+    child = Child(doubles)
+    for value in (1, "ab" * 10**6):
+        child.link.send({"event": "ask", "value": value})
+        assert child.link.receive(30.0) == {"event": "answer", "value": 2 * value}
+    child.close()
+    assert not child.link.silent
+
+
+@pytest.mark.parametrize(
+    ("work", "how"),
+    [
+        (lambda link: None, "ended its process with status 0"),
+        (lambda link: os._exit(3), "ended its process with status 3"),
+        (lambda link: 1 / 0, "ended its process with status 1"),
+        (lambda link: os.kill(os.getpid(), 9), "ended its process by SIGKILL"),
+        # one without a name
+        (lambda link: os.kill(os.getpid(), 40), "ended its process by signal 40"),
+    ],
+)
+def test_one_that_is_gone_is_told_by_its_status(work, how):
+    assert of_child(work) == (None, how)
+
+
+def test_one_that_is_silent_is_ended():
+    begun = time.monotonic()
+    assert of_child(lambda link: signal.pause(), 0.2) == (
+        None,
+        "did not answer any more",
+    )
+    assert time.monotonic() - begun < 10.0
+
+
+@pytest.mark.parametrize(
+    "text", [b"{}\n", b"[1]\n", b"\xff\n", b'{"event": 1}\n', b"[" * 9**5 + b"\n"]
+)
+def test_what_is_no_event_is_none(text):
+    assert of_child(lambda link: os.write(link.fileno(), text)) == (
+        None,
+        "wrote to the connection of the process that runs it",
+    )
+
+
+def test_a_child_has_no_end_of_a_link_but_its_own():
+    def tells(link: Link) -> None:
+        link.send({"event": "open", "open": [is_open(n) for n in descriptors]})
+
+    first = Child(lambda link: link.receive())
+    descriptors = [first.link.fileno()]
+    second = Child(tells)
+    event = second.link.receive(30.0)
+    assert event is not None
+    # its own may have the number that the first one's other end had: never this one
+    assert event["open"] == [False]
+    # and where the parent lets go of it, the first one is through
+    first.link.send({"event": "end"})
+    assert first.link.receive(30.0) is None
+    assert not first.link.silent
+    first.close()
+    second.close()
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def test_the_end_of_one_that_waits_takes_no_time():
+    child = Child(lambda link: link.receive())
+    begun = time.monotonic()
+    child.close()
+    assert time.monotonic() - begun < 0.4
+
+
+def test_what_a_child_began_ends_with_it():
+    def begins(link: Link) -> None:
+        sleeps = subprocess.Popen(["sleep", "60"])
+        link.send({"event": "began", "pid": sleeps.pid})
+
+    event, _ = of_child(begins)
+    for _ in range(500):
+        if not alive(event["pid"]):
+            break
+        time.sleep(0.01)
+    assert not alive(event["pid"])
+
+
+def test_what_it_forks_ends_at_once_unless_it_is_a_child():
+    def forks(link: Link) -> None:
+        pid = os.fork()
+        if not pid:
+            link.send({"event": "twice"})
+        link.send({"event": str(os.waitpid(pid, 0)[1])})
+        child = Child(lambda own: own.send({"event": "of a child"}))
+        link.send(child.link.receive(30.0) or {})
+        child.close()
+
+    child = Child(forks)
+    assert child.link.receive(30.0) == {"event": "0"}
+    assert child.link.receive(30.0) == {"event": "of a child"}
+    assert child.link.receive(30.0) is None
+    child.close()
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_those_with_events_are_found_among_others():
+    quiet, speaks = Child(lambda link: link.receive()), Child(two_events)
+    links = [quiet.link, speaks.link]
+    assert with_events(links, 30.0) == [speaks.link]
+    assert speaks.link.receive(30.0) == {"event": "one"}
+    # came with the first: nothing is left in the connection
+    assert with_events(links, 30.0) == [speaks.link]
+    assert speaks.link.receive(30.0) == {"event": "two"}
+    assert with_events([quiet.link], 0.05) == []
+    quiet.close()
+    speaks.close()
+
+
+def two_events(link: Link) -> None:
+    os.write(link.fileno(), b'{"event": "one"}\n{"event": "two"}\n')
+    link.receive()
+
+
+def spins() -> None:
+    with time_limit(0.1):
+        while True:
+            pass
+
+
+def test_a_limit_of_time_is_lifted_behind_its_block():
+    with pytest.raises(TimeIsUp, match=r"more than 0\.1 s"):
+        spins()
+    with time_limit(60.0):
+        total = sum(range(10))
+    assert total == 45
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
+
+
+def test_a_limit_of_memory_is_above_what_is_there_already():
+    def grows(link: Link) -> None:
+        limit_memory(64 * 2**20)
+        small = bytearray(2**20)
+        try:
+            bytearray(2**28)
+        except MemoryError:
+            link.send({"event": str(len(small))})
+
+    assert of_child(grows)[0] == {"event": str(2**20)}

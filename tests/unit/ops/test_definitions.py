@@ -1,0 +1,232 @@
+"""The definitions: consistent with themselves and with what is known of the models."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from generator.ops.family import every_spec
+from generator.ops.registry import op_folder, op_specs
+from tests.builders import REFERENCES
+from tests.golden.op_types import KEPT
+
+ROOT = Path(__file__).resolve().parents[3]
+SPECS = every_spec()
+GQA = [spec for spec in SPECS if spec.op_type in ("gqa_paged", "gqa_ragged")]
+EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+
+# eps and heads of the published config.json files, written down a second time here.
+EPS = {
+    "deepseek-r1": 1e-06,
+    "deepseek-v3": 1e-06,
+    "gemma-3-27b": 1e-06,
+    "llama-3.1-8b": 1e-05,
+    "minimax-m2": 1e-06,
+    "qwen3-14b": 1e-06,
+    "qwen3-30b-a3b": 1e-06,
+}
+HEADS = {
+    "gemma-3-27b": (32, 16),
+    "llama-3.1-70b": (64, 8),
+    "llama-3.1-8b": (32, 8),
+    "llama-3.2-3b": (24, 8),
+    "llama-4-scout": (40, 8),
+    "llama-4-scout-17b-16e": (40, 8),
+    "minimax-m2": (48, 8),
+    "mixtral-8x22b": (48, 8),
+    "phi-4-14b": (40, 10),
+    "qwen3-14b": (40, 8),
+    "qwen3-235b": (64, 4),
+    "qwen3-30b-a3b": (32, 4),
+    "qwen3-32b": (64, 8),
+    "qwen3-next-80b-a3b": (16, 2),
+}
+# tokens that are no axis
+DTYPES = {"fp"}
+# constants that a name leaves out, because they follow from those it has
+UNNAMED = {
+    "mla_ragged": {"num_kv_heads": "num_qo_heads"},
+    "gdn": {"num_k_heads": "num_q_heads"},
+}
+# constants of the indexer's cache, whose layout is one
+CACHE_LAYOUT = {"kv_cache_num_heads": 1, "head_dim_with_scale": 128 + 4}
+
+# the one constant that an op_type's references have; those of others are in their tests
+CONSTANTS = {
+    "rmsnorm": lambda spec: EPS[tag_values(spec, "model")[0]],
+    "dsa_paged": lambda spec: spec.const("topk"),
+}
+
+
+def load(spec):
+    path = ROOT / "definitions" / spec.op_type / f"{spec.name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def tag_values(spec, key):
+    return [tag.partition(":")[2] for tag in spec.tags if tag.startswith(f"{key}:")]
+
+
+def reference_modules(definition):
+    """Name the modules that a definition's reference may be from, by its facts.
+
+    Of an op_type about which nothing is said here any of its own will do.
+    """
+    op_type = definition["op_type"]
+    if op_type == "gdn":
+        return ["_".join(definition["name"].split("_")[:2])]
+    if op_type == "moe":
+        return [moe_module(definition)]
+    if op_type == "rmsnorm":
+        kernel = definition["name"].rpartition("_h")[0]
+        gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
+        return [f"gemma_{kernel}" if gemma else kernel]
+    if op_type == "dsa_paged":
+        indexer = "stage:indexer" in definition["tags"]
+        return ["dsa_topk_indexer_fp8" if indexer else "dsa_sparse_attention"]
+    if op_type == "sampling":
+        return [definition["name"].rpartition("_v")[0]]
+    if op_type in ("gqa_paged", "mla_paged"):
+        stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
+        page_size = definition["axes"]["page_size"]["value"]
+        return [f"{op_type}_{stage}" + ("_ps1" if page_size == 1 else "")]
+    folder = op_folder(op_type) / "references"
+    return [path.stem for path in folder.glob("*.py")]
+
+
+def moe_module(definition):
+    """Name the module by the API and, where one is not for all, by the routing."""
+    (api,) = (t.rpartition(".")[2] for t in definition["tags"] if "fi_api" in t)
+    if api == "trtllm_fp8_block_scale_moe":
+        grouped = "routed_scaling_factor" in definition["inputs"]
+        return f"moe_fp8_block_scale_{'ds_routing' if grouped else 'renorm'}"
+    return f"{api}_topk1" if "routing_bias" in definition["inputs"] else api
+
+
+def test_counts():
+    counts = Counter(spec.op_type for spec in SPECS)
+    assert counts == {name: kept["definitions"] for name, kept in KEPT.items()}
+    assert len({spec.name for spec in SPECS}) == len(SPECS)
+
+
+def test_each_family_shares_its_texts():
+    texts = {(spec.op_type, spec.reference) for spec in SPECS}
+    counts = Counter(op_type for op_type, _ in texts)
+    assert counts == {name: kept["references"] for name, kept in KEPT.items()}
+
+
+@EVERY
+def test_keys_stand_in_the_order_of_the_format(spec):
+    definition = load(spec)
+    expected = "name description op_type tags axes inputs outputs constraints reference"
+    assert list(definition) == expected.split()
+    assert definition["name"] == spec.name
+    declared = [definition["axes"], definition["inputs"], definition["outputs"]]
+    described = [d for part in declared for d in part.values()]
+    assert all(d["description"] for d in [definition, *described])
+
+
+def named_axes(spec):
+    """Return token → the constant axis that it stands for in a definition's name."""
+    tokens = {}
+    for token, axes in op_specs()[spec.op_type].name_tokens.items():
+        known = [axes] if isinstance(axes, str) else axes
+        if found := [axis for axis in known if axis in spec.axes]:
+            tokens[token] = found[0]
+    return tokens
+
+
+@EVERY
+def test_name_tokens_are_the_constants(spec):
+    axes = named_axes(spec)
+    found = re.findall(r"_([a-z]+)(\d+)", spec.name)
+    # what the others of moe, topk8_ng8_kg4, mean is in its own tests
+    tokens = {t: n for t, n in found if spec.op_type != "moe" or t in axes}
+    named = {axes[t]: int(n) for t, n in tokens.items() if t not in DTYPES}
+    if "block_table" in spec.inputs:
+        named |= CACHE_LAYOUT
+    for unnamed, same in UNNAMED.get(spec.op_type, {}).items():
+        named[unnamed] = named[same]
+    constants = {n: a.value for n, a in spec.axes.items() if a.value is not None}
+    # a constraint may give one that the name leaves out
+    for axis, is_same, formula in (text.partition(" == ") for text in spec.constraints):
+        if axis in constants and axis not in named and is_same:
+            named[axis] = eval(formula, {"__builtins__": {}}, named)
+    # decode's one token is no number of the name
+    constants.pop("seq_len", None)
+    if spec.op_type == "moe":
+        assert constants["gemm1_out_size"] == 2 * constants["intermediate_size"]
+        constants = {name: constants[name] for name in axes.values()}
+    assert named == constants
+
+
+@EVERY
+def test_shapes_name_declared_axes_and_use_them_all(spec):
+    tensors = [*spec.inputs.values(), *spec.outputs.values()]
+    named = {axis for tensor in tensors for axis in tensor.shape or ()}
+    # top_k is known by the name alone where no tensor has that axis
+    assert named == set(spec.axes) - ({"top_k"} - named)
+    assert not set(spec.inputs) & set(spec.outputs)
+
+
+@EVERY
+def test_reference_is_a_module_of_its_family(spec):
+    definition = load(spec)
+    found = [parsed_module(spec, name) for name in reference_modules(definition)]
+    reference = ast.parse(definition["reference"])
+    if spec.op_type not in CONSTANTS:
+        without_constants(reference)
+    assert ast.dump(reference) in map(ast.dump, found)
+
+
+def parsed_module(spec, name):
+    """Return a module of references, its constants those of the definition."""
+    tree = ast.parse(REFERENCES[name].read_text(encoding="utf-8"))
+    docstring = tree.body.pop(0)
+    assert isinstance(docstring, ast.Expr)
+    if spec.op_type not in CONSTANTS:
+        without_constants(tree)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and spec.op_type in CONSTANTS:
+            node.value = ast.Constant(CONSTANTS[spec.op_type](spec))
+    return tree
+
+
+def without_constants(tree):
+    """Leave the values of top-level constants to the tests of the constants."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            node.value = ast.Constant(0)
+
+
+@EVERY
+def test_run_takes_the_inputs_in_order(spec):
+    nodes = ast.parse(load(spec)["reference"]).body
+    functions = {f.name: f for f in nodes if isinstance(f, ast.FunctionDef)}
+    run = functions["run"]
+    assert [arg.arg for arg in run.args.args] == list(spec.inputs)
+
+
+@pytest.mark.parametrize("spec", GQA, ids=lambda spec: spec.name)
+def test_heads_are_the_models_share(spec):
+    (tp,) = map(int, tag_values(spec, "tp"))
+    for model in tag_values(spec, "model"):
+        qo, kv = spec.const("num_qo_heads") * tp, spec.const("num_kv_heads") * tp
+        assert HEADS[model] == (qo, kv)
+
+
+def test_gemma_norms_are_tagged_with_the_gemma_kernels():
+    apis = {
+        spec.name: tag_values(spec, "fi_api")
+        for spec in SPECS
+        if spec.op_type == "rmsnorm" and "(1 + weight)" in spec.description
+    }
+    assert apis == {
+        "rmsnorm_h5376": ["flashinfer.norm.gemma_rmsnorm"],
+        "fused_add_rmsnorm_h5376": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
+    }

@@ -1,0 +1,220 @@
+"""The workload lines and their blobs, as a reader of the files finds them."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from safetensors.numpy import load_file
+
+from generator.ops.family import every_spec
+from generator.ops.workloads.captured import captured_lines
+
+ROOT = Path(__file__).resolve().parents[3]
+SPECS = every_spec()
+OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
+# axes that count the rows of a workload
+COUNTS = ("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len")
+EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+
+
+def traces(spec):
+    path = ROOT / "workloads" / spec.op_type / f"{spec.name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def tensors_of(workload):
+    """Return the structural tensors; they all lie in one file of the definition's."""
+    declared = workload["inputs"].items()
+    stored = {n: i for n, i in declared if i["type"] == "safetensors"}
+    if not stored:
+        return {}
+    (path,) = {value["path"] for value in stored.values()}
+    assert path.startswith("./blob/workloads/")
+    assert path.endswith(f"_{workload['uuid'].replace('-', '')}.safetensors")
+    # a query's list of chosen tokens takes 8 KiB
+    limit = 260 if "sparse_indices" in stored else 64
+    assert (ROOT / path).stat().st_size <= limit * 1024
+    tensors = load_file(ROOT / path)
+    assert list(stored) == [stored[name]["tensor_key"] for name in stored]
+    assert set(stored) == set(tensors)
+    return tensors
+
+
+@EVERY
+def test_lines_are_traces_without_solution(spec):
+    lines = traces(spec)
+    assert 6 <= len(lines) <= 10
+    assert len({line["workload"]["uuid"] for line in lines}) == len(lines)
+    var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
+    for line in lines:
+        assert list(line) == ["definition", "solution", "workload", "evaluation"]
+        assert line["definition"] == spec.name
+        assert line["solution"] is None
+        assert line["evaluation"] is None
+        workload = line["workload"]
+        # Captured ones are kept as they were: some are written without dashes.
+        assert uuid.UUID(workload["uuid"]).hex == workload["uuid"].replace("-", "")
+        assert list(workload["axes"]) == var_axes
+        assert all(type(value) is int for value in workload["axes"].values())
+        assert list(workload["inputs"]) == list(spec.inputs)
+
+
+@EVERY
+def test_inputs_are_given_as_their_kind_asks(spec):
+    for line in traces(spec):
+        for name, given in line["workload"]["inputs"].items():
+            declared = spec.inputs[name]
+            if declared.shape is None:
+                assert given["type"] == "scalar"
+                if name in ("sm_scale", "scale"):
+                    assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
+            elif declared.dtype in ("int32", "int64") or name == "top_p":
+                assert given["type"] == "safetensors"
+            else:
+                assert given == {"type": "random"}
+
+
+@EVERY
+def test_batches_are_no_uniform_sweep(spec):
+    sizes = [
+        sum(axes[name] for name in COUNTS if name in axes)
+        for axes in (line["workload"]["axes"] for line in traces(spec))
+    ]
+    steps = {b - a for a, b in pairwise(sorted(sizes))}
+    assert len(steps) > 1
+
+
+@EVERY
+def test_shapes_and_constraints_hold(spec):
+    for line in traces(spec):
+        tensors = tensors_of(line["workload"])
+        axes = {name: axis.value for name, axis in spec.axes.items()}
+        axes |= line["workload"]["axes"]
+        for name, tensor in tensors.items():
+            assert str(tensor.dtype) == spec.inputs[name].dtype
+            assert list(tensor.shape) == [axes[a] for a in spec.inputs[name].shape]
+        # what is random has the declared shape
+        shaped = {
+            name: SimpleNamespace(shape=[axes[a] for a in declared.shape or ()])
+            for name, declared in spec.inputs.items()
+        }
+        known = {**axes, **shaped, **tensors}
+        for constraint in spec.constraints:
+            assert eval(constraint, {"__builtins__": {}}, known)
+
+
+@EVERY
+def test_structure_is_valid(spec):
+    for line in traces(spec):
+        tensors = tensors_of(line["workload"])
+        if not tensors:
+            continue
+        axes = line["workload"]["axes"]
+        for name in {"qo_indptr", "kv_indptr"} & set(tensors):
+            values = tensors[name].tolist()
+            assert values[0] == 0
+            assert values == sorted(values)
+        if "kv_indices" not in tensors:
+            continue
+        indices = tensors["kv_indices"].tolist()
+        assert len(set(indices)) == len(indices)
+        assert all(0 <= index < axes["num_pages"] for index in indices)
+        last = tensors.get("kv_last_page_len")
+        if last is not None:
+            assert last.min() >= 1
+            assert last.max() <= spec.const("page_size")
+
+
+def test_positions_and_slots_are_within_what_they_index():
+    padded = set()
+    for spec in SPECS:
+        for line in traces(spec):
+            tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
+            if "positions" in tensors:
+                assert tensors["positions"].min() >= 0
+                assert tensors["positions"].max() < axes["max_seq_len"]
+            if "state_batch_indices" in tensors:
+                slots = tensors["state_batch_indices"]
+                used = slots[slots != -1]
+                assert len(set(used.tolist())) == len(used) > 0
+                assert used.min() >= 0
+                assert used.max() < axes["state_cache_size"]
+                padded |= {spec.name} if len(used) < len(slots) else set()
+    assert padded == {spec.name for spec in SPECS if spec.op_type == "mamba_ssu"}
+
+
+def test_sparse_lists_and_block_tables_stay_within_the_cache():
+    padded, left_out = set(), 0
+    for spec in SPECS:
+        if spec.op_type != "dsa_paged":
+            continue
+        for line in traces(spec):
+            tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
+            page_size, topk = spec.const("page_size"), spec.const("topk")
+            if "sparse_indices" in tensors:
+                for row in tensors["sparse_indices"].tolist():
+                    chosen = [n for n in row if n != -1]
+                    assert 0 < len(chosen) == len(set(chosen))
+                    assert all(0 <= n < axes["num_pages"] * page_size for n in chosen)
+                    assert row[: len(chosen)] == chosen
+                    padded |= {spec.name} if len(chosen) < topk else set()
+                continue
+            lens, table = tensors["seq_lens"].tolist(), tensors["block_table"]
+            rows = zip(lens, table.tolist(), strict=True)
+            pages = [p for n, row in rows for p in row[: -(-n // page_size)]]
+            assert len(set(pages)) == len(pages)
+            assert 0 <= table.min() <= table.max() < axes["num_pages"]
+            assert 0 < min(lens) <= max(lens) <= axes["max_num_pages"] * page_size
+            left_out += sum(n > topk for n in lens)
+    assert len(padded) == 2
+    assert left_out > 5
+
+
+def test_pages_are_not_contiguous():
+    (spec,) = [s for s in SPECS if s.name == "gqa_paged_decode_h32_kv8_d128_ps1"]
+    blobs = [tensors_of(line["workload"]) for line in traces(spec)]
+    longest = max((blob["kv_indices"].tolist() for blob in blobs), key=len)
+    neighbours = sum(b == a + 1 for a, b in pairwise(longest))
+    assert neighbours < len(longest) / 100
+
+
+def test_prefill_covers_queries_without_keys_and_empty_sequences():
+    unseen, empty = set(), set()
+    for spec in SPECS:
+        if "qo_indptr" not in spec.inputs or spec.op_type != "gqa_paged":
+            continue
+        for line in traces(spec):
+            tensors = tensors_of(line["workload"])
+            q_lens = tensors["qo_indptr"][1:] - tensors["qo_indptr"][:-1]
+            pages = tensors["kv_indptr"][1:] - tensors["kv_indptr"][:-1]
+            if (q_lens > pages * spec.const("page_size")).any():
+                unseen.add(spec.name)
+            if (pages == 0).any():
+                empty.add(spec.name)
+    prefill = {s.name for s in SPECS if s.name.startswith("gqa_paged_prefill")}
+    assert unseen == prefill
+    # Where only single sequences were drawn none is empty.
+    assert len(empty) > len(prefill) / 2
+
+
+@pytest.mark.parametrize("spec", OWN, ids=lambda spec: spec.name)
+def test_captured_workloads_keep_axes_uuid_and_scale(spec):
+    captured = {line.uuid: line for line in captured_lines(spec.op_type, spec.name)}
+    for line in traces(spec):
+        workload = line["workload"]
+        original = captured[workload["uuid"]]
+        kept = {name: workload["axes"].get(name) for name in original.axes}
+        assert kept == dict(original.axes)
+        if original.sm_scale is not None:
+            assert workload["inputs"]["sm_scale"]["value"] == original.sm_scale
+
+
+def test_blobs_together_are_small():
+    sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
+    assert sum(sizes) <= 6 * 2**20

@@ -1,0 +1,315 @@
+"""Evidence: what is kept of results, merged, written and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from generator.dataset.paths import evidence_files, is_evidence
+from generator.results.evidence import (
+    as_text,
+    file_name,
+    kept_runs,
+    merge,
+    read_evidence,
+    runs_in,
+    runs_of,
+)
+from generator.results.run_results import read_results
+from generator.results.sources import backs_verified, is_ground_truth
+from generator.validation.kernel_evidence import KernelEvidence
+from tests.results import CPU, H200, comparison, result, write_results
+
+NAME = "gemm_n8_k4"
+
+
+def runs(tmp_path, *tests, **options):
+    return runs_of(
+        [read_results(write_results(tmp_path / "r.jsonl", *tests, **options))]
+    )
+
+
+def sources(tmp_path, *tests):
+    (run,) = runs(tmp_path, *tests)
+    return run.definitions[NAME].sources
+
+
+FAILED = ("failed", "RuntimeError: no kernel image")
+SKIPPED = ("skipped", "flashinfer: x needs SM100, device is SM90")
+
+
+def test_a_source_is_summed_up_over_its_cases(tmp_path):
+    found = sources(
+        tmp_path,
+        result("oracle", comparison(nmse=1.23456e-7)),
+        result("oracle", comparison(case="b"), comparison(case="b", output="lse")),
+        result("oracle", ending=SKIPPED),
+    )["oracle"]
+    assert (found.verdict, found.cases, found.skipped) == ("PASSED", 2, 1)
+    assert (found.nmse, found.lse, found.seconds) == (1.23e-7, 1e-4, 4.5)
+
+
+def test_a_reference_held_against_itself_is_no_source(tmp_path):
+    related = comparison("metamorphic:rows-reversed")
+    wrong = {**related, "verdict": "FAILED"}
+    name = "test_metamorphic"
+    (run,) = runs(tmp_path, result(None, related, function=name))
+    assert (run.definitions[NAME].sources, run.definitions[NAME].failed) == ({}, ())
+    (run,) = runs(tmp_path, result(None, wrong, function=name, ending=FAILED))
+    assert run.definitions[NAME].sources == {}
+    assert run.definitions[NAME].failed == (name,)
+    assert not is_ground_truth("metamorphic:rows-reversed")
+
+
+def test_a_record_that_says_otherwise_is_no_agreement(tmp_path):
+    passed = {"verdict": "PASSED", "cases": 1}
+    entry = {"sha256": "0" * 64, "sources": {"metamorphic:x": passed}}
+    run = {"date": "2026-11-21", "machine": {}, "definitions": {NAME: entry}}
+    record = {"format": 1, "runs": [run]}
+    (tmp_path / "verification").mkdir()
+    (tmp_path / "verification/x.json").write_text(json.dumps(record))
+    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
+    assert not KernelEvidence(tmp_path)(summary)
+    entry["sources"]["flashinfer"] = passed
+    (tmp_path / "verification/x.json").write_text(json.dumps(record))
+    assert KernelEvidence(tmp_path)(summary)
+
+
+def test_a_comparison_that_failed_is_failed_and_one_not_made_is_an_error(tmp_path):
+    found = sources(
+        tmp_path,
+        result("oracle", comparison(verdict="FAILED"), ending=FAILED),
+        result("flashinfer", comparison("flashinfer")),
+        result("flashinfer", ending=FAILED),
+        result("sglang", ending=SKIPPED, skip_kind="needs-sm"),
+        result("pytorch"),
+    )
+    assert {name: v.verdict for name, v in found.items()} == {
+        "oracle": "FAILED",
+        "flashinfer": "ERROR",
+        "sglang": "SKIPPED",
+        "pytorch": "ERROR",
+    }
+    assert found["flashinfer"].reason == "RuntimeError: no kernel image"
+    assert found["sglang"].reason == "flashinfer: x needs SM100, device is SM90"
+    assert found["sglang"].skip_kind == "needs-sm"
+    assert found["pytorch"].reason == "passed without a comparison"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "other_gpu"),
+    [
+        ("needs-sm", "whatever it says", True),
+        ("not-installed", "x needs SM100", False),
+        ("", "flashinfer: not installed", False),
+    ],
+)
+def test_the_kind_of_a_skip_is_kept(tmp_path, kind, reason, other_gpu):
+    ending = ("skipped", reason)
+    found = runs(tmp_path, result("flashinfer/x", ending=ending, skip_kind=kind))
+    folder = tmp_path / "verification"
+    folder.mkdir()
+    (folder / "run.json").write_text(as_text(found))
+    (again,) = read_evidence(tmp_path, "verification/run.json")
+    for run in (found[0], again):
+        verdict = run.definitions[NAME].sources["flashinfer/x"]
+        assert (verdict.skip_kind, verdict.reason) == (kind, reason)
+        assert verdict.needs_other_gpu is other_gpu
+
+
+def test_other_tests_that_failed_are_named(tmp_path):
+    (run,) = runs(
+        tmp_path,
+        result(None, function="test_determinism", ending=FAILED),
+        result(None, function="test_contract"),
+    )
+    assert run.definitions[NAME].failed == ("test_determinism",)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    written = runs(
+        tmp_path,
+        result("oracle", comparison(nmse=math.nan, p=0.5), sha256="ab"),
+        result("sglang", ending=SKIPPED, sha256="ab"),
+        result(None, function="test_determinism", ending=FAILED, definition="other"),
+        machine=H200,
+    )
+    text = as_text(written)
+    json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    (tmp_path / "e.json").write_text(text)
+    read = read_evidence(tmp_path, "e.json")
+    assert as_text(read) == text
+    (run,) = read
+    assert run.is_on_gpu
+    assert math.isnan(run.definitions[NAME].sources["oracle"].nmse)
+    assert run.definitions[NAME].sources["oracle"].figures == {"p": (0.5, 0.5)}
+
+
+def test_new_verdicts_replace_old_ones_of_the_same_day_and_machine(tmp_path):
+    old = runs(
+        tmp_path,
+        result("oracle", comparison(verdict="FAILED"), ending=FAILED),
+        result("sglang", ending=SKIPPED, skip_kind="needs-sm"),
+        result(definition="other", sha256="old"),
+    )
+    new = runs(
+        tmp_path,
+        result("oracle", comparison()),
+        result(definition="other", sha256="new"),
+    )
+    (run,) = merge(old, new)
+    verdicts = {n: v.verdict for n, v in run.definitions[NAME].sources.items()}
+    assert verdicts == {"oracle": "PASSED", "sglang": "SKIPPED"}
+    assert run.definitions["other"].sha256 == "new"
+    other = runs(tmp_path, result("oracle", comparison()), machine=H200)
+    assert len(merge([run], other)) == 2
+    assert merge([run], [run]) == [run]
+
+
+@pytest.mark.parametrize(
+    ("machine", "date", "name"),
+    [
+        (H200, "2026-11-21", "2026-11-21_nvidia-h200.json"),
+        (CPU, "2026-11-21", "2026-11-21_cpu.json"),
+        ({"gpu": "../x/y"}, "2026-11-21", "2026-11-21_x-y.json"),
+        ({}, "../../etc", "undated_unknown.json"),
+        ({}, "", "undated_unknown.json"),
+    ],
+)
+def test_a_file_is_named_by_day_and_machine_and_stays_in_its_folder(
+    tmp_path, machine, date, name
+):
+    (run,) = runs(tmp_path, result(), machine=machine, date=date)
+    assert file_name(run) == name
+
+
+RUN = {"date": "2026-11-21", "machine": {}, "definitions": {}}
+ENTRY = {"sha256": "", "sources": {"oracle": {"verdict": "PASSED"}}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        {"format": 2, "runs": []},
+        {"format": 1, "runs": {"a": 1}},
+        {"format": 1, "runs": [{**RUN, "date": 7}]},
+        {"format": 1, "runs": [{**RUN, "machine": {"gpu": 7}}]},
+        {"format": 1, "runs": [{**RUN, "definitions": {"d": []}}]},
+        {"format": 1, "runs": [{**RUN, "definitions": {"d": {**ENTRY, "sha256": 1}}}]},
+        {
+            "format": 1,
+            "runs": [
+                {
+                    **RUN,
+                    "definitions": {
+                        "d": {"sha256": "", "sources": {"oracle": {"verdict": "OK"}}}
+                    },
+                }
+            ],
+        },
+    ],
+)
+def test_what_is_no_evidence_is_one_line(tmp_path, value):
+    (tmp_path / "e.json").write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=r"^e\.json is no evidence of ") as caught:
+        read_evidence(tmp_path, "e.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_json_is_one_line(tmp_path):
+    (tmp_path / "e.json").write_text("{")
+    with pytest.raises(ValueError, match=r"^e\.json: "):
+        read_evidence(tmp_path, "e.json")
+
+
+PASS = {"verdict": "PASSED", "cases": 1}
+
+
+def write_runs(root, name, *sources):
+    entries = {NAME: {"sha256": "0" * 64, "sources": dict(sources)}}
+    run = {**RUN, "definitions": entries}
+    path = root / "verification" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"format": 1, "runs": [run]}))
+
+
+def test_one_broken_file_stops_those_who_own_it_and_nobody_else(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    (tmp_path / "verification/b.json").write_text("{")
+    write_runs(tmp_path, "c.json", ("sglang", PASS))
+    with pytest.raises(ValueError, match=r"^verification/b\.json: "):
+        kept_runs(tmp_path)
+    told = []
+    assert len(kept_runs(tmp_path, on_broken=told.append)) == 2
+    assert [str(error).split(":")[0] for error in told] == ["verification/b.json"]
+    assert len(runs_in(tmp_path)) == 2
+
+
+def test_of_a_foreign_dataset_no_link_is_followed(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "verification").symlink_to(tmp_path / "verification")
+    assert runs_in(foreign) == []
+    assert len(runs_in(tmp_path)) == 1
+
+
+def test_what_the_audit_found_is_no_evidence_of_a_run(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    (tmp_path / "verification/audit.json").write_text('{"format": 1}')
+    assert evidence_files(tmp_path) == ["verification/a.json"]
+    assert len(kept_runs(tmp_path)) == len(runs_in(tmp_path)) == 1
+    assert is_evidence("verification/audit.json")
+    assert not is_evidence("verification/audit.txt")
+
+
+@pytest.mark.parametrize(
+    ("source", "ground_truth", "backs"),
+    [
+        ("flashinfer/fa2", True, True),
+        ("flashinfer", True, True),
+        ("sglang/native", True, True),
+        ("recorded:flashinfer/fa2", True, True),
+        # of a gemm's kernel: live it may be the CPU's, recorded it is a GPU's
+        ("pytorch/cublas", True, False),
+        ("pytorch", True, False),
+        ("recorded:pytorch/cublas", True, True),
+        ("oracle", False, False),
+        ("oracle/other", False, False),
+        ("metamorphic:rows-reversed", False, False),
+        ("its own tests", False, False),
+        ("flashinfer/fa2 ~ sglang/native", False, False),
+        ("pytorch/cublas ~ recorded:pytorch/cublas", False, False),
+    ],
+)
+def test_what_a_source_is(source, ground_truth, backs):
+    assert is_ground_truth(source) is ground_truth
+    assert backs_verified(source) is backs
+
+
+FAIL = {"verdict": "FAILED", "cases": 1}
+
+
+@pytest.mark.parametrize(
+    ("sources", "verified"),
+    [
+        ({"flashinfer": PASS}, True),
+        ({"recorded:pytorch/cublas": PASS, "pytorch/cublas": FAIL}, True),
+        ({"pytorch/cublas": PASS}, False),
+        ({"flashinfer": PASS, "sglang": FAIL}, False),
+        # two kernels that agree show nothing of the reference, two that don't do
+        ({"flashinfer ~ sglang": PASS}, False),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": PASS}, True),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": FAIL}, False),
+        ({"flashinfer": PASS, "flashinfer ~ sglang": {"verdict": "SKIPPED"}}, True),
+    ],
+)
+def test_what_makes_a_definition_verified(tmp_path, sources, verified):
+    write_runs(tmp_path, "a.json", *sources.items())
+    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
+    assert KernelEvidence(tmp_path)(summary) is verified

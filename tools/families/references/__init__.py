@@ -1,1 +1,0 @@
-"""The references of the families: the files here are the text of `run()`."""
