@@ -40,8 +40,8 @@ no_cache_option = click.option(
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="With --execute: run code that the screen of the sources rejects, and run "
-    "where a layer of the sandbox is missing.",
+    help="With --execute: run code that the screen of the sources rejects, all the same "
+    "in the sandbox.",
 )
 dry_run_option = click.option(
     "--dry-run",

@@ -119,7 +119,7 @@ def review(
     if execute:
         from generator.review.execute import why_not
 
-        reason = why_not(trust, device)
+        reason = why_not(device)
         if reason is not None:
             raise Failure(f"--execute is refused: {reason}")
     try:

@@ -118,11 +118,11 @@ def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ..
     from generator.rules.load import load_file
     from generator.validation.execute.run import check, why_not
 
-    reason = why_not(trust)
+    reason = why_not()
     if reason is not None:
         raise Failure(f"--execute is refused: {reason}")
     for line in warnings():
-        say(line)
+        say(f"sandbox: {line}")
     definitions = []
     for unit in plan.units:
         definition, problems = load_file(plan.root, unit.file)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from generator.execution.sandbox.linux import (
+from generator.execution.linux import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     prctl,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from generator.execution.sandbox.plan import added_paths
+from generator.execution.sandbox.paths import added_paths
 
 # of the caller's environment; a dataset's code must not see the rest
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")

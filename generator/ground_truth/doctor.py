@@ -11,6 +11,7 @@ from typing import Any
 
 from generator import __version__
 from generator.dataset.paths import RECORDINGS, discover_definitions
+from generator.execution import sandbox
 from generator.ground_truth.interface import Availability, Library
 from generator.ground_truth.machine import Machine
 from generator.ground_truth.pytorch import PYTORCH
@@ -103,7 +104,15 @@ def diagnose(machine: Machine) -> list[Check]:
     checks += [_package(machine, *package) for package in _PACKAGES]
     checks.append(_cuda(machine))
     checks += [_provider(machine, provider) for provider in PROVIDERS]
-    return checks
+    return [*checks, _sandbox()]
+
+
+def _sandbox() -> Check:
+    name = "sandbox of --execute"
+    refusal = sandbox.refusal()
+    if refusal is not None:
+        return Check(name, State.ABSENT, refusal)
+    return Check(name, State.FINE, "; ".join(["usable", *sandbox.warnings()]))
 
 
 def _package(

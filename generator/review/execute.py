@@ -14,13 +14,13 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.execution import sandbox
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.generate import generate
@@ -40,14 +40,11 @@ _SHOWN = 20
 _COLLECT_SECONDS = 300.0
 
 
-def why_not(trust: bool, device: str = "cpu") -> str | None:
+def why_not(device: str = "cpu") -> str | None:
     """Return in one line why nothing can be executed here, None where it can."""
-    if find_spec("generator.execution.sandbox") is None:
-        return "this installation has no sandbox (generator.execution.sandbox) to run code in."
-    box: Any = import_module("generator.execution.sandbox")
-    refusal: str | None = box.refusal(trust)
+    refusal = sandbox.refusal()
     if refusal is None and device == "cuda":
-        lack: str | None = box.no_cuda()
+        lack = sandbox.no_cuda()
         refusal = lack and f"--device cuda: {lack}."
     return refusal
 
@@ -84,9 +81,8 @@ def execute_changes(
     definitions = to_test(changes)
     if not definitions:
         return None
-    box: Any = import_module("generator.execution.sandbox")
     findings = [
-        (d, finding) for d in definitions for finding in box.screen(d.reference)
+        (d, finding) for d in definitions for finding in sandbox.screen(d.reference)
     ]
     if findings and not trust:
         return _blocked(findings, device)
@@ -102,7 +98,7 @@ def execute_changes(
             return Executed(device, 0, (), 0, (problem,))
         _copy_recordings(definitions, dataset, folder)
         found = [finding for _, finding in findings]
-        return _run(box, definitions, plans, found, folder, device)
+        return _run(definitions, plans, found, folder, device)
 
 
 def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Executed:
@@ -133,7 +129,6 @@ def _copy_recordings(
 
 
 def _run(
-    box: Any,
     definitions: Sequence[Definition],
     plans: Sequence[TestPlan],
     findings: Sequence[Any],
@@ -146,16 +141,15 @@ def _run(
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--device", device, "--error-maps"]
     cuda = device == "cuda"
-    limits = box.CUDA_LIMITS if cuda else box.Limits()
-    options = {"read_only": readable, "devices": cuda}
+    limits = sandbox.CUDA_LIMITS if cuda else sandbox.Limits()
+    confined = partial(sandbox.run_confined, read_only=readable, devices=cuda)
     listed = folder / "list"
     listed.mkdir()
     # no reference runs at this point: each is inside of a function
-    collected = box.run_confined(
+    collected = confined(
         [*command, "--collect-only", "-q", *map(str, files)],
         work=listed,
         limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
-        **options,
     )
     expected = [_id_of(x) for x in collected.stdout.splitlines() if "::" in x]
     problems = [
@@ -166,18 +160,18 @@ def _run(
     if not collected.ok or not expected or collected.truncated:
         said = collected.detail or _last_line(collected.stderr or collected.stdout)
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
-        return Executed(device, 0, (), 0, tuple(problems), tuple(_missing(box)))
+        return Executed(device, 0, (), 0, tuple(problems), sandbox.warnings())
     canaries = plant(plans, expected, tests / "references")
     # too many for a command line where much has changed
     arguments = tests / "arguments"
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
-    outcome = box.run_confined(command, work=work, limits=limits, **options)
+    outcome = confined(command, work=work, limits=limits)
     reported: list[tuple[str, str]] = []
     compared: tuple[str, ...] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
-        data = box.read_result(work, _FILE, limit=_RESULTS)
+        data = sandbox.read_result(work, _FILE, limit=_RESULTS)
         if data is None:
             problems.append("there are no results that can be read")
         else:
@@ -193,7 +187,7 @@ def _run(
     except (OSError, ValueError) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     excused = canaries.excused(reported)
-    account = box.account(
+    account = sandbox.account(
         outcome,
         expected,
         [result for result in reported if result[0] not in excused],
@@ -210,19 +204,11 @@ def _run(
         tuple(one_line(name) for name in account.failed),
         len(account.skipped),
         tuple(problems),
-        tuple(_missing(box)),
+        sandbox.warnings(),
         compared if account.trusted and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )
-
-
-def _missing(box: Any) -> list[str]:
-    return [
-        one_line(f"{layer.name}: {layer.detail}", 200)
-        for layer in box.layers()
-        if not layer.active
-    ]
 
 
 def _id_of(line: str) -> str:

@@ -203,6 +203,6 @@ def test_nothing_of_the_checkout_is_imported(
     venv, pip = asked[:4], asked[4:]
     assert venv == ["-I", "-m", "venv", str(tmp_path / "temp/trace-dataset")]
     assert pip[:4] == ["-I", "-m", "pip", "install"]
-    assert f"{ROOT}[review,torch]" in pip
+    assert f"{ROOT}[review,execute]" in pip
     step("Review")
     assert not list(root.rglob("pwned"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,6 @@ from tests.functional.reviewed import (
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 CHANGES, USAGE, GPU = 1, 2, 3
-HAS_SANDBOX = find_spec("generator.execution.sandbox") is not None
-needs_sandbox = pytest.mark.skipif(not HAS_SANDBOX, reason="there is no sandbox")
 
 
 @pytest.fixture
@@ -43,23 +40,14 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _can_isolate(request: pytest.FixtureRequest) -> None:
-    if HAS_SANDBOX and "root" in request.fixturenames:
+    if "root" in request.fixturenames:
         from generator.review.execute import why_not
 
-        reason = why_not(trust=False)
+        reason = why_not()
         if reason is not None:
             pytest.skip(reason)
 
 
-@pytest.mark.skipif(HAS_SANDBOX, reason="there is a sandbox")
-def test_without_a_sandbox_nothing_is_executed(root: Path) -> None:
-    changed(root, description="x")
-    done = review(root, "--execute", "--trust")
-    assert (done.returncode, done.stdout) == (USAGE, "")
-    assert "--execute is refused: this installation has no sandbox" in done.stderr
-
-
-@needs_sandbox
 def test_a_good_reference_passes_and_still_needs_a_gpu(root: Path) -> None:
     changed(root, reference=REFERENCE.replace("A @ B.T", "A.matmul(B.T)"))
     found = reviewed(root, "--execute", status=GPU)
@@ -73,7 +61,6 @@ def test_a_good_reference_passes_and_still_needs_a_gpu(root: Path) -> None:
     assert all(0 <= max(map(max, c["where"]["grid"])) <= 1 for c in compared)
 
 
-@needs_sandbox
 def test_a_wrong_reference_fails(root: Path) -> None:
     changed(root, reference=REFERENCE.replace("A @ B.T", "A @ B.T * 2"))
     found = reviewed(root, "--execute", status=CHANGES)
@@ -84,7 +71,6 @@ def test_a_wrong_reference_fails(root: Path) -> None:
     assert all(sum(c["where"]["histogram"]) > 0 for c in compared)
 
 
-@needs_sandbox
 def test_the_page_shows_where_the_error_sits(root: Path) -> None:
     wrong = "C = A @ B.T\n    C[:, -2:] *= 2\n    return C"
     changed(root, reference=REFERENCE.replace("return A @ B.T", wrong))
@@ -94,7 +80,6 @@ def test_the_page_shows_where_the_error_sits(root: Path) -> None:
     assert len(worst) >= 2
 
 
-@needs_sandbox
 @pytest.mark.parametrize(
     "line",
     [
@@ -210,7 +195,6 @@ def _hostile(root: Path, lines: dict[str, str]) -> None:
         write(root, lines_path, json.dumps({**WORKLOAD, "definition": name}) + "\n")
 
 
-@needs_sandbox
 def test_hostile_references_get_nothing_and_improve_nothing(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +211,6 @@ def test_hostile_references_get_nothing_and_improve_nothing(
     assert not (root / "escaped").exists()
 
 
-@needs_sandbox
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
@@ -257,7 +240,6 @@ def test_what_ends_a_run_is_named(
     assert with_results(made, executed).verdict is Verdict.CHANGES
 
 
-@needs_sandbox
 def test_a_commits_recording_is_replayed_where_its_definition_changed(
     tmp_path: Path,
 ) -> None:

@@ -219,7 +219,7 @@ WRONG: dict[str, tuple[str, list[str], int | None]] = {
 
 @pytest.fixture(autouse=True, scope="module")
 def _can_isolate() -> None:
-    reason = execution.why_not(trust=False)
+    reason = execution.why_not()
     if reason is not None:
         pytest.skip(reason)
 
@@ -327,7 +327,7 @@ def test_without_isolation_it_refuses(
     from generator.cli import validate
 
     write(tmp_path, FILE, DEFINITION)
-    monkeypatch.setattr(execution, "refusal", lambda trust: None if trust else "no")
+    monkeypatch.setattr(execution, "refusal", lambda: "no")
     with pytest.raises(validate.Failure, match="--execute is refused: no"):
         validate.validate.callback(  # type: ignore[misc]
             dataset=tmp_path, execute=True, **_rest()

@@ -24,10 +24,6 @@ class Account:
     failed: tuple[str, ...]
     """Also those that were reported twice, or with an outcome that nobody knows."""
     skipped: tuple[str, ...]
-    missing: tuple[str, ...]
-    """Expected and not reported: they count as failed."""
-    unexpected: tuple[str, ...]
-    repeated: tuple[str, ...]
     forged: tuple[str, ...]
     """Tests that must fail, and did not."""
     problems: tuple[str, ...]
@@ -56,40 +52,30 @@ def account(
     wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
     times = Counter(name for name, _ in reported)
     results = dict(reported)
-    known = frozenset(wanted) | canaries
-    repeated = tuple(sorted(name for name, n in times.items() if n > 1))
-    unexpected = tuple(sorted(set(results) - known))
-    missing = tuple(name for name in wanted if name not in results)
-    forged = tuple(sorted(n for n in canaries if results.get(n) != "failed"))
-
-    def ended(*ways: str) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name in wanted
-            if name not in repeated and results.get(name) in ways
-        )
-
-    passed, skipped = ended("passed"), ended("skipped")
-    good = frozenset(passed + skipped + missing)
-    failed = tuple(name for name in wanted if name not in good)
-    problems = [
-        *_of_the_end(outcome, bool(failed or (canaries and not apart))),
-        *_some("not reported", missing),
-        *_some("reported and not expected", unexpected),
-        *_some("reported more than once", repeated),
-        *_some("must fail and did not", forged),
-    ]
+    ways: dict[str, list[str]] = {"passed": [], "skipped": [], "failed": []}
+    for name in wanted:
+        if name in results:
+            way = results[name] if times[name] == 1 else "failed"
+            ways.get(way, ways["failed"]).append(name)
+    forged = sorted(name for name in canaries if results.get(name) != "failed")
+    red = bool(ways["failed"] or (canaries and not apart))
+    signs = {
+        "not reported": [name for name in wanted if name not in results],
+        "reported and not expected": sorted(set(results) - canaries - set(wanted)),
+        "reported more than once": sorted(name for name, n in times.items() if n > 1),
+        "must fail and did not": forged,
+    }
+    problems = _of_the_end(outcome, red)
+    for sign, names in signs.items():
+        if names:
+            more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+            problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
     if findings:
         problems.append(f"the static screen found {len(findings)} in the reference")
     return Account(
-        passed,
-        failed,
-        skipped,
-        missing,
-        unexpected,
-        repeated,
-        forged,
-        tuple(problems),
+        **{way: tuple(names) for way, names in ways.items()},
+        forged=tuple(forged),
+        problems=tuple(problems),
     )
 
 
@@ -106,10 +92,3 @@ def _of_the_end(outcome: Outcome, red: bool) -> list[str]:
     if outcome.exit_status != int(red):
         return [f"it ended with {outcome.exit_status}; the report says {int(red)}"]
     return []
-
-
-def _some(what: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-    return [f"{what}: {', '.join(names[:_SOME])}{more}"]

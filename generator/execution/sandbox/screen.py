@@ -24,6 +24,7 @@ _SHOWN = 160
 _LONGEST = 1_000_000
 _MOST = 100
 _LONG_NAME = 60
+_JUDGES = ("Tensor", "Parameter", "TorchFunctionMode", "TorchDispatchMode")
 
 
 @dataclass(frozen=True, order=True)
@@ -85,44 +86,53 @@ def _text(lines: list[str], number: int) -> str:
 
 
 def _judge(node: ast.AST) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.Import):
-        for name in node.names:
-            yield from _import(name.name)
-            yield from _path(name.name.split(".")[1:])
-    elif isinstance(node, ast.ImportFrom):
-        yield from _import("." * node.level + (node.module or ""))
-        yield from _path((node.module or "").split(".")[1:])
-        for name in node.names:
-            if name.name == "*":
-                yield "import *", "it may replace any name unseen"
-            yield from _path([name.name])
-    elif isinstance(node, ast.Attribute):
-        yield from _path([node.attr])
-    elif isinstance(node, ast.Name):
-        if node.id in NAMES:
-            yield node.id, NAMES[node.id]
-        elif _dunder(node.id):
-            yield node.id, "it reaches into the interpreter"
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if _dunder(node.name) and node.name not in SPECIAL_METHODS:
-            yield node.name, "such a method can answer for a comparison"
-    elif isinstance(node, ast.ClassDef):
-        yield from _class(node)
-    elif isinstance(node, ast.Call):
-        yield from _call(node)
-    elif isinstance(node, ast.MatchClass):
-        for attribute in node.kwd_attrs:
-            yield from _path([attribute])
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield from _constant(node.value)
-
-
-def _import(module: str) -> Iterator[tuple[str, str]]:
-    if module.split(".")[0] not in MODULES:
-        yield f"import of {module}", f"a reference needs {', '.join(MODULES[:4])} only"
-
-
-def _path(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a node is that no reference needs, each with the reason."""
+    names: list[str] = []
+    match node:
+        case ast.Import():
+            for alias in node.names:
+                yield from _import(alias.name)
+                names += alias.name.split(".")[1:]
+        case ast.ImportFrom():
+            yield from _import("." * node.level + (node.module or ""))
+            names = (node.module or "").split(".")[1:]
+            for alias in node.names:
+                names.append(alias.name)
+                if alias.name == "*":
+                    yield "import *", "it may replace any name unseen"
+        case ast.Attribute():
+            names = [node.attr]
+        case ast.MatchClass():
+            names = node.kwd_attrs
+        case ast.Name():
+            if node.id in NAMES:
+                yield node.id, NAMES[node.id]
+            elif _dunder(node.id):
+                yield node.id, "it reaches into the interpreter"
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            if _dunder(node.name) and node.name not in SPECIAL_METHODS:
+                yield node.name, "such a method can answer for a comparison"
+        case ast.ClassDef():
+            for base in node.bases:
+                name = getattr(base, "attr", getattr(base, "id", ""))
+                if name in _JUDGES:
+                    yield f"a subclass of {name}", "it can answer for a comparison"
+            if any(keyword.arg == "metaclass" for keyword in node.keywords):
+                yield "a metaclass", "no reference needs one"
+        case ast.Call(func=ast.Name(id="getattr")):
+            match node.args[1:2]:
+                case [ast.Constant(value=str(name))]:
+                    names = [name]
+                case _:
+                    why = "by a name that is not written out, it reaches anything"
+                    yield "getattr", why
+        case ast.Call(func=ast.Name(id="type")):
+            if len(node.args) != 1:
+                yield "type", "it makes a class that cannot be read here"
+        case ast.Constant(value=str(text)):
+            # `str.format` takes it for a path of attributes
+            if "{" in text and ".__" in text:
+                yield "a format with .__", "it reads attributes of the interpreter"
     for name in names:
         if name in ATTRIBUTES:
             yield f".{name}", ATTRIBUTES[name]
@@ -134,35 +144,10 @@ def _path(names: list[str]) -> Iterator[tuple[str, str]]:
                     yield f".{name}", why
 
 
-def _class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for base in node.bases:
-        name = base.attr if isinstance(base, ast.Attribute) else ""
-        name = base.id if isinstance(base, ast.Name) else name
-        if name in ("Tensor", "Parameter", "TorchFunctionMode", "TorchDispatchMode"):
-            yield f"a subclass of {name}", "it can answer for a comparison"
-    for keyword in node.keywords:
-        if keyword.arg == "metaclass":
-            yield "a metaclass", "no reference needs one"
-
-
-def _call(node: ast.Call) -> Iterator[tuple[str, str]]:
-    if not isinstance(node.func, ast.Name):
-        return
-    name = node.func.id
-    if name == "getattr":
-        wanted = node.args[1] if len(node.args) > 1 else None
-        if isinstance(wanted, ast.Constant) and isinstance(wanted.value, str):
-            yield from _path([wanted.value])
-        else:
-            yield "getattr", "by a name that is not written out, it reaches anything"
-    elif name == "type" and len(node.args) != 1:
-        yield "type", "it makes a class that cannot be read here"
-
-
-def _constant(text: str) -> Iterator[tuple[str, str]]:
-    """Judge text that `str.format` would take for a path of attributes."""
-    if "{" in text and ".__" in text:
-        yield "a format with .__", "it reads attributes of the interpreter"
+def _import(module: str) -> Iterator[tuple[str, str]]:
+    allowed = MODULES.split()
+    if module.split(".")[0] not in allowed:
+        yield f"import of {module}", f"a reference needs {', '.join(allowed[:4])} only"
 
 
 def _patches(tree: ast.Module, lines: list[str]) -> Iterator[Finding]:

@@ -19,8 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from generator.execution.sandbox import linux
-from generator.execution.sandbox.tree import bury, descendants
+from generator.execution.linux import PR_SET_DUMPABLE, prctl
 
 MAX_REPORT = 16 * 1024
 """Bytes of a fork's answer; a longer one is dropped."""
@@ -33,8 +32,7 @@ def main() -> None:
     """Call the definitions of the file that the first argument names."""
     jobs = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     # nobody of the same user may look into this process, or at what it has open
-    linux.prctl(linux.PR_SET_DUMPABLE, 0, what="hide memory")
-    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1, what="adopt orphans")
+    prctl(PR_SET_DUMPABLE, 0, what="hide memory")
     # torch and the ops are imported once, for all forks
     from generator.validation.execute.called import call
 
@@ -71,7 +69,9 @@ def _watched(
             if not in_time:
                 os.kill(fork, signal.SIGKILL)
     _, status = os.waitpid(fork, 0)
-    bury(lambda: descendants(os.getpid()), 5)
+    with suppress(ProcessLookupError):
+        # all but this process and the first of the namespace: what the fork left behind
+        os.kill(-1, signal.SIGKILL)
     if not in_time:
         return "time", b""
     code = os.waitstatus_to_exitcode(status)
@@ -98,8 +98,6 @@ def _answer(
     """Run in the fork: close inherited files, set limits, call and answer."""
     status = 1
     try:
-        # processes that a fork leaves behind must be visible in /proc to be killed
-        linux.prctl(linux.PR_SET_DUMPABLE, 1, what="show itself")
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)

@@ -49,11 +49,11 @@ _PROJECT = Path(__file__).resolve().parents[3]
 Answers = dict[int, list[Problem]]
 
 
-def why_not(trust: bool) -> str | None:
+def why_not() -> str | None:
     """Return in one line why nothing can be executed here, None where it can."""
     if find_spec("torch") is None or find_spec("pytest") is None:
-        return "it needs torch and pytest: pip install 'gen-tests[test]'."
-    return refusal(trust)
+        return "it needs torch and pytest: pip install 'gen-tests[execute]'."
+    return refusal()
 
 
 def check(

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.trace_dataset import cli
+from generator.execution import sandbox
 from generator.ground_truth.doctor import (
     Served,
     State,
@@ -55,6 +56,12 @@ class Imagined(Machine):
         return self.failures.get(module, "")
 
 
+@pytest.fixture(autouse=True)
+def _can_confine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "refusal", lambda: None)
+    monkeypatch.setattr(sandbox, "warnings", lambda: ())
+
+
 def states(machine: Machine) -> dict[str, State]:
     return {check.name: check.state for check in diagnose(machine)}
 
@@ -64,6 +71,19 @@ def test_a_complete_machine_is_fine() -> None:
     assert {check.state for check in checks} == {State.FINE}
     assert can_test(checks)
     assert all(check.advice == "" for check in checks)
+
+
+def test_what_keeps_references_from_being_executed_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "warnings", lambda: ("no filter",))
+    (check,) = (c for c in diagnose(Imagined(90, COMPLETE)) if "sandbox" in c.name)
+    assert (check.state, check.detail) == (State.FINE, "usable; no filter")
+    monkeypatch.setattr(sandbox, "refusal", lambda: "no bwrap here")
+    checks = diagnose(Imagined(90, COMPLETE))
+    (check,) = (c for c in checks if "sandbox" in c.name)
+    assert (check.state, check.detail) == (State.ABSENT, "no bwrap here")
+    assert can_test(checks)
 
 
 def test_a_laptop_lacks_a_device_and_can_test_all_the_same() -> None:

@@ -1,17 +1,30 @@
-"""Hostile scripts, run confined; a test names the layers that it is about."""
+"""Hostile scripts, run confined, and run without a sandbox to show that they can hurt."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from generator.execution.sandbox import Limits, Outcome, layers, run_confined
+from generator.execution.sandbox import (
+    Limits,
+    Outcome,
+    refusal,
+    run_confined,
+    warnings,
+)
 
 Run = Callable[..., Outcome]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("calls_are_filtered"):
+        for reason in warnings():
+            pytest.skip(reason)
 
 
 @pytest.fixture
@@ -30,30 +43,39 @@ def dataset(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hostile(work: Path, dataset: Path) -> Run:
-    """Run a script confined by all layers, or by `only` some; skips what is missing."""
+def _confines() -> None:
+    reason = refusal()
+    if reason is not None:
+        pytest.skip(reason)
 
-    def run(
-        script: str,
-        *,
-        only: Collection[str] | None = None,
-        limits: Limits | None = None,
-        **rest: object,
-    ) -> Outcome:
-        there = layers()
-        for layer in there:
-            if only is not None and layer.name in only and not layer.active:
-                pytest.skip(f"no {layer.name}: {layer.detail}")
-        left_out = [
-            layer.name for layer in there if only is not None and layer.name not in only
-        ]
+
+@pytest.fixture
+def hostile(work: Path, dataset: Path, _confines: None) -> Run:
+    """Run a script in the sandbox."""
+
+    def run(script: str, *, limits: Limits | None = None, **rest: object) -> Outcome:
         return run_confined(
             [sys.executable, "-I", "-S", "-c", textwrap.dedent(script)],
             read_only=[dataset],
             work=work,
             limits=limits or Limits(wall_seconds=20),
-            without=left_out,
             **rest,
+        )
+
+    return run
+
+
+@pytest.fixture
+def free(work: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Run a script without a sandbox: what it does there must be seen to succeed."""
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-I", "-S", "-c", textwrap.dedent(script)],
+            cwd=work,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     return run

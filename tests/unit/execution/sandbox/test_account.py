@@ -8,7 +8,7 @@ import pytest
 
 from generator.execution.sandbox import Account, Outcome, account, screen
 
-GREEN = Outcome("exited", 0, None, False, None, "", "", False, 1.0, "")
+GREEN = Outcome("exited", 0)
 RED = replace(GREEN, exit_status=1)
 BOTH = ("a", "b")
 

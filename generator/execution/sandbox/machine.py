@@ -1,0 +1,103 @@
+"""Whether this machine can confine, found out by trying, and what forbids it if not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
+from generator.execution.sandbox.limits import Limits
+from generator.execution.sandbox.supervise import Outcome, run
+from generator.execution.sandbox.system_calls import lacks_filter
+from generator.problems.messages import one_line
+
+_INSTALL = "apt install bubblewrap, or pip install 'gen-tests[execute]'"
+# setting, the value that forbids user namespaces, the one that allows them, whose it is
+_SETTINGS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", "Ubuntu's AppArmor"),
+    ("user.max_user_namespaces", "0", "10000", "the kernel"),
+    ("kernel.unprivileged_userns_clone", "0", "1", "Debian's kernel"),
+)
+_CONTAINER = (
+    "the container forbids it; docker run --security-opt seccomp=unconfined"
+    " --security-opt apparmor=unconfined --security-opt systempaths=unconfined allows it"
+)
+
+
+def run_confined(
+    command: Sequence[str],
+    *,
+    read_only: Sequence[Path],
+    work: Path,
+    limits: Limits | None = None,
+    environment: Mapping[str, str] | None = None,
+    devices: bool = False,
+) -> Outcome:
+    """Run a command in bubblewrap; never raises for what it does.
+
+    It sees the interpreter, the system's libraries, `read_only` and `work`, writes only
+    to `work` and to temporary folders of its own, and nothing of it is left afterwards.
+    `devices` lets it use CUDA.
+    """
+    found = find_bubblewrap()
+    if isinstance(found, str):
+        return Outcome("not started", detail=found)
+    if not work.is_dir():
+        return Outcome("not started", detail=f"{work}: no such folder")
+    limits = limits or Limits()
+    return run(found, command, read_only, work, limits, environment or {}, devices)
+
+
+def refusal() -> str | None:
+    """Return why nothing can be confined here, and what forbids it; None if it can."""
+    found = find_bubblewrap()
+    return found if isinstance(found, str) else None
+
+
+def warnings() -> tuple[str, ...]:
+    """Return a line for each part of the sandbox that can be missing and is."""
+    reason = lacks_filter()
+    if reason is None:
+        return ()
+    gives = "it refuses sockets, tracing, mounts and rarely used system calls"
+    return (f"no filter of system calls: {reason} ({gives}; {_INSTALL})",)
+
+
+@lru_cache(maxsize=1)
+def find_bubblewrap() -> Bubblewrap | str:
+    """Return a bubblewrap that works here, else why none does."""
+    if not sys.platform.startswith("linux"):
+        return f"the sandbox needs Linux, this is {sys.platform}"
+    said = ""
+    for bubblewrap in bubblewraps():
+        with TemporaryDirectory(prefix="sandbox-") as folder:
+            command = [sys.executable, "-I", "-S", "-c", "pass"]
+            limits = Limits(wall_seconds=30)
+            tried = run(bubblewrap, command, [], Path(folder), limits, {}, False)
+        if tried.ok:
+            return bubblewrap
+        said = one_line(tried.detail or tried.limit or tried.stderr, 200)
+    if not said:
+        return f"the sandbox needs bubblewrap, and there is no bwrap here: {_INSTALL}"
+    return f"bubblewrap cannot confine here ({said}): {_forbidden()}"
+
+
+def _forbidden() -> str:
+    """Return which setting keeps bubblewrap from working."""
+    for name, value, allowing, owner in _SETTINGS:
+        if _text(f"/proc/sys/{name.replace('.', '/')}").strip() == value:
+            mend = f"sudo sysctl {name}={allowing}"
+            return f"{owner} forbids user namespaces by {name} = {value}; {mend} allows them"
+    if "\nSeccomp:\t2" in _text("/proc/self/status"):
+        return _CONTAINER
+    return "no setting that is known here forbids it"
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except OSError:
+        return ""

@@ -1,0 +1,65 @@
+"""What a confined command can read, and the environment that it gets."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Folders of programs and libraries; none holds what belongs to somebody."""
+
+OF_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
+"""What the linker and programs read of /etc; users, hosts and secrets stay out."""
+
+HOME = "/tmp/home"
+_THREADS = 4
+"""Threads of numerical libraries: each counts, on a large machine there are many."""
+
+
+def environment() -> dict[str, str]:
+    """Return what programs need to run, and nothing else of the caller's."""
+    added = added_paths(os.environ.get("PYTHONPATH", ""))
+    # pip puts programs beside packages: ninja, which compiles kernels, is one
+    folders = [os.path.dirname(sys.executable), *(f"{path}/bin" for path in added)]
+    folders += ["/usr/local/bin", "/usr/bin", "/bin"]
+    threads = str(min(_THREADS, os.cpu_count() or 1))
+    return {
+        **({"PYTHONPATH": os.pathsep.join(added)} if added else {}),
+        "PATH": ":".join(folders),
+        "HOME": HOME,
+        "TMPDIR": os.path.dirname(HOME),
+        "LANG": "C.UTF-8",
+        "USER": "review",
+        "LOGNAME": "review",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+    }
+
+
+def interpreter_paths() -> list[str]:
+    """Return the folders of this interpreter and of what is installed for it."""
+    named = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+    installed = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
+    found = named + installed + added_paths(os.environ.get("PYTHONPATH", ""))
+    return [path for path in both_names(found) if path != "/" and os.path.isdir(path)]
+
+
+def added_paths(pythonpath: str) -> list[str]:
+    """Return the folders of a PYTHONPATH that pip installed into, and those below them.
+
+    Others may hold anything of the user's.
+    """
+    named = [p for p in pythonpath.split(os.pathsep) if os.path.isabs(p)]
+    installed = [p for p in named if any(Path(p).glob("*.dist-info/METADATA"))]
+    below = tuple(f"{path.rstrip('/')}/" for path in installed)
+    return [p for p in named if f"{p}/".startswith(below) and os.path.isdir(p)]
+
+
+def both_names(paths: list[str]) -> list[str]:
+    """Return paths as they were given and as they are without links."""
+    given = [os.path.abspath(path) for path in paths]
+    return list(dict.fromkeys(given + [os.path.realpath(path) for path in given]))
