@@ -231,8 +231,8 @@ def _use_below(process: int) -> tuple[int, int, float]:
     """
     children = defaultdict(list)
     for name in filter(str.isdecimal, os.listdir("/proc")):
-        with suppress(OSError):
-            text = Path(f"/proc/{name}/stat").read_bytes()
+        with suppress(OSError), open(f"/proc/{name}/stat", "rb", 0) as file:
+            text = file.read(4096)
             # from the state on: the name before may hold anything
             fields = text[text.rindex(b")") + 2 :].split()
             children[int(fields[1])].append((int(name), fields))
