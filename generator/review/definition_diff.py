@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 
@@ -209,11 +209,8 @@ def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
 def _parts(source: str) -> dict[str, str] | None:
     """Return the top-level parts of a module: what is bound → its text, normalised."""
     try:
-        parse_module(source)
         # a tree of our own: the other is shared, and this one is cut
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = deepcopy(parse_module(source))
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
             if isinstance(body, list):

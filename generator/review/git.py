@@ -128,35 +128,32 @@ class Repository:
                     raise KeyError(oid)
                 yield content
 
-    def working_tree(self, root: Path, base: Tree) -> Tree:
+    def working_tree(self, root: Path, revision: str | None, base: Tree) -> Tree:
         """Return the files that lie in the working tree, as git would name their content.
 
-        Below the dataset's folders everything counts that lies there, ignored or not:
-        that is what readers of the dataset find. Elsewhere git's own list counts. What
-        Git LFS put in the place of a pointer of `base` is named as the pointer is. Sizes
-        of files that are as the index has them are not known.
+        `base` is the tree of a revision, from which git knows what differs. Below the
+        dataset's folders everything counts that lies there, ignored or not: that is
+        what readers of the dataset find. What Git LFS put in the place of a pointer of
+        `base` is named as the pointer is.
         """
         index = self.git.index
-        listed = index.diff_to_tree(self.git[_NO_FILES]).deltas
-        kept = self._below(delta.new_file for delta in listed)
-        differ = index.diff_to_workdir(_LOOSE).deltas
-        loose = self._below(delta.new_file for delta in differ)
-        beside = {path for path in kept | loose if not is_dataset(path)}
-        found: Tree = {}
-        for path in {*_lying(root), *beside}:
-            is_kept = path in kept and path not in loose
-            entry = kept[path] if is_kept else _entry_of(root / path, base.get(path))
+        name = _NO_FILES if revision is None else f"{revision}^{{tree}}"
+        staged = index.diff_to_tree(self.git.revparse_single(name)).deltas
+        loose = index.diff_to_workdir(_LOOSE).deltas
+        paths = {os.fsdecode(d.new_file.raw_path) for d in (*staged, *loose)}
+        below = {p[len(self.prefix) :] for p in paths if p.startswith(self.prefix)}
+        lying = {*_lying(root)}
+        found = {p: e for p, e in base.items() if p not in below}
+        for path in below | (lying - base.keys()):
+            entry = _entry_of(root / path, base.get(path))
             if entry is not None:
                 found[path] = entry
-        # a submodule is a folder here and has no content of its own
-        return found | {p: e for p, e in kept.items() if e.mode == "160000"}
-
-    def _below(self, files: Iterator[pygit2.DiffFile]) -> Tree:
-        named = ((os.fsdecode(file.raw_path), file) for file in files)
+        # what lies behind a link is elsewhere; a submodule is a folder, and no file
         return {
-            name[len(self.prefix) :]: TreeEntry(f"{file.mode:06o}", str(file.id), 0)
-            for name, file in named
-            if name.startswith(self.prefix)
+            path: entry
+            for path, entry in found.items()
+            if path in lying
+            or not (is_dataset(path) and (entry.is_file or entry.is_link))
         }
 
 

@@ -75,13 +75,10 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
 
 def checklist(answers: Iterable[Answer]) -> Table:
     """Return answers as a table."""
-    rows = [
-        Row(
-            (Quoted(a.definition), a.point, a.answer, Quoted(a.seen)),
-            _ANSWERS[a.answer],
-        )
-        for a in answers
-    ]
+    rows = []
+    for a in answers:
+        cells = (Quoted(a.definition), a.point, a.answer, Quoted(a.seen))
+        rows.append(Row(cells, _ANSWERS[a.answer]))
     columns = ("definition", "point", "answer", "seen")
     return Table(rows, columns, words=columns, keys=2, marked="answer")
 

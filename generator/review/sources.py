@@ -100,7 +100,9 @@ def _trees(
 ) -> tuple[Revisions, Tree, Tree]:
     tip = repository.find("HEAD") if head is None else repository.resolve(head)
     committed = repository.tree(tip) if tip is not None else {}
-    new = committed if head is not None else repository.working_tree(root, committed)
+    new = committed
+    if head is None:
+        new = repository.working_tree(root, tip, committed)
     if tip is None:
         return Revisions("", "", "the checkout has no commit yet"), {}, new
     commit, said = _base(repository, tip, base, bool(Sides(committed, new).changed))
@@ -109,7 +111,7 @@ def _trees(
         return revisions, committed, new
     old = repository.tree(commit) if commit else {}
     if head is None:
-        new = repository.working_tree(root, old)
+        new = repository.working_tree(root, commit or None, old)
     return revisions, old, new
 
 
