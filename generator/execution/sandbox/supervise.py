@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import select
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from generator.execution.sandbox import cuda, paths, start
+from generator.execution.sandbox import cuda, paths
 from generator.execution.sandbox.bubblewrap import Bubblewrap, names_of, view
 from generator.execution.sandbox.captured import captured
 from generator.execution.sandbox.limits import Limits, rlimits
@@ -32,7 +31,7 @@ _ENTRIES = 100_000
 """Files and folders that the working folder may hold."""
 _OWN = 2
 """Threads of bubblewrap: outside it waits, inside it reaps."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_START = Path(__file__).with_name("start.py")
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def run(
             "work": os.path.realpath(work),
             "report": passed[1],
         }
-        begin = [sys.executable, "-I", "-S", "-B", "-c", inspect.getsource(start)]
+        begin = [sys.executable, "-I", "-S", "-B", "-c", _START.read_text("utf-8")]
         whole = [*bubblewrap.command(user, seen), *begin, json.dumps(plan), *command]
         began = time.monotonic()
         try:
@@ -236,12 +235,13 @@ def _use_below(process: int) -> tuple[int, int, float]:
             # from the state on: the name before may hold anything
             fields = text[text.rindex(b")") + 2 :].split()
             children[int(fields[1])].append((int(name), fields))
-    threads, memory, ticks = 0, 0, 0
+    threads, pages, ticks = 0, 0, 0
     waiting = [process]
     while waiting:
         for child, fields in children[waiting.pop()]:
             waiting.append(child)
             threads += int(fields[17])
-            memory += int(fields[21]) * _PAGE
+            pages += int(fields[21])
             ticks = max(ticks, int(fields[11]) + int(fields[12]))
+    memory = pages * os.sysconf("SC_PAGE_SIZE")
     return threads, memory, ticks / os.sysconf("SC_CLK_TCK")
