@@ -24,8 +24,8 @@ from generator.hub.delta import compare
 from generator.hub.local import LocalFile, read_file, take_inventory
 from generator.hub.pr_description import Facts, describe
 from generator.hub.preconditions import judge
-from generator.results.audit_file import as_text as audit_text
-from generator.results.audit_file import read_audits
+from generator.results.audits import as_text as audit_text
+from generator.results.audits import read_audits
 from generator.results.evidence import Run, as_text, read_evidence
 from tools.build_review_example import render, take
 

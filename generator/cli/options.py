@@ -1,15 +1,45 @@
-"""The options that several commands share: one name, type and help text each."""
+"""The options that several commands share: one name, one meaning, one help text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from generator.cli.choose import Choice
+from generator.problems.messages import quote
+from generator.reports import FORMATS
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
+
+
+def _together(
+    join: Callable[..., dict[str, Any]], names: Iterable[str], *options: Decorator[Any]
+) -> Decorator[Any]:
+    """Return what adds options to a command, which gets what `join` makes of them.
+
+    `join` gets the values of the options `names`, and returns what the command gets.
+    """
+
+    def add(command: Any) -> Any:
+        @wraps(command)
+        def joined(**given: Any) -> Any:
+            own = {name: given.pop(name) for name in names}
+            return command(**given, **join(**own))
+
+        # in the order in which stacked decorators apply: from the last to the first
+        for option in reversed(options):
+            joined = option(joined)
+        return joined
+
+    return add
+
 
 dataset_option = click.option(
     "--dataset",
@@ -37,18 +67,74 @@ no_cache_option = click.option(
     expose_value=False,
     help="Accepted for old scripts: nothing is kept from one run to the next.",
 )
-trust_option = click.option(
-    "--trust",
-    is_flag=True,
-    help="With --execute: run code that the screen of the sources rejects, and run "
-    "where a layer of the sandbox is missing.",
+
+_OP_TYPE = click.option(
+    *("--op-type", "op_types"),
+    multiple=True,
+    metavar="OP_TYPE",
+    help="Choose the definitions of this op_type; may be repeated.",
 )
-dry_run_option = click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what would be sent and send nothing; this is the default.",
+_NAME = click.option(
+    *("--definition-name", "names"),
+    multiple=True,
+    metavar="NAME",
+    help="Choose this definition; may be repeated.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Send it.")
+_ALL = click.option("--all", "everything", is_flag=True, help="Choose all definitions.")
+_CHOICE = ("dataset", "op_types", "names")
+
+
+def _choice(*given: Any, **named: Any) -> dict[str, Any]:
+    return {"choice": Choice(*given, **named)}
+
+
+choice_options = _together(
+    _choice, (*_CHOICE, "everything"), _OP_TYPE, _NAME, _ALL, dataset_option
+)
+"""--op-type, --definition-name, --all and --dataset: the command gets a Choice."""
+
+part_options = _together(_choice, _CHOICE, dataset_option, _OP_TYPE, _NAME)
+"""The same without --all: a command that takes all definitions if none is chosen."""
+
+
+def _sent(dry_run: bool, yes: bool) -> dict[str, bool]:
+    if dry_run and yes:
+        raise click.UsageError("Choose one of --dry-run and --yes.")
+    return {"yes": yes}
+
+
+send_options = _together(
+    _sent,
+    ("dry_run", "yes"),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print what would be sent and send nothing; this is the default.",
+    ),
+    click.option("--yes", is_flag=True, help="Send it."),
+)
+"""--dry-run and --yes: the command gets `yes`."""
+
+
+def _executed(execute: bool, trust: bool) -> dict[str, bool]:
+    if trust and not execute:
+        raise click.UsageError("--trust goes with --execute.")
+    return {"execute": execute, "trust": trust}
+
+
+def execute_options(what: str) -> Decorator[Any]:
+    """Return --execute, with its help, and --trust."""
+    return _together(
+        _executed,
+        ("execute", "trust"),
+        click.option("--execute", is_flag=True, help=what),
+        click.option(
+            "--trust",
+            is_flag=True,
+            help="With --execute: run code that the screen of the sources rejects, and "
+            "run where a layer of the sandbox is missing.",
+        ),
+    )
 
 
 def _tolerance(
@@ -68,14 +154,19 @@ tolerance_option = click.option(
 )
 
 
-def jobs_option(
-    most: int | None = 64, default: int | None = None
-) -> Callable[[Command], Command]:
-    """Return --jobs, which allows up to `most` processes."""
+def _jobs(context: click.Context, parameter: click.Parameter, value: int | None) -> int:
+    from generator.validation.parallel import default_jobs
+
+    return value or default_jobs()
+
+
+def jobs_option(most: int | None = 64, default: int | None = None) -> Decorator[Any]:
+    """Return --jobs, which allows up to `most` processes; the command gets a number."""
     unset = "" if default else "; as many as there are cores if not given"
     return click.option(
         "--jobs",
         type=click.IntRange(1, most),
+        callback=_jobs,
         default=default,
         show_default=default is not None,
         metavar="N",
@@ -83,7 +174,7 @@ def jobs_option(
     )
 
 
-def fresh_option(*spellings: str) -> Callable[[Command], Command]:
+def fresh_option(*spellings: str) -> Decorator[Any]:
     """Return --fresh; `spellings` are older names that a command still accepts."""
     return click.option(
         *("--fresh", *spellings, "fresh"),
@@ -92,17 +183,29 @@ def fresh_option(*spellings: str) -> Callable[[Command], Command]:
     )
 
 
-def repo_option(*, required: bool = True) -> Callable[[Command], Command]:
-    """Return --repo, a dataset repository on the Hub."""
+def _repo(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    from generator.hub.names import bad_repo
+
+    if value is not None and (reason := bad_repo(value)):
+        raise click.UsageError(f"{parameter.opts[0]} {quote(value)}: {reason}")
+    return value
+
+
+def repo_option(
+    name: str = "--repo",
+    what: str = "The dataset's repository on the Hub.",
+    *,
+    required: bool = True,
+) -> Decorator[Any]:
+    """Return --repo, or an option of another name: a dataset repository on the Hub."""
     return click.option(
-        "--repo",
-        required=required,
-        metavar="OWNER/NAME",
-        help="The dataset's repository on the Hub.",
+        name, required=required, callback=_repo, metavar="OWNER/NAME", help=what
     )
 
 
-def pr_option(*, required: bool = False) -> Callable[[Command], Command]:
+def pr_option(*, required: bool = False) -> Decorator[Any]:
     """Return --pr, the number of a pull request."""
     return click.option(
         "--pr",
@@ -115,7 +218,7 @@ def pr_option(*, required: bool = False) -> Callable[[Command], Command]:
 
 def output_option(
     content: str, metavar: str, *spellings: str, **type_options: Any
-) -> Callable[[Command], Command]:
+) -> Decorator[Any]:
     """Return --output; `content` is its help, `spellings` are names still accepted."""
     return click.option(
         *("--output", *spellings, "output"),
@@ -125,36 +228,25 @@ def output_option(
     )
 
 
-def choice_options(*, with_all: bool = True) -> Callable[[Command], Command]:
-    """Return --op-type, --definition-name and, with `with_all`, --all.
+def format_option(
+    default: str = "text", formats: Iterable[str] = FORMATS
+) -> Decorator[Any]:
+    """Return what adds --format and --json to a command, which gets them as `form`."""
+    option = click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(formats)),
+        default=default,
+        show_default=True,
+        help="How to print what was found.",
+    )
+    as_json = click.option(
+        "--json", "form", flag_value="json", help="Print the result as JSON."
+    )
+    return lambda command: option(as_json(command))
 
-    The command gets them as `op_types`, `names` and `everything`.
-    """
-    options = [
-        click.option(
-            *("--op-type", "op_types"),
-            multiple=True,
-            metavar="OP_TYPE",
-            help="Choose the definitions of this op_type; may be repeated.",
-        ),
-        click.option(
-            *("--definition-name", "names"),
-            multiple=True,
-            metavar="NAME",
-            help="Choose this definition; may be repeated.",
-        ),
-    ]
-    if with_all:
-        options.append(
-            click.option(
-                "--all", "everything", is_flag=True, help="Choose all definitions."
-            )
-        )
 
-    def add(command: Command) -> Command:
-        # in the order in which stacked decorators apply: from the last to the first
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+def prefix_of(dataset: Path) -> str:
+    """Return the path from the current directory to a dataset below it, else empty."""
+    path = os.path.relpath(dataset).replace(os.sep, "/")
+    return "" if path == "." or path.startswith("..") else f"{path}/"

@@ -14,13 +14,27 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.results.audit_lines import ABSENT, STALE, AuditLine
 from generator.results.audit_result import CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT
+from generator.results.audits import ABSENT, STALE
 from generator.results.evidence import Run
 from generator.results.sources import is_ground_truth
-from generator.results.verification import Verification, VerificationLine, agreed
+from generator.results.verification import (
+    AuditLine,
+    Verification,
+    VerificationLine,
+    agreed,
+)
 
-_RUN_FACTS = ("sm", "memory_gib", "driver", "torch", "cuda", "flashinfer", "sglang")
+_FACTS = [
+    "sm",
+    "memory_gib",
+    "driver",
+    "torch",
+    "cuda",
+    "flashinfer",
+    "sglang",
+    "python",
+]
 _RUNS = [
     "run",
     "date",
@@ -34,10 +48,28 @@ _RUNS = [
     "SGLang",
     "Python",
 ]
-_LINES = "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
-_AUDITS = (
-    "definition|caught|survived|timed out|equivalent|shorter axes|gen-tests|torch|date"
-)
+_LINES = [
+    "definition",
+    "compared with",
+    "verdict",
+    "cases",
+    "worst NMSE",
+    "worst LSE error",
+    "note",
+    "run",
+    "s",
+]
+_AUDITS = [
+    "definition",
+    "caught",
+    "survived",
+    "timed out",
+    "equivalent",
+    "shorter axes",
+    "gen-tests",
+    "torch",
+    "date",
+]
 _SURVIVORS = ("definition", "defect", "line before", "line after")
 _SHOWN = 10
 """Survivors that are shown of a definition."""
@@ -86,7 +118,7 @@ def verification_report(found: Verification) -> Report:
 def line_table(lines: Iterable[VerificationLine]) -> Table:
     """Return lines of the table of verification as a report's table."""
     words = ("definition", "compared with", "verdict", "note")
-    return Table([_line(line) for line in lines], _LINES.split("|"), words, keys=2)
+    return Table([_line(line) for line in lines], _LINES, words, keys=2)
 
 
 def summary(found: Verification) -> str:
@@ -123,9 +155,8 @@ def _of_audits(lines: Iterable[AuditLine]) -> str:
 
 
 def _run(number: int, run: Run) -> list[str]:
-    gpu = run.machine.get("gpu") or run.machine.get("device", "")
-    of_machine = [run.machine.get(name) or "-" for name in (*_RUN_FACTS, "python")]
-    return [f"R{number}", run.date, gpu, *of_machine]
+    facts = [run.machine.get(name) or "-" for name in _FACTS]
+    return [f"R{number}", run.date, run.device, *facts]
 
 
 def _line(line: VerificationLine) -> Row:
@@ -156,7 +187,7 @@ def _audit(found: Verification) -> Iterator[Section]:
     if not found.audits:
         return
     rows = [Row(_audited(line)) for line in found.audits]
-    tables = [Table(rows, _AUDITS.split("|"), words=("definition",))]
+    tables = [Table(rows, _AUDITS, words=("definition",))]
     survivors = list(_survivors(found.audits))
     if survivors:
         tables.append(Table(survivors, _SURVIVORS, _SURVIVORS, title="Survivors"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.problems.messages import one_line, plural
-from generator.results.audit_lines import ABSENT, KNOWN, STALE
+from generator.results.audits import ABSENT, KNOWN, STALE
 from generator.review.change import Change
 from generator.review.known import ReviewContext
 

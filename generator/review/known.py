@@ -10,7 +10,7 @@ from pathlib import Path
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.problems import Problem
-from generator.results.audited import Audited
+from generator.results.audits import Audited
 from generator.results.evidence import Run
 from generator.review.snapshots import Sides
 
