@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
+from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.options import (
-    choice_options,
-    format_option,
-    fresh_option,
-    jobs_option,
-    output_option,
-    tolerance_option,
-)
 from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
@@ -42,18 +36,15 @@ def _read_seeds(
 
 
 @click.command()
-@choice_options
-@jobs_option()
-@click.option(
-    "--resume",
-    "state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
+@options.choice
+@options.jobs()
+@options.path(
+    *("--resume", "state"),
     help="Folder of earlier results, which are used again if nothing changed; below "
     "~/.cache/gen-tests if not given.",
 )
-@fresh_option()
-@tolerance_option
+@options.fresh()
+@options.tolerance
 @click.option(
     "--seeds",
     callback=_read_seeds,
@@ -78,10 +69,10 @@ def _read_seeds(
     help="Plant no defects: compare each tolerance with the errors of correct outputs, "
     "measured in float64.",
 )
-@output_option(
-    "With --tolerances: write the tables there as Markdown.", "FILE.md", dir_okay=False
+@options.output_file(
+    "With --tolerances: write the tables there as Markdown.", "FILE.md"
 )
-@format_option()
+@options.form()
 def audit(
     choice: Choice,
     jobs: int,
@@ -163,18 +154,18 @@ def audit(
     return show(mutants_report(results, survivors=survivors), form)
 
 
-@click.command(hidden=True)
-@choice_options
-@jobs_option()
-@tolerance_option
-@format_option()
-@output_option("Write the tables there as Markdown.", "FILE.md", dir_okay=False)
-def floors(
-    choice: Choice, jobs: int, tolerance: float | None, form: str, output: Path | None
-) -> int:
-    """Do what `trace-dataset audit --tolerances` does; the name of version 0.1."""
-    choice.require("measure")
-    return _tolerances(choice, jobs, tolerance, form, output)
+def _floors(**given: Any) -> Any:
+    assert audit.callback is not None
+    return audit.callback(**{**given, "tolerances": True})
+
+
+floors = click.Command(
+    "floors",
+    params=audit.params,
+    callback=_floors,
+    hidden=True,
+    help="Do what `trace-dataset audit --tolerances` does; the name of version 0.1.",
+)
 
 
 def _tolerances(

@@ -6,24 +6,18 @@ from pathlib import Path
 
 import click
 
-from generator.cli.options import (
-    check_option,
-    dataset_option,
-    force_option,
-    output_option,
-    repo_option,
-)
+from generator.cli import options
 from generator.cli.output import drifted, say, status_of, write_files
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, quote
 
 
 @click.command()
-@dataset_option
-@output_option("Write the card there, without its tables.", "FILE")
-@check_option
-@force_option
-@repo_option(required=False)
+@options.dataset
+@options.output("Write the card there, without its tables.", "FILE")
+@options.check
+@options.force
+@options.repo(required=False)
 @click.option("--title", metavar="TEXT", help="The dataset's title.")
 @click.option(
     "--license",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,3 +67,9 @@ def require_definitions(problems: Iterable[Problem], *, readable: bool = True) -
             raise Failure(f"{problem.message} {problem.fix}")
         if not readable and problem.severity is Severity.ERROR:
             raise Failure(f"{problem.file}: {problem.message} {problem.fix}")
+
+
+def prefix_of(dataset: Path) -> str:
+    """Return the path from the current directory to a dataset below it, else empty."""
+    path = os.path.relpath(dataset).replace(os.sep, "/")
+    return "" if path == "." or path.startswith("..") else f"{path}/"

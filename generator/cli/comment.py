@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from generator.cli.options import pr_option, repo_option, send_options
+from generator.cli import options
 from generator.cli.output import EXIT_FINE, say, write
 from generator.problems.failure import Failure
 
@@ -19,9 +19,9 @@ _OUTCOMES = {
 
 
 @click.command()
-@repo_option()
-@pr_option(required=True)
-@send_options
+@options.repo()
+@options.pr(required=True)
+@options.send
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
     """Post REPORT, Markdown of `trace-dataset review`, on a pull request of the Hub.

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from generator import __version__
+from generator.cli import options
 from generator.cli.choose import Choice, require_definitions
-from generator.cli.options import (
-    check_option,
-    choice_options,
-    force_option,
-    json_option,
-    output_option,
-    tolerance_option,
-)
 from generator.cli.output import (
     progress,
     run_and_exit,
@@ -48,8 +41,8 @@ def _sizes(
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@choice_options
-@output_option(
+@options.choice
+@options.output(
     "Folder of the tests; tests/references in the dataset if not given.", "DIR"
 )
 @click.option(
@@ -60,15 +53,15 @@ def _sizes(
     metavar="SIZES",
     help="Case sizes that the tests run by default, out of small,medium,large.",
 )
-@tolerance_option
+@options.tolerance
 @click.option(
     "--standalone/--no-standalone",
     default=None,
     help="Write the modules that the tests import beside them, or remove them; if not "
     "given, keep the form of the folder.",
 )
-@force_option
-@check_option
+@options.force
+@options.check
 @click.option(
     "--list",
     "listing",
@@ -76,7 +69,7 @@ def _sizes(
     help="Print each definition's ground truth, and why other providers are not used; "
     "for all definitions if none is chosen.",
 )
-@json_option
+@options.as_json
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli(
     choice: Choice,

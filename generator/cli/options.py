@@ -1,13 +1,15 @@
-"""The options that several commands share: one name, one meaning, one help text."""
+"""The options that several commands share: one name, one meaning, one help text.
+
+Commands name them `options.dataset`, `options.jobs()` and the like.
+"""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,13 +17,13 @@ from generator.cli.choose import Choice
 from generator.problems.messages import quote
 from generator.reports import FORMATS
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Command], Command]
+Decorator = Callable[[Any], Any]
+_PATH = click.Path(path_type=Path)
 
 
 def _together(
-    join: Callable[..., dict[str, Any]], names: Iterable[str], *options: Decorator[Any]
-) -> Decorator[Any]:
+    join: Callable[..., dict[str, Any]], names: Iterable[str], *added: Decorator
+) -> Decorator:
     """Return what adds options to a command, which gets what `join` makes of them.
 
     `join` gets the values of the options `names`, and returns what the command gets.
@@ -34,35 +36,28 @@ def _together(
             return command(**given, **join(**own))
 
         # in the order in which stacked decorators apply: from the last to the first
-        for option in reversed(options):
+        for option in reversed(added):
             joined = option(joined)
         return joined
 
     return add
 
 
-dataset_option = click.option(
+_flag = partial(click.option, is_flag=True)
+
+dataset = click.option(
     "--dataset",
-    type=click.Path(path_type=Path),
+    type=_PATH,
     default=Path("."),
     metavar="DIR",
     help="Root of the dataset; the current directory if not given.",
 )
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the result as JSON."
-)
-check_option = click.option(
-    "--check", is_flag=True, help="Write nothing; exit 1 if a file is out of date."
-)
-force_option = click.option(
-    "--force", is_flag=True, help="Overwrite files that a person edited."
-)
-notes_option = click.option(
-    "--notes", is_flag=True, help="Show notes in text and github as well."
-)
-no_cache_option = click.option(
+as_json = _flag("--json", "as_json", help="Print the result as JSON.")
+check = _flag("--check", help="Write nothing; exit 1 if a file is out of date.")
+force = _flag("--force", help="Overwrite files that a person edited.")
+notes = _flag("--notes", help="Show notes in text and github as well.")
+no_cache = _flag(
     "--no-cache",
-    is_flag=True,
     hidden=True,
     expose_value=False,
     help="Accepted for old scripts: nothing is kept from one run to the next.",
@@ -80,20 +75,20 @@ _NAME = click.option(
     metavar="NAME",
     help="Choose this definition; may be repeated.",
 )
-_ALL = click.option("--all", "everything", is_flag=True, help="Choose all definitions.")
-_CHOICE = ("dataset", "op_types", "names")
+_ALL = _flag("--all", "everything", help="Choose all definitions.")
 
 
-def _choice(*given: Any, **named: Any) -> dict[str, Any]:
-    return {"choice": Choice(*given, **named)}
+def _choice(**named: Any) -> dict[str, Any]:
+    return {"choice": Choice(**named)}
 
 
-choice_options = _together(
-    _choice, (*_CHOICE, "everything"), _OP_TYPE, _NAME, _ALL, dataset_option
+choice = _together(
+    *(_choice, ("dataset", "op_types", "names", "everything")),
+    *(_OP_TYPE, _NAME, _ALL, dataset),
 )
 """--op-type, --definition-name, --all and --dataset: the command gets a Choice."""
 
-part_options = _together(_choice, _CHOICE, dataset_option, _OP_TYPE, _NAME)
+part = _together(_choice, ("dataset", "op_types", "names"), dataset, _OP_TYPE, _NAME)
 """The same without --all: a command that takes all definitions if none is chosen."""
 
 
@@ -103,15 +98,13 @@ def _sent(dry_run: bool, yes: bool) -> dict[str, bool]:
     return {"yes": yes}
 
 
-send_options = _together(
-    _sent,
-    ("dry_run", "yes"),
-    click.option(
+send = _together(
+    *(_sent, ("dry_run", "yes")),
+    _flag(
         "--dry-run",
-        is_flag=True,
         help="Print what would be sent and send nothing; this is the default.",
     ),
-    click.option("--yes", is_flag=True, help="Send it."),
+    _flag("--yes", help="Send it."),
 )
 """--dry-run and --yes: the command gets `yes`."""
 
@@ -122,19 +115,15 @@ def _executed(execute: bool, trust: bool) -> dict[str, bool]:
     return {"execute": execute, "trust": trust}
 
 
-def execute_options(what: str) -> Decorator[Any]:
+def execute(what: str) -> Decorator:
     """Return --execute, with its help, and --trust."""
-    return _together(
-        _executed,
-        ("execute", "trust"),
-        click.option("--execute", is_flag=True, help=what),
-        click.option(
-            "--trust",
-            is_flag=True,
-            help="With --execute: run code that the screen of the sources rejects, and "
-            "run where a layer of the sandbox is missing.",
-        ),
+    trust = _flag(
+        "--trust",
+        help="With --execute: run code that the screen of the sources rejects, and "
+        "run where a layer of the sandbox is missing.",
     )
+    names = ("execute", "trust")
+    return _together(_executed, names, _flag("--execute", help=what), trust)
 
 
 def _tolerance(
@@ -145,7 +134,7 @@ def _tolerance(
     return value
 
 
-tolerance_option = click.option(
+tolerance = click.option(
     "--tolerance",
     type=float,
     callback=_tolerance,
@@ -160,7 +149,7 @@ def _jobs(context: click.Context, parameter: click.Parameter, value: int | None)
     return value or default_jobs()
 
 
-def jobs_option(most: int | None = 64, default: int | None = None) -> Decorator[Any]:
+def jobs(most: int | None = 64, default: int | None = None) -> Decorator:
     """Return --jobs, which allows up to `most` processes; the command gets a number."""
     unset = "" if default else "; as many as there are cores if not given"
     return click.option(
@@ -174,13 +163,10 @@ def jobs_option(most: int | None = 64, default: int | None = None) -> Decorator[
     )
 
 
-def fresh_option(*spellings: str) -> Decorator[Any]:
+def fresh(*spellings: str) -> Decorator:
     """Return --fresh; `spellings` are older names that a command still accepts."""
-    return click.option(
-        *("--fresh", *spellings, "fresh"),
-        is_flag=True,
-        help="Ignore earlier results and redo the work.",
-    )
+    what = "Ignore earlier results and redo the work."
+    return _flag("--fresh", *spellings, "fresh", help=what)
 
 
 def _repo(
@@ -193,48 +179,45 @@ def _repo(
     return value
 
 
-def repo_option(
+def repo(
     name: str = "--repo",
     what: str = "The dataset's repository on the Hub.",
     *,
     required: bool = True,
-) -> Decorator[Any]:
+) -> Decorator:
     """Return --repo, or an option of another name: a dataset repository on the Hub."""
     return click.option(
         name, required=required, callback=_repo, metavar="OWNER/NAME", help=what
     )
 
 
-def pr_option(*, required: bool = False) -> Decorator[Any]:
+def pr(*, required: bool = False) -> Decorator:
     """Return --pr, the number of a pull request."""
-    return click.option(
-        "--pr",
-        type=click.IntRange(1),
-        required=required,
-        metavar="N",
-        help="The number of the pull request.",
-    )
+    what = "The number of the pull request."
+    number = click.IntRange(1)
+    return click.option("--pr", type=number, required=required, metavar="N", help=what)
 
 
-def output_option(
-    content: str, metavar: str, *spellings: str, **type_options: Any
-) -> Decorator[Any]:
-    """Return --output; `content` is its help, `spellings` are names still accepted."""
-    return click.option(
-        *("--output", *spellings, "output"),
-        type=click.Path(path_type=Path, **type_options),
-        metavar=metavar,
-        help=content,
-    )
+def path(*names: str, metavar: str = "DIR", **more: Any) -> Decorator:
+    """Return an option whose value is a path."""
+    return click.option(*names, **{"type": _PATH, "metavar": metavar, **more})
 
 
-def format_option(
-    default: str = "text", formats: Iterable[str] = FORMATS
-) -> Decorator[Any]:
+def output(what: str, metavar: str, *spellings: str, **more: Any) -> Decorator:
+    """Return --output; `what` is its help, `spellings` are names still accepted."""
+    names = ("--output", *spellings, "output")
+    return path(*names, metavar=metavar, help=what, **more)
+
+
+def output_file(what: str, metavar: str) -> Decorator:
+    """Return an --output that can't be a folder."""
+    return output(what, metavar, type=click.Path(path_type=Path, dir_okay=False))
+
+
+def form(default: str = "text", formats: Iterable[str] = FORMATS) -> Decorator:
     """Return what adds --format and --json to a command, which gets them as `form`."""
     option = click.option(
-        "--format",
-        "form",
+        *("--format", "form"),
         type=click.Choice(list(formats)),
         default=default,
         show_default=True,
@@ -244,9 +227,3 @@ def format_option(
         "--json", "form", flag_value="json", help="Print the result as JSON."
     )
     return lambda command: option(as_json(command))
-
-
-def prefix_of(dataset: Path) -> str:
-    """Return the path from the current directory to a dataset below it, else empty."""
-    path = os.path.relpath(dataset).replace(os.sep, "/")
-    return "" if path == "." or path.startswith("..") else f"{path}/"

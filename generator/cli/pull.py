@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.options import choice_options, force_option, pr_option, repo_option
 from generator.cli.output import (
     progress,
     say,
@@ -28,12 +28,12 @@ _ATTEMPTS = 5
 
 
 @click.command()
-@repo_option()
+@options.repo()
 @click.option(
     "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
 )
-@pr_option()
-@choice_options
+@options.pr()
+@options.choice
 @click.option(
     "--blobs",
     type=click.Choice(["none", "needed", "all"]),
@@ -42,7 +42,7 @@ _ATTEMPTS = 5
     help="Tensor files to pull as well: none, those that the chosen workloads name and "
     "the recordings of the chosen definitions, or all that belong to these.",
 )
-@force_option
+@options.force
 def pull(
     repo: str,
     revision: str | None,

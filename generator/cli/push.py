@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.options import choice_options, pr_option, repo_option, send_options
 from generator.cli.output import (
     EXIT_PROBLEMS,
     progress,
@@ -31,22 +31,22 @@ _ROUNDS = 3
 
 
 @click.command()
-@repo_option()
-@choice_options
+@options.repo()
+@options.choice
 @click.option(
     "--create-pr",
     is_flag=True,
     help="Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
 )
-@pr_option()
+@options.pr()
 @click.option(
     "--branch",
     metavar="B",
     help="Commit to a branch, such as main, without a pull request.",
 )
 @click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
-@send_options
+@options.send
 @click.option(
     "--together",
     is_flag=True,

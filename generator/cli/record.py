@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.options import (
-    choice_options,
-    format_option,
-    fresh_option,
-    jobs_option,
-    output_option,
-)
 from generator.cli.output import require_modules, say, show, status_of, write
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
@@ -29,7 +23,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
 @click.command()
-@choice_options
+@options.choice
 @click.option(
     "--provider",
     "providers",
@@ -38,13 +32,11 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     help="Record this provider's kernels; may be repeated. The first usable one of "
     "flashinfer, sglang and pytorch if not given.",
 )
-@click.option(
+@options.path(
     "--tests",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
     help="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
-@output_option(
+@options.output(
     "Folder of the recordings; blob/ground_truth in the dataset if not given.",
     "DIR",
     "--out",
@@ -64,14 +56,9 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     show_default=True,
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
-@jobs_option(default=4)
-@click.option(
-    "--logs",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the output of the kernels and their errors.",
-)
-@fresh_option("--force")
+@options.jobs(default=4)
+@options.path("--logs", help="Folder for the output of the kernels and their errors.")
+@options.fresh("--force")
 @click.option(
     "--compare",
     nargs=2,
@@ -80,7 +67,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
     "TEXT.",
 )
-@format_option()
+@options.form()
 def record(
     choice: Choice,
     providers: tuple[str, ...],
@@ -167,7 +154,7 @@ def _print_result(result: RecordingResult) -> None:
 @click.command(hidden=True)
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-@format_option()
+@options.form()
 def drift(before: str, after: str, form: str) -> int:
     """Do what `trace-dataset record --compare A B` does; the name of version 0.1."""
     return _compare(before, after, form)

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.options import (
-    dataset_option,
-    execute_options,
-    format_option,
-    no_cache_option,
-    notes_option,
-    output_option,
-    pr_option,
-    prefix_of,
-    repo_option,
-)
+from generator.cli import options
+from generator.cli.choose import prefix_of
 from generator.cli.output import (
     STATUSES,
     progress,
@@ -51,27 +42,27 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     metavar="REV",
     help="The revision to review; the working tree if not given.",
 )
-@repo_option(
+@options.repo(
     "--hub",
     "Review a pull request of this dataset on the Hub, with --pr.",
     required=False,
 )
-@pr_option()
-@dataset_option
-@format_option(formats=_FORMATS)
-@output_option(
+@options.pr()
+@options.dataset
+@options.form(formats=_FORMATS)
+@options.output(
     "Write the review in all formats there, and the tests of the changed definitions.",
     "DIR",
     "--out",
 )
-@notes_option
+@options.notes
 @click.option(
     "--trust-evidence",
     is_flag=True,
     help="Accept the evidence in verification/ that the change itself adds; its author "
     "wrote it.",
 )
-@execute_options(
+@options.execute(
     "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
     "result does not count as evidence."
 )
@@ -82,7 +73,7 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     show_default=True,
     help="The device that --execute uses.",
 )
-@no_cache_option
+@options.no_cache
 def review(
     base: str | None,
     head: str | None,

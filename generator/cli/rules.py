@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from generator.cli.options import json_option
+from generator.cli import options
 from generator.cli.output import EXIT_FINE, write, write_json
 from generator.problems.failure import Failure
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[ID|GROUP]...")
-@json_option
+@options.as_json
 def rules(names: tuple[str, ...], as_json: bool) -> int:
     """List the rules of validate, or explain the named ones."""
     from generator.dataset.paths import UnknownName

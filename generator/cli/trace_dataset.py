@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from generator import __version__
+from generator.cli import options
 from generator.cli.audit import audit, floors
 from generator.cli.card import card
 from generator.cli.comment import comment
-from generator.cli.options import dataset_option, json_option
 from generator.cli.output import (
     progress,
     run_and_exit,
@@ -40,8 +40,8 @@ def cli() -> None:
 
 
 @cli.command()
-@dataset_option
-@json_option
+@options.dataset
+@options.as_json
 def doctor(dataset: Path, as_json: bool) -> int:
     """Say what this machine can test, and what to install for the rest.
 

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.choose import Choice, require_definitions
-from generator.cli.options import (
-    execute_options,
-    format_option,
-    jobs_option,
-    no_cache_option,
-    notes_option,
-    part_options,
-    prefix_of,
-)
+from generator.cli import options
+from generator.cli.choose import Choice, prefix_of, require_definitions
 from generator.cli.output import progress, say, show
 from generator.problems.failure import Failure
 from generator.problems.messages import plural
@@ -29,7 +21,7 @@ _MAX_CONFIG = 4 * 1024 * 1024
 
 
 @click.command()
-@part_options
+@options.part
 @click.option(
     "--checks",
     multiple=True,
@@ -37,19 +29,18 @@ _MAX_CONFIG = 4 * 1024 * 1024
     help="Report only these rules or groups of rules, separated by commas; may be "
     "repeated. `trace-dataset rules` lists them.",
 )
-@click.option(
+@options.path(
     "--model-config",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="A model's config.json: const axes must equal its values, divided by tp: and "
     "ep: tags.",
 )
-@format_option()
-@execute_options("Call each reference once on small inputs, in a sandbox; needs torch.")
-@notes_option
+@options.form()
+@options.execute("Call each reference once on small inputs, in a sandbox; needs torch.")
+@options.notes
 @click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
-@jobs_option(most=None)
-@no_cache_option
+@options.jobs(most=None)
+@options.no_cache
 def validate(
     choice: Choice,
     checks: tuple[str, ...],

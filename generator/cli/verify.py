@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli import options
 from generator.cli.choose import require_definitions
-from generator.cli.options import (
-    check_option,
-    dataset_option,
-    format_option,
-    output_option,
-)
 from generator.cli.output import drifted, say, show, status_of, write_files
 from generator.problems.messages import plural
 
@@ -24,15 +19,12 @@ if TYPE_CHECKING:
     from generator.results.verification import Verification
 
 _TABLE = Path("docs/generated/verification.md")
-_PATHS = click.Path(path_type=Path)
 
 
 @click.command()
-@dataset_option
-@click.option(
-    "--record",
-    "recorded",
-    type=_PATHS,
+@options.dataset
+@options.path(
+    *("--record", "recorded"),
     multiple=True,
     metavar="RESULTS",
     help="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
@@ -44,21 +36,20 @@ _PATHS = click.Path(path_type=Path)
     is_flag=True,
     help="Print the table; this is the default without --record.",
 )
-@click.option(
+@options.path(
     "--results",
-    type=_PATHS,
     multiple=True,
     metavar="RESULTS",
     help="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
     "folder, in place of those in verification/; may be repeated.",
 )
-@output_option(
+@options.output(
     "Write the table there, not to stdout; --check compares docs/generated/"
     "verification.md if not given.",
     "FILE",
 )
-@check_option
-@format_option("markdown")
+@options.check
+@options.form("markdown")
 def verify(
     dataset: Path,
     recorded: tuple[Path, ...],
