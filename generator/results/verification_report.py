@@ -25,51 +25,12 @@ from generator.results.verification import (
     agreed,
 )
 
-_FACTS = [
-    "sm",
-    "memory_gib",
-    "driver",
-    "torch",
-    "cuda",
-    "flashinfer",
-    "sglang",
-    "python",
-]
-_RUNS = [
-    "run",
-    "date",
-    "GPU",
-    "SM",
-    "GiB",
-    "driver",
-    "torch",
-    "CUDA",
-    "FlashInfer",
-    "SGLang",
-    "Python",
-]
-_LINES = [
-    "definition",
-    "compared with",
-    "verdict",
-    "cases",
-    "worst NMSE",
-    "worst LSE error",
-    "note",
-    "run",
-    "s",
-]
-_AUDITS = [
-    "definition",
-    "caught",
-    "survived",
-    "timed out",
-    "equivalent",
-    "shorter axes",
-    "gen-tests",
-    "torch",
-    "date",
-]
+_FACTS = "sm memory_gib driver torch cuda flashinfer sglang python"
+_RUNS = "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python"
+_LINES = "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
+_AUDITS = (
+    "definition|caught|survived|timed out|equivalent|shorter axes|gen-tests|torch|date"
+)
 _SURVIVORS = ("definition", "defect", "line before", "line after")
 _SHOWN = 10
 """Survivors that are shown of a definition."""
@@ -89,7 +50,9 @@ def verification_report(found: Verification) -> Report:
     """Return the report; the same evidence gives the same one."""
     status = Status.FAILED if found.failed else Status.PASSED
     rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
-    sections = [Section("Runs", [Table(rows, _RUNS, words=_RUNS)])]
+    sections = [
+        Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
+    ]
     by_op: dict[str, list[VerificationLine]] = {}
     for line in found.lines:
         by_op.setdefault(line.op_type, []).append(line)
@@ -118,7 +81,7 @@ def verification_report(found: Verification) -> Report:
 def line_table(lines: Iterable[VerificationLine]) -> Table:
     """Return lines of the table of verification as a report's table."""
     words = ("definition", "compared with", "verdict", "note")
-    return Table([_line(line) for line in lines], _LINES, words, keys=2)
+    return Table([_line(line) for line in lines], _LINES.split("|"), words, keys=2)
 
 
 def summary(found: Verification) -> str:
@@ -155,7 +118,7 @@ def _of_audits(lines: Iterable[AuditLine]) -> str:
 
 
 def _run(number: int, run: Run) -> list[str]:
-    facts = [run.machine.get(name) or "-" for name in _FACTS]
+    facts = [run.machine.get(name) or "-" for name in _FACTS.split()]
     return [f"R{number}", run.date, run.device, *facts]
 
 
@@ -187,7 +150,7 @@ def _audit(found: Verification) -> Iterator[Section]:
     if not found.audits:
         return
     rows = [Row(_audited(line)) for line in found.audits]
-    tables = [Table(rows, _AUDITS, words=("definition",))]
+    tables = [Table(rows, _AUDITS.split("|"), words=("definition",))]
     survivors = list(_survivors(found.audits))
     if survivors:
         tables.append(Table(survivors, _SURVIVORS, _SURVIVORS, title="Survivors"))
