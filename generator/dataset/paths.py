@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.problems import Problem
+from generator.problems.failure import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.problems.rule import blocking, error, warning
 
@@ -230,7 +231,7 @@ def wrong_extension(path: str, extension: str) -> Problem:
     return PATH_EXTENSION.problem(path, message)
 
 
-class UnknownName(Exception):
+class UnknownName(Failure):
     """Report an op_type or a name that the dataset does not have.
 
     `str()` is one line for the person who typed it, with the nearest known name.

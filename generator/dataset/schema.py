@@ -56,7 +56,9 @@ SCHEMA_VALUE = blocking(
 )
 
 
-Kind = Literal["definition", "workload", "solution", "trace"]
+Kind = Literal[
+    "definition", "workload", "solution", "trace", "audit", "evidence", "result"
+]
 
 _DUMP_FIELDS = frozenset(("init", "check", "param"))
 _DUMP_FIX = (
@@ -291,6 +293,7 @@ _SENTENCES: Mapping[str, Callable[[ValidationError], str]] = {
     "minLength": _length_sentence,
     "maxLength": _length_sentence,
     "minItems": _length_sentence,
+    "maxItems": _length_sentence,
     "minProperties": _length_sentence,
     "minimum": _bound_sentence,
     "maximum": _bound_sentence,

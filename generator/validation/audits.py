@@ -13,8 +13,7 @@ from generator.rules.audits import AUDIT_FILE, check
 from generator.rules.cross import Summary
 
 if TYPE_CHECKING:
-    from generator.results.audit_file import BrokenAudit
-    from generator.results.audited import Audited
+    from generator.results.audits import Audited, BrokenAudit
 
 
 class Audits:
@@ -26,7 +25,7 @@ class Audits:
         if not os.path.lexists(root / AUDIT):
             return
         # imported here: most datasets have no audit, and importing takes time
-        from generator.results.audit_file import BrokenAudit, read_audits
+        from generator.results.audits import BrokenAudit, read_audits
 
         try:
             self._known = read_audits(root)
