@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from generator.dataset.definition import Definition
@@ -120,16 +121,13 @@ def _bound_names(statement: ast.stmt) -> set[str]:
         case ast.Assign(targets=targets):
             nodes = [node for target in targets for node in ast.walk(target)]
             # `run.x = 1` reads `run`; only a stored name is bound
-            return {n.id for n in nodes if isinstance(n, ast.Name) and _is_stored(n)}
+            names = [node for node in nodes if isinstance(node, ast.Name)]
+            return {name.id for name in names if isinstance(name.ctx, ast.Store)}
         case ast.AnnAssign(target=ast.Name(name)):
             return {name}
         case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
             return {alias.asname or alias.name for alias in aliases}
     return set()
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Found:
@@ -242,10 +240,8 @@ def _branches(value: ast.expr | None) -> Iterator[ast.expr | None]:
 def _annotated(annotation: ast.expr | None) -> int | None:
     """Return the number of values that an annotation promises, or None."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
+        with suppress(Unparsable):
             annotation = parse_expression(annotation.value)
-        except Unparsable:
-            return None
     match annotation:
         case ast.Subscript(ast.Name(name) | ast.Attribute(_, name), items):
             if name not in ("tuple", "Tuple"):
