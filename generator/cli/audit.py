@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
-from generator.cli.audit_tolerances import audit_tolerances
-from generator.cli.choose import check_choice, chosen_files
-from generator.cli.options import (
-    choice_options,
-    dataset_option,
-    fresh_option,
-    jobs_option,
-    output_option,
-    tolerance_option,
-)
-from generator.cli.output import (
-    format_option,
-    numbered,
-    require_modules,
-    show,
-)
+from generator.cli import options
+from generator.cli.choose import Choice
+from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
-_NEEDED = ("torch", "numpy", "pytest")
+_NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
 _FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
 
@@ -48,19 +36,15 @@ def _read_seeds(
 
 
 @click.command()
-@choice_options()
-@dataset_option
-@jobs_option()
-@click.option(
-    "--resume",
-    "state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
+@options.choice
+@options.jobs()
+@options.path(
+    *("--resume", "state"),
     help="Folder of earlier results, which are used again if nothing changed; below "
     "~/.cache/gen-tests if not given.",
 )
-@fresh_option()
-@tolerance_option
+@options.fresh()
+@options.tolerance
 @click.option(
     "--seeds",
     callback=_read_seeds,
@@ -85,16 +69,13 @@ def _read_seeds(
     help="Plant no defects: compare each tolerance with the errors of correct outputs, "
     "measured in float64.",
 )
-@output_option(
-    "With --tolerances: write the tables there as Markdown.", "FILE.md", dir_okay=False
+@options.output_file(
+    "With --tolerances: write the tables there as Markdown.", "FILE.md"
 )
-@format_option()
+@options.form()
 def audit(
-    op_types: tuple[str, ...],
-    names: tuple[str, ...],
-    everything: bool,
-    dataset: Path,
-    jobs: int | None,
+    choice: Choice,
+    jobs: int,
     state: Path | None,
     fresh: bool,
     tolerance: float | None,
@@ -114,15 +95,7 @@ def audit(
     with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
     survives, a test fails, a tolerance does not fit or a definition can't be audited; 2 wrong usage or unreadable input.
     """
-    from generator.cli.audit_record import record, texts_of
-    from generator.execution.task_cache import default_folder
-    from generator.execution.worker_pool import PoolOptions, run_task
-    from generator.mutation.audit_task import AuditTask
-    from generator.mutation.report import mutants_report, seeds_report
-    from generator.mutation.seeds_task import SeedsTask
-    from generator.validation.parallel import default_jobs
-
-    check_choice("audit", op_types, names, everything)
+    choice.require("audit")
     if recorded and tolerance is not None:
         raise click.UsageError(
             "--record keeps what the tests catch as they are: drop --tolerance."
@@ -141,13 +114,19 @@ def audit(
         )
     if output is not None and not tolerances:
         raise click.UsageError("--output goes with --tolerances.")
-    _, files = chosen_files(dataset, op_types, names)
     if tolerances:
-        return audit_tolerances(files, dataset, jobs, tolerance, form, output)
+        return _tolerances(choice, jobs, tolerance, form, output)
+    from generator.execution.task_cache import default_folder
+    from generator.execution.worker_pool import PoolOptions, run_task
+    from generator.mutation.audit_task import AuditTask
+    from generator.mutation.report import mutants_report, seeds_report
+    from generator.mutation.seeds_task import SeedsTask
+    from generator.results.audits import Recorder
+
+    _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
-    options = PoolOptions(
-        dataset, state or default_folder(), jobs or default_jobs(), fresh
-    )
+    dataset = choice.dataset
+    options = PoolOptions(dataset, state or default_folder(), jobs, fresh)
     if seeds is not None:
         tell = numbered(
             len(files),
@@ -156,10 +135,10 @@ def audit(
                 f"{plural(result.asked, 'test')}, {plural(len(result.alarms), 'alarm')}, "
             ),
         )
-        task = SeedsTask(dataset, *seeds, whole, options.jobs)
+        task = SeedsTask(dataset, *seeds, whole, jobs)
         return show(seeds_report(run_task(files, task, options, tell), seeds), form)
     # before the work: what can't be added to must not be found out at its end
-    texts = texts_of(dataset, files) if recorded else []
+    recorder = Recorder(dataset, files) if recorded else None
     tell = numbered(
         len(files),
         "not audited",
@@ -169,6 +148,50 @@ def audit(
         ),
     )
     results = run_task(files, AuditTask(dataset, tolerance), options, tell)
-    if recorded:
-        record(dataset, files, results, texts)
+    if recorder is not None:
+        for line in recorder.record(results):
+            say(line)
     return show(mutants_report(results, survivors=survivors), form)
+
+
+def _floors(**given: Any) -> Any:
+    assert audit.callback is not None
+    return audit.callback(**{**given, "tolerances": True})
+
+
+floors = click.Command(
+    "floors",
+    params=audit.params,
+    callback=_floors,
+    hidden=True,
+    help="Do what `trace-dataset audit --tolerances` does; the name of version 0.1.",
+)
+
+
+def _tolerances(
+    choice: Choice, jobs: int, tolerance: float | None, form: str, output: Path | None
+) -> int:
+    """Compare tolerances with the errors of correct outputs, measured in float64."""
+    _, files = choice.find()
+    if tolerance == 0.0:
+        raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
+    if output is not None and output.suffix != ".md":
+        raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
+    require_modules("Measuring tolerances needs", _NEEDED)
+    from generator.dataset.paths import RECORDINGS
+    from generator.execution.worker_pool import PoolOptions, run_task
+    from generator.mutation.tolerances.judge import problems
+    from generator.mutation.tolerances.report import tolerances_report
+    from generator.mutation.tolerances.task import ToleranceTask
+    from generator.reports import printed
+
+    tell = numbered(len(files), "not measured", lambda result: "")
+    task = ToleranceTask(choice.dataset / RECORDINGS, tolerance, jobs)
+    results = run_task(files, task, PoolOptions(choice.dataset, None, jobs), tell)
+    against = problems(results)
+    if output is not None:
+        page = tolerances_report(results, against, is_page=True)
+        text = "".join(printed(page, "markdown"))
+        write_files(output.parent, {output.name: text.encode()})
+    report = tolerances_report(results, against, is_page=form == "markdown")
+    return show(report, form)

@@ -15,6 +15,7 @@ from typing import Any
 
 from generator.hub.failures import NOT_INSTALLED
 from generator.hub.tables import COLUMNS, Row, Tables, as_jsonl, tables_of
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
 from generator.reports.markdown import inert, table
 from generator.results.sources import ORACLE
@@ -78,7 +79,7 @@ class Settings:
 def settings_of(dataset: Path, repo: str) -> Settings:
     """Return the settings of the card that the dataset has, for a repository.
 
-    Raises ValueError, one line, for a README.md that `trace-dataset card` did not write.
+    Raises Failure, for a README.md that `trace-dataset card` did not write.
     """
     from huggingface_hub import DatasetCard
 
@@ -89,14 +90,14 @@ def settings_of(dataset: Path, repo: str) -> Settings:
     except (OSError, UnicodeDecodeError):
         text = ""
     if MARK not in text:
-        raise ValueError(
+        raise Failure(
             f"{CARD} was not written by trace-dataset card, which makes the card that is "
             "pushed: trace-dataset card --force."
         )
     try:
         data = DatasetCard(text).data
     except Exception:  # noqa: BLE001 - the YAML library's kinds; somebody edited it
-        raise ValueError(f"{CARD} has broken metadata: trace-dataset card.") from None
+        raise Failure(f"{CARD} has broken metadata: trace-dataset card.") from None
     known = str(data.get("license") or "")
     return Settings(
         str(data.get("pretty_name") or TITLE),
@@ -108,7 +109,7 @@ def settings_of(dataset: Path, repo: str) -> Settings:
 def card_files(dataset: Path, settings: Settings | None = None) -> dict[str, bytes]:
     """Return path → content of the card and its tables; the same dataset, the same bytes.
 
-    Raises ValueError, one line, where a file of the dataset can't be read.
+    Raises Failure, where a file of the dataset can't be read.
     """
     settings = settings or Settings()
     tables = tables_of(dataset)
@@ -173,11 +174,11 @@ _OPENING = (
 
 
 def _metadata(tables: Tables, names: Sequence[str], title: str, known: str) -> str:
-    """Return the YAML block. Raises ValueError without huggingface_hub."""
+    """Return the YAML block. Raises Failure without huggingface_hub."""
     try:
         from huggingface_hub import DatasetCardData
     except ImportError:
-        raise ValueError(NOT_INSTALLED) from None
+        raise Failure(NOT_INSTALLED) from None
 
     op_types = {str(row["op_type"]) for row in tables.definitions}
     rows = sum(len(tables.rows(name)) for name in names)

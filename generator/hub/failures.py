@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 NOT_INSTALLED = (
@@ -55,7 +56,7 @@ _TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
 _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 
-class HubFailure(Exception):
+class HubFailure(Failure):
     """Say in one line what went wrong and what to do; never with a token in it."""
 
     def __init__(self, message: str, status: int | None = None) -> None:

@@ -15,6 +15,7 @@ from generator.dataset.changes import owner_of
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_evidence
 from generator.hub.names import TESTS
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 _UNRECORDED = "blob/ground_truth/unrecorded.json"
@@ -25,7 +26,7 @@ _LONGEST_POINTER = 1024
 _SHORTEST_SECRET = 8
 
 
-class Unfit(Exception):
+class Unfit(Failure):
     """Say in one line why a file is not pushed, whatever is allowed."""
 
 

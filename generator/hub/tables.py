@@ -19,9 +19,9 @@ from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import discover_definitions
 from generator.dataset.schema import check
 from generator.problems import Problem, has_errors
-from generator.results.audit_file import read_audits
+from generator.problems.failure import Failure
 from generator.results.audit_result import CAUGHT
-from generator.results.audited import Audited
+from generator.results.audits import Audited, read_audits
 from generator.results.evidence import kept_runs
 from generator.results.verification import (
     Verification,
@@ -102,7 +102,7 @@ class Tables:
 def tables_of(dataset: Path) -> Tables:
     """Return the tables of a dataset, always in the same order.
 
-    Raises ValueError, one line, where a file can't be read as what it should be.
+    Raises Failure, where a file can't be read as what it should be.
     """
     definitions = _loaded(dataset)
     discovered = discover_definitions(dataset)
@@ -110,7 +110,7 @@ def tables_of(dataset: Path) -> Tables:
         runs, audits = kept_runs(dataset), read_audits(dataset)
         evidence = table_of(dataset, discovered, runs, audits)
     except OSError as error:
-        raise ValueError(f"{error.filename}: {error.strerror}") from error
+        raise Failure(f"{error.filename}: {error.strerror}") from error
     agreeing = agreed(evidence.lines)
     audited = {line.definition: line.current for line in evidence.audits}
     rows, workloads = [], []
@@ -134,7 +134,7 @@ def _loaded(dataset: Path) -> Sequence[Definition]:
     if not loaded.files or len(loaded.definitions) < len(loaded.files):
         usable = {definition.path for definition in loaded.definitions}
         bad = [p for p in loaded.problems if p.file not in usable and has_errors([p])]
-        raise ValueError(_unfit(bad[0] if bad else loaded.problems[0]))
+        raise Failure(_unfit(bad[0] if bad else loaded.problems[0]))
     return loaded.definitions
 
 
@@ -182,11 +182,11 @@ def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
         return
     lines = read_json_lines(dataset, path)
     if has_errors(lines.problems):
-        raise ValueError(_unfit(lines.problems[0]))
+        raise Failure(_unfit(lines.problems[0]))
     for number, line in lines.lines:
         broken = check(line, "workload", path, number)
         if broken:
-            raise ValueError(_unfit(broken[0]))
+            raise Failure(_unfit(broken[0]))
         workload = line["workload"]
         inputs = workload["inputs"].items()
         scalars = {n: v.get("value") for n, v in inputs if v["type"] == "scalar"}

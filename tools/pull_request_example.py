@@ -1,6 +1,4 @@
-"""Write docs/generated/pull-request-example.md: the text of a pull request that push opens.
-
-python tools/build_pull_request_example.py [--check]
+"""The page docs/generated/pull-request-example.md: the text of a push's pull request.
 
 A small dataset is made out of this one's norms; one of them is published already, the
 other one is pushed. No repository is asked: what it has is worked out from the files.
@@ -8,13 +6,7 @@ other one is pushed. No repository is asked: what it has is worked out from the 
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
@@ -24,10 +16,10 @@ from generator.hub.delta import compare
 from generator.hub.local import LocalFile, read_file, take_inventory
 from generator.hub.pr_description import Facts, describe
 from generator.hub.preconditions import judge
-from generator.results.audit_file import as_text as audit_text
-from generator.results.audit_file import read_audits
+from generator.results.audits import as_text as audit_text
+from generator.results.audits import read_audits
 from generator.results.evidence import Run, as_text, read_evidence
-from tools.build_review_example import render, take
+from tools.review_example import ROOT, render, take
 
 PAGE = "docs/generated/pull-request-example.md"
 PUSHED = "rmsnorm_h4096"
@@ -38,29 +30,11 @@ _HEAD = """\
 The dataset has {there} already; this is the text that
 `trace-dataset push --definition-name {pushed} --yes` opens a pull request with. It is
 escaped so that nothing of a dataset is taken for markup. `docs/publish.md` says how it
-comes about; `python tools/build_pull_request_example.py` writes this page.
+comes about; `python tools/build_pages.py` writes this page.
 
 ---
 
 """
-
-
-def main() -> int:
-    """Write or check the page; the exit status says whether it had drifted."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        content = page(Path(name, "dataset")).encode("utf-8")
-    path = ROOT / PAGE
-    if path.exists() and path.read_bytes() == content:
-        return 0
-    if options.check:
-        print(f"{PAGE} has drifted: run python tools/build_pull_request_example.py")
-        return 1
-    write_atomically(path, content)
-    print(f"wrote {PAGE}")
-    return 0
 
 
 def page(folder: Path) -> str:
@@ -113,7 +87,3 @@ def files(folder: Path, name: str) -> list[LocalFile]:
     key = ("rmsnorm", name)
     paths = [*inventory.owned[key], *inventory.shared([key], ())]
     return [read_file(folder, path) for path in sorted(paths)]
-
-
-if __name__ == "__main__":
-    sys.exit(main())
