@@ -29,10 +29,10 @@ from generator.cli.output import (
 from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
-    from generator.hub.bundle import Bundle
+    from generator.hub.bundle import Bundle, Package
     from generator.hub.client import Client
     from generator.hub.local import LocalFile
-    from generator.hub.plan import Package, PushPlan, Where
+    from generator.hub.plan import PushPlan, Where
     from generator.hub.preconditions import Judged
     from generator.hub.pulls import PullRequests
 
@@ -247,10 +247,9 @@ def _packages(
     from huggingface_hub import get_token
 
     from generator.dataset.json_file import read_json
-    from generator.hub.local import Unfit, read_file, take_inventory
-    from generator.hub.plan import Package
+    from generator.hub.bundle import Package
+    from generator.hub.local import Unfit, make_standalone, read_file, take_inventory
     from generator.hub.preconditions import split
-    from generator.hub.standalone_tests import make_standalone
 
     inventory = take_inventory(dataset)
     secret = get_token() or ""
@@ -330,7 +329,7 @@ def _shown(client: Client, plan: PushPlan) -> str:
     if plan.opens:
         where = "a new pull request"
     else:
-        where = f"pull request {plan.pull.number}" if plan.pull else plan.revision
+        where = f"pull request {plan.number}" if plan.pull else plan.revision
     lines = [f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"]
     paths = [file.path for file in delta.sent] + [file.path for file in delta.deleted]
     width = max((len(one_line(path)) for path in paths), default=0)
