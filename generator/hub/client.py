@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from generator.hub.failures import (
     NOT_INSTALLED,
     HubFailure,
-    brief_of,
     failure_of,
     is_network,
     is_transient,
     retry_after,
+    status_of,
 )
 from generator.problems.messages import one_line
 
@@ -89,7 +89,9 @@ class Client:
                 "command again: it goes on where it stopped."
             ) from None
         seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
-        self.tell(f"{brief_of(error)}: trying again in {seconds:.0f} s.")
+        status = status_of(error)
+        said = "did not answer" if status is None else f"answered {status}"
+        self.tell(f"The Hub {said}: trying again in {seconds:.0f} s.")
         time.sleep(seconds)
 
     def account(self) -> dict[str, Any] | None:

@@ -46,14 +46,15 @@ _UNKNOWN_TOKEN = (
     "`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens."
 )
 _NO_XET = (
-    "The Hub has no Xet storage for {repo} ({status}: {said}), through which "
-    "huggingface_hub uploads: set HF_HUB_DISABLE_XET=1, then {again}"
+    "The Hub has no Xet storage for {repo} (404), through which huggingface_hub uploads: "
+    "set HF_HUB_DISABLE_XET=1, then {again}"
 )
 _LOST = "The connection to {site} was lost ({said}): {again}"
 _UNCLEAR = "The Hub's answer was not understood ({kind}: {said}): {again}"
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _ADDRESS = re.compile(r"(https?://[^\s?]+)\?\S*")
 _TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
+_XET = re.compile(r"(?s)\(404\b.*/xet-\w+-token/")
 _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 
@@ -97,10 +98,10 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
         text = _ADVICE[named]
         # a 404 is that of something in the repository
         status = None if status == 404 else status
+    elif _is_without_xet(error):
+        text = _NO_XET
     elif is_lost or status is None:
         text = _LOST if is_lost else _FULL if is_full else _UNCLEAR
-    elif status == 404 and "/xet-" in _address(error):
-        text = _NO_XET
     else:
         text = _FULL if is_full else _ADVICE.get(min(500, status), _OTHER_STATUS)
     site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
@@ -115,14 +116,6 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
         again=_AGAIN,
     )
     return (Unreachable if is_lost else HubFailure)(line, status)
-
-
-def brief_of(error: BaseException) -> str:
-    """Return what happened, for a line on what is tried again."""
-    status, said = status_of(error), _said(error)
-    if status is not None:
-        return f"The Hub answered {status} ({said})"
-    return f"The Hub did not answer ({said})"
 
 
 def status_of(error: BaseException) -> int | None:
@@ -142,6 +135,8 @@ def is_transient(error: BaseException) -> bool:
 def is_network(error: BaseException) -> bool:
     """Return whether no whole answer came."""
     kinds = _kinds(error)
+    if _is_without_xet(error):
+        return False
     # of httpx2, which is the library's and not ours to import
     return _OFFLINE not in kinds and not kinds.isdisjoint(
         {"TransportError", "ConnectionError"}
@@ -155,14 +150,15 @@ def retry_after(error: BaseException) -> float | None:
     return float(value) if value.isdigit() else None
 
 
+def _is_without_xet(error: BaseException) -> bool:
+    """Return whether an upload was refused a token of Xet: hf_xet has a text alone."""
+    return _XET.search(str(_causes(error)[-1])) is not None
+
+
 def _response(error: BaseException) -> Any:
     """Return the answer behind an exception, or None."""
     found = (getattr(one, "response", None) for one in _causes(error))
     return next((response for response in found if response is not None), None)
-
-
-def _address(error: BaseException) -> str:
-    return str(getattr(_response(error), "url", ""))
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

@@ -178,8 +178,8 @@ def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
 def _download(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
     """Download with huggingface_hub, which goes on after a cut and waits after 429.
 
-    A large file may come through Xet, and a later run goes on with it. A small one is
-    asked for at once: `hf_hub_download` asks for its hash first, which is listed.
+    A large file may come through Xet. A small one is asked for at once:
+    `hf_hub_download` would ask for its hash first, which the listing has.
     """
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
