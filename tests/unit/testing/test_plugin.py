@@ -128,7 +128,7 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     assert config.lines[0][1].startswith("slow: ")
     registered = dict(config.registered)
     assert isinstance(registered["reference-comparisons"], plugin.ComparedDefinitions)
-    names = {"comparisons", "context", "memory", "evidence"}
+    names = {"comparisons", "context", "memory", "evidence", "spreading"}
     assert registered.keys() == {f"reference-{name}" for name in names}
 
 
@@ -335,10 +335,16 @@ def test_the_trial_fixture_makes_one_case_or_skips(monkeypatch):
     make = plugin.trial.__wrapped__
     cls = norm_class()
     request = SimpleNamespace(cls=cls, param=cases_of(cls)[0], config=Config())
-    made = make(request)
+    fixture = make(request)
+    made = next(fixture)
     assert made.case is request.param
     assert made.guessed is False
+    # what it keeps goes when its case is over
+    assert made.outputs is made.outputs
+    assert {"inputs", "outputs"} <= set(vars(made))
+    assert list(fixture) == []
+    assert not {"inputs", "outputs"} & set(vars(made))
     # the fixture imports the function when it runs
     monkeypatch.setattr("generator.testing.memory.available_bytes", lambda device: 1)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    assert skip_reason(lambda: make(request)).endswith("GiB, device has 0.0")
+    assert skip_reason(lambda: next(make(request))).endswith("GiB, device has 0.0")
