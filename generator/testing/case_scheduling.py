@@ -8,7 +8,7 @@ same number to all at first, and the long ones, which come first, to one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pytest
@@ -29,6 +29,9 @@ class Spread(Protocol):
 
     def room(self, node: Any) -> tuple[int, float]:
         """Return the place of a worker's GPU, and the bytes that cases may take there."""
+
+    def warm(self, live: Mapping[str, list[str]]) -> None:
+        """Compile the kernels of these definitions."""
 
 
 class CaseScheduling(LoadScheduling):  # type: ignore[misc]
@@ -55,10 +58,13 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
                 return
             self.collection = list(next(iter(self.node2collection.values())))
             self.pending[:] = range(len(self.collection))
-            self._case, self._bytes = self._spread.plan().of_each_test()
+            plan = self._spread.plan()
+            self._case, self._bytes = plan.of_each_test()
             if len(self._case) != len(self.pending):
                 # another plug-in left tests out after the plan was made
                 self._case, self._bytes = self.pending.copy(), [0] * len(self.pending)
+            # no worker has a test yet
+            self._spread.warm(plan.live)
         if self.collection:
             self._hand_out()
 

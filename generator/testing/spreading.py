@@ -15,7 +15,7 @@ import math
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import pytest
 
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.testing.definition import Backend, Case
+from generator.testing.warming import Job, cold, usual_jobs, warm
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
@@ -146,11 +147,11 @@ class Spreading:
         self._on_gpu = device.type == "cuda"
         # of `--device cuda:1` too CUDA numbers what it shows: nobody is bound then
         self._chosen = config.getoption("--device") not in (None, "cuda")
-        is_parent = bool(config.getoption("numprocesses", None))
-        gpus = visible_gpus() if self._on_gpu and is_parent else Gpus()
+        self._is_parent = bool(config.getoption("numprocesses", None))
+        gpus = visible_gpus() if self._on_gpu and self._is_parent else Gpus()
         first = device.index or 0
         self._gpus = gpus.found[first : first + 1] if self._chosen else gpus.found
-        self._said = self._sentence(gpus) if self._on_gpu and is_parent else ""
+        self._said = self._sentence(gpus) if self._on_gpu and self._is_parent else ""
         # by worker: the place of its GPU
         self._places: dict[str, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -216,6 +217,21 @@ class Spreading:
         from generator.testing.case_scheduling import CaseScheduling
 
         return CaseScheduling(config, log, self)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Compile kernels before a run in one process; xdist's waits for its workers."""
+        alone = self._worker is None and not self._is_parent
+        if alone and self._on_gpu and not session.config.option.collectonly:
+            self.warm(live_definitions(session.items))
+
+    def warm(self, live: Mapping[str, list[str]]) -> None:
+        """Compile the kernels of definitions that nobody compiled yet; say so."""
+        files = cold(live)
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if files and reporter is not None:
+            package = __name__.rpartition(".")[0]
+            warm(Job(files, usual_jobs()), package, reporter.write_line)
 
     def plan(self) -> Plan:
         """Return the workers' plan, an empty one where none of them made it."""

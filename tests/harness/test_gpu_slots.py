@@ -129,12 +129,10 @@ def test_a_gpu_that_is_not_there_is_one_line_and_the_run_goes_on(folder, monkeyp
 
 def test_a_fresh_worker_takes_the_gpu_of_the_one_that_died(folder, monkeypatch):
     monkeypatch.setenv("CRASH", "1")
-    done, seen = run(folder, "-n", "4", *ALONE)
+    done, seen = run(folder, "-n", "1", "--max-worker-restart", "9", *ALONE)
     assert done.status == 1
-    assert done.stdout.count("crashed while running") >= 2
     assert len(by_status(done)["passed"]) == 22
-    assert len(seen) > 4
-    assert set(Counter(seen.values())) == {"0", "1", "2", "3"}
+    assert seen == {"gw0": "0", "gw1": "0", "gw2": "0"}
 
 
 def test_without_the_library_all_share_one_gpu_and_the_run_says_so(folder):

@@ -43,7 +43,9 @@ class Run:
         self.case = [k for k, (_, n, _) in enumerate(cases) for _ in range(n)]
         plan = Plan([(n, b) for _, n, b in cases])
         spread = SimpleNamespace(
-            plan=lambda: plan, room=lambda n: (n.place, capacities[n.place])
+            plan=lambda: plan,
+            room=lambda n: (n.place, capacities[n.place]),
+            warm=lambda live: None,
         )
         tx = [f"{workers}*popen"]
         options = {"tx": tx, "maxschedchunk": None}
