@@ -69,10 +69,12 @@ tolerance_option = click.option(
 
 
 def jobs_option(
-    most: int | None = 64, default: int | None = None
+    most: int | None = 64,
+    default: int | None = None,
+    unset: str = "as many as there are cores",
 ) -> Callable[[Command], Command]:
-    """Return --jobs, which allows up to `most` processes."""
-    unset = "" if default else "; as many as there are cores if not given"
+    """Return --jobs, which allows up to `most` processes; `unset` says the default."""
+    unset = "" if default else f"; {unset} if not given"
     return click.option(
         "--jobs",
         type=click.IntRange(1, most),

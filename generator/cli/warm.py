@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from generator.cli.choose import chosen_files
-from generator.cli.options import choice_options, dataset_option
+from generator.cli.options import choice_options, dataset_option, jobs_option
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_PROBLEMS,
@@ -29,13 +29,7 @@ _NEEDED = ("torch", "numpy", "pytest")
     metavar="DIR",
     help="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Modules to compile side by side, each with several compilers; a quarter of "
-    "the cores if not given.",
-)
+@jobs_option(unset="a quarter of the cores, for each runs several compilers,")
 def warm(
     op_types: tuple[str, ...],
     names: tuple[str, ...],

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def warm(job: Job, package: str, say: Say) -> bool:
             assert worker.stdin is not None
             assert worker.stdout is not None
             with suppress(BrokenPipeError), worker.stdin as stdin:
-                stdin.write(json.dumps(asdict(job)).encode())
+                stdin.write(json.dumps(vars(job)).encode())
             for line in worker.stdout:
                 event = json.loads(line)
                 kind = event["event"]
