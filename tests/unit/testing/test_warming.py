@@ -11,11 +11,12 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from generator.testing import warming
+from generator.testing import available, harness, warming
 from generator.testing.definition import Backend
-from generator.testing.warm_worker import Warming
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.warm_worker import Warming, calls_of
 from generator.testing.warming import Job, cold, usual_jobs, warm
-from tests.builders import CPU
+from tests.builders import CPU, ROOT
 
 
 class Compiler:
@@ -162,6 +163,36 @@ def test_of_sglang_what_a_gpu_compiles_is_called_once(monkeypatch):
     events = run(monkeypatch, compiler, calls)
     assert compiler.made == ["triton"]
     assert told(events, "called") == ["triton"]
+
+
+def test_what_rendered_tests_call_ends_where_it_would_wait(monkeypatch):
+    compiler = Compiler()
+    norm = ModuleType("flashinfer.norm")
+
+    def rmsnorm(x, weight, eps):
+        compiler.core.JitSpec("norm").build_and_load()
+        return x
+
+    norm.rmsnorm = rmsnorm
+    compiler.modules["flashinfer"].norm = norm
+    # this machine passes for one on which FlashInfer alone can be called
+    obstacle = Obstacle(Kind.BROKEN, "not pretended")
+    for module in (available, harness):
+        monkeypatch.setattr(
+            module,
+            "backend_obstacle",
+            lambda provider, *_: None if provider == "flashinfer" else obstacle,
+        )
+    monkeypatch.syspath_prepend(str(ROOT))
+    names = ["rmsnorm_h128", "rmsnorm_h7168"]
+    job = Job({str(ROOT / "tests/references/test_rmsnorm.py"): names}, 1)
+    calls = list(calls_of(job, CPU))
+    assert [call.label for call in calls] == ["rmsnorm flashinfer"] * 2
+    assert {call.case.name for call in calls} == {"one-row"}
+    events = run(monkeypatch, compiler, calls)
+    assert compiler.built == ["norm"]
+    assert told(events, "failed") == []
+    assert told(events, "compiled") == ["norm"]
 
 
 WORKER = """
