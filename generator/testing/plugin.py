@@ -59,9 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seed",
         type=int,
+        action="append",
+        default=[],
         metavar="N",
         help="make other inputs than every run has: those of this seed (recordings, "
-        "which are of the usual inputs, are not replayed then)",
+        "which are of the usual inputs, are not replayed then); may be repeated",
     )
     group.addoption(
         "--error-maps",
@@ -153,8 +155,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         name = torch.cuda.get_device_name(device)
         hardware = f" ({name}, SM{major}{minor}, CUDA {torch.version.cuda})"
     sizes = config.getoption("--sizes") or "as rendered"
-    shift = config.getoption("--seed")
-    inputs = "" if shift is None else f", inputs of seed {shift}"
+    seeds = ", ".join(map(str, config.getoption("--seed") or ()))
+    inputs = f", inputs of seed {seeds}" if seeds else ""
     return [
         f"reference tests: device {device}{hardware}",
         f"  torch {torch.__version__}, sizes {sizes}{inputs}",
@@ -234,7 +236,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
         recordings = _recordings(metafunc.config, cls)
-        spread(metafunc, cls, sizes, _device(metafunc.config), recordings)
+        seeds = dict.fromkeys(metafunc.config.getoption("--seed") or ())
+        device = _device(metafunc.config)
+        spread(metafunc, cls, sizes, device, recordings, list(seeds))
 
 
 def _recordings(config: pytest.Config, cls: type) -> Path:
@@ -291,7 +295,7 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
         error_maps=request.config.getoption("--error-maps"),
-        shift=request.config.getoption("--seed"),
+        shift=case.seed,
     )
     yield made
     made.release()

@@ -123,6 +123,7 @@ def by_case(
             kind = "trial" if "trial" in item.callspec.params else "related"
         # what is skipped of a class goes together; what is no reference test, alone
         name = case.name if kind else item.nodeid if case is None else ""
+        name += f" {case.seed}" if kind else ""
         cases[item.nodeid.partition("[")[0].rpartition("::")[0], kind, name].append(
             item
         )

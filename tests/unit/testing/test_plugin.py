@@ -206,6 +206,24 @@ def test_a_test_is_spread_over_the_cases(sizes, cases):
     assert slow == [case for case in cases if case.startswith("long")]
 
 
+def test_several_seeds_are_cases_of_their_own():
+    spread = Metafunc(
+        norm_class(), "test_contract", Config(seed=[7, 8, 7], sizes="small")
+    )
+    plugin.pytest_generate_tests(spread)
+    usual = Metafunc(norm_class(), "test_contract", Config(sizes="small"))
+    plugin.pytest_generate_tests(usual)
+    names = [param.id for param in usual.params]
+    assert [param.id for param in spread.params] == [
+        f"{name}-seed{seed}" for seed in (7, 8) for name in names
+    ]
+    assert {param.values[0].seed for param in spread.params} == {7, 8}
+    one = Metafunc(norm_class(), "test_contract", Config(seed=[7], sizes="small"))
+    plugin.pytest_generate_tests(one)
+    # as without a seed: a duration that is known of it counts
+    assert [param.id for param in one.params] == names
+
+
 def test_other_tests_are_left_alone():
     for spread in (
         Metafunc(None, "test_x"),
