@@ -93,7 +93,7 @@ def record(
         test_file = options.tests / f"test_{op_type}.py"
         fit = []
         for file in (f for f in files if f.op_type == op_type):
-            obstacle = _not_rendered(file, options.dataset, test_file)
+            obstacle = not_rendered(file, options.dataset, test_file)
             if obstacle:
                 take(RecordingResult(file.name, FAILED, remarks=(obstacle,)))
             else:
@@ -114,7 +114,7 @@ def record(
     return results
 
 
-def _not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
+def not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
     """Return why a rendered file does not test a definition as it is now, or nothing."""
     advice = f"gen-tests --op-type {file.op_type}"
     try:
