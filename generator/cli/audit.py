@@ -9,9 +9,11 @@ import click
 
 from generator.cli.audit_tolerances import audit_tolerances
 from generator.cli.choose import check_choice, chosen_files
+from generator.cli.executors import make_executor
 from generator.cli.options import (
     choice_options,
     dataset_option,
+    executor_option,
     fresh_option,
     jobs_option,
     output_option,
@@ -21,6 +23,7 @@ from generator.cli.output import (
     format_option,
     numbered,
     require_modules,
+    say,
     show,
 )
 from generator.problems.messages import plural, quote
@@ -51,6 +54,7 @@ def _read_seeds(
 @choice_options()
 @dataset_option
 @jobs_option()
+@executor_option
 @click.option(
     "--resume",
     "state",
@@ -95,6 +99,7 @@ def audit(
     everything: bool,
     dataset: Path,
     jobs: int | None,
+    executor: str,
     state: Path | None,
     fresh: bool,
     tolerance: float | None,
@@ -115,12 +120,10 @@ def audit(
     survives, a test fails, a tolerance does not fit or a definition can't be audited; 2 wrong usage or unreadable input.
     """
     from generator.cli.audit_record import record, texts_of
+    from generator.execution.definition_task import Keeping, run_task
     from generator.execution.task_cache import default_folder
-    from generator.execution.worker_pool import PoolOptions, run_task
-    from generator.mutation.audit_task import AuditTask
     from generator.mutation.report import mutants_report, seeds_report
-    from generator.mutation.seeds_task import SeedsTask
-    from generator.validation.parallel import default_jobs
+    from generator.mutation.tasks import audit_task, seeds_task
 
     check_choice("audit", op_types, names, everything)
     if recorded and tolerance is not None:
@@ -137,17 +140,17 @@ def audit(
         )
     if tolerances and (seeds is not None or survivors or recorded or state or fresh):
         raise click.UsageError(
-            "--tolerances goes with --tolerance, --jobs, --format and --output alone."
+            "--tolerances goes with --tolerance, --jobs, --executor, --format and --output "
+            "alone."
         )
     if output is not None and not tolerances:
         raise click.UsageError("--output goes with --tolerances.")
     _, files = chosen_files(dataset, op_types, names)
     if tolerances:
-        return audit_tolerances(files, dataset, jobs, tolerance, form, output)
+        return audit_tolerances(files, dataset, jobs, executor, tolerance, form, output)
     require_modules("An audit needs", _NEEDED)
-    options = PoolOptions(
-        dataset, state or default_folder(), jobs or default_jobs(), fresh
-    )
+    runs = make_executor(executor, jobs)
+    keeping = Keeping(state or default_folder(), fresh, say)
     if seeds is not None:
         tell = numbered(
             len(files),
@@ -156,8 +159,8 @@ def audit(
                 f"{plural(result.asked, 'test')}, {plural(len(result.alarms), 'alarm')}, "
             ),
         )
-        task = SeedsTask(dataset, *seeds, whole, options.jobs)
-        return show(seeds_report(run_task(files, task, options, tell), seeds), form)
+        asked = run_task(files, seeds_task(dataset, *seeds, whole), runs, keeping, tell)
+        return show(seeds_report(asked, seeds), form)
     # before the work: what can't be added to must not be found out at its end
     texts = texts_of(dataset, files) if recorded else []
     tell = numbered(
@@ -168,7 +171,7 @@ def audit(
             f"{result.counts['survived']} survived, "
         ),
     )
-    results = run_task(files, AuditTask(dataset, tolerance), options, tell)
+    results = run_task(files, audit_task(dataset, tolerance), runs, keeping, tell)
     if recorded:
         record(dataset, files, results, texts)
     return show(mutants_report(results, survivors=survivors), form)

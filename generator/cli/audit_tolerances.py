@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from generator.cli.choose import check_choice, chosen_files
+from generator.cli.executors import make_executor
 from generator.cli.options import (
     choice_options,
     dataset_option,
+    executor_option,
     jobs_option,
     output_option,
     tolerance_option,
@@ -33,6 +35,7 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 @choice_options()
 @dataset_option
 @jobs_option()
+@executor_option
 @tolerance_option
 @format_option()
 @output_option("Write the tables there as Markdown.", "FILE.md", dir_okay=False)
@@ -42,6 +45,7 @@ def floors(
     everything: bool,
     dataset: Path,
     jobs: int | None,
+    executor: str,
     tolerance: float | None,
     form: str,
     output: Path | None,
@@ -49,13 +53,14 @@ def floors(
     """Do what `trace-dataset audit --tolerances` does; the name of version 0.1."""
     check_choice("measure", op_types, names, everything)
     _, files = chosen_files(dataset, op_types, names)
-    return audit_tolerances(files, dataset, jobs, tolerance, form, output)
+    return audit_tolerances(files, dataset, jobs, executor, tolerance, form, output)
 
 
 def audit_tolerances(
     files: Sequence[DatasetFile],
     dataset: Path,
     jobs: int | None,
+    executor: str,
     tolerance: float | None,
     form: str,
     output: Path | None,
@@ -65,10 +70,8 @@ def audit_tolerances(
     Returns the exit status: 1 if a default is too loose or too tight, or if a definition
     can't be measured.
     """
-    from generator.dataset.paths import RECORDINGS
-    from generator.execution.worker_pool import PoolOptions, run_task
-    from generator.mutation.tolerances.task import ToleranceTask
-    from generator.validation.parallel import default_jobs
+    from generator.execution.definition_task import Keeping, run_task
+    from generator.mutation.tasks import tolerance_task
 
     if tolerance == 0.0:
         raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
@@ -80,9 +83,9 @@ def audit_tolerances(
     from generator.reports import printed
 
     tell = numbered(len(files), "not measured", lambda result: "")
-    options = PoolOptions(dataset, None, jobs or default_jobs())
-    task = ToleranceTask(dataset / RECORDINGS, tolerance, options.jobs)
-    results = run_task(files, task, options, tell)
+    runs = make_executor(executor, jobs)
+    task = tolerance_task(dataset, tolerance)
+    results = run_task(files, task, runs, Keeping(None), tell)
     against = problems(results)
     if output is not None:
         from generator.dataset.atomic_write import write_atomically

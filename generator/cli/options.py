@@ -83,6 +83,15 @@ def jobs_option(
     )
 
 
+executor_option = click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    metavar="local|ray|ray://HOST:PORT",
+    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
+)
+
+
 def fresh_option(*spellings: str) -> Callable[[Command], Command]:
     """Return --fresh; `spellings` are older names that a command still accepts."""
     return click.option(

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from generator.cli.choose import check_choice, chosen_files
+from generator.cli.executors import make_executor
 from generator.cli.options import (
     choice_options,
     dataset_option,
+    executor_option,
     fresh_option,
     jobs_option,
     output_option,
@@ -73,6 +75,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
 @jobs_option(default=4)
+@executor_option
 @click.option(
     "--logs",
     type=click.Path(path_type=Path),
@@ -100,6 +103,7 @@ def record(
     sizes: tuple[str, ...],
     device: str,
     jobs: int,
+    executor: str,
     logs: Path | None,
     fresh: bool,
     compare: tuple[str, str] | None,
@@ -125,7 +129,11 @@ def record(
 
     check_choice("record", op_types, names, everything)
     _, files = chosen_files(dataset, op_types, names)
-    _check_device(device)
+    _check_device(device, is_here=executor == "local")
+    # on a cluster so many share a GPU
+    gpus = 1.0 / jobs if device.startswith("cuda") else 0.0
+    at_a_time = jobs if executor == "local" else None
+    runs = make_executor(executor, at_a_time, imports="tests", gpus=gpus)
     results = record_definitions(
         files,
         RecordOptions(
@@ -136,9 +144,9 @@ def record(
             providers,
             sizes,
             fresh,
-            jobs,
             logs,
         ),
+        runs,
         _print_result,
     )
     counts = dict.fromkeys(("recorded", "current", "unusable", "failed"), 0)
@@ -153,12 +161,12 @@ def record(
     return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
 
 
-def _check_device(device: str) -> None:
+def _check_device(device: str, *, is_here: bool) -> None:
     require_modules("Recording needs", _NEEDED)
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise Failure(f"--device {device!r}: choose cpu, cuda or cuda:N.")
-    if kind == "cuda" and not _has_cuda():
+    if kind == "cuda" and is_here and not _has_cuda():
         raise Failure(
             "No CUDA device here: recordings are made on a machine with a GPU. "
             "--device cpu records the few kernels that run on a CPU."

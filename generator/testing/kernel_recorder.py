@@ -99,9 +99,8 @@ class KernelRecorder:
         if not outputs:
             return False
         about = self.machine.about(provider, backend)
-        symbols = self.job.symbols.get(self.cls.name, ())
         adapter = getattr(self.cls, f"{provider}_ground_truth")
-        symbol = [s for s in symbols if s.split(".")[0] == provider]
+        symbol = [s for s in self.job.symbols if s.split(".")[0] == provider]
         self._recordings[label] = {
             **about,
             "symbol": ", ".join(symbol) or f"{adapter.__module__}.{adapter.__name__}",
