@@ -128,7 +128,7 @@ def _result(name: str, path: Path, outcome: Outcome, log: Path) -> RecordingResu
             with suppress(OSError):
                 last = log.read_text("utf-8", "replace").strip().rpartition("\n")[2]
             why = ": ".join(filter(None, (outcome.why, last)))
-            return RecordingResult(name, FAILED, remarks=(f"the worker {why}",))
+            return RecordingResult(name, FAILED, remarks=(why,))
         value = dict(outcome.value)
         content = value.pop("content")
         if content:

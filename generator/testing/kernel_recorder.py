@@ -30,12 +30,10 @@ KEPT_BYTES = 2**30
 
 @dataclass(frozen=True)
 class RecordJob:
-    """Say what a worker records; `symbols` are the definitions' fi_api tags."""
+    """Say what a worker records; `symbols` are what its fi_api tags name."""
 
-    file: str
     out: str
-    report: str
-    symbols: Mapping[str, Sequence[str]]
+    symbols: Sequence[str] = ()
     device: str = "cuda"
     providers: Sequence[str] = ()
     sizes: Sequence[str] = ("small",)
