@@ -98,15 +98,10 @@ class LocalExecutor:
     def close(self) -> None:
         """End the server, and with it its forks."""
         server, self._server = self._server, None
-        if server is None:
-            return
-        server.kill()
-        for pipe in (server.stdin, server.stdout):
-            # buffered text can't be sent any more
-            with suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        server.wait()
+        if server is not None:
+            server.kill()
+            # closes its pipes; what was buffered can't be sent any more
+            server.communicate()
 
     def _events(self, request: Mapping[str, Any], imports: str) -> Iterator[Event]:
         """Yield the server's events of a request; without a server left, it died."""
@@ -125,7 +120,7 @@ class LocalExecutor:
         with suppress(subprocess.TimeoutExpired):
             server.wait(_LEAVING_SECONDS)
         self.close()
-        self._ending = by_status(server.wait())
+        self._ending = by_status(server.returncode)
 
     def _start(self, imports: str) -> subprocess.Popen[str]:
         given = os.environ.get("PYTHONPATH", "")
