@@ -1,6 +1,10 @@
-"""Write docs/generated/rules.md and README.md's table of op_types, or check them.
+"""Write docs/generated/ and README.md's table of op_types, or check them.
 
-python tools/build_pages.py [--check]
+python tools/build_pages.py [--check] [--keep FOLDER]
+
+Of docs/generated/ only precision.md is not written: it takes hours, and
+`trace-dataset audit --tolerances --all --output` does it. `--keep` leaves the repository
+of the example of a review, for trying the command.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -17,11 +22,16 @@ sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import discover_definitions
+from generator.hub.card import CARD, card_files
 from generator.ops.registry import op_packages
-from generator.results.evidence import runs_in
+from generator.reports import printed
+from generator.results.audits import read_audits
+from generator.results.evidence import kept_runs, runs_in
 from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, table_of
+from generator.results.verification_report import verification_report
 from generator.rules.explain import PAGE, as_page
+from tools import pull_request_example, review_example
 
 START = "<!-- op_types: written by tools/build_pages.py -->\n"
 END = "<!-- end of op_types -->\n"
@@ -31,19 +41,41 @@ def main() -> int:
     """Write or check the pages; the exit status says whether one had drifted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
-    check: bool = parser.parse_args().check
-    status = 0
-    for name, text in ((PAGE, as_page()), ("README.md", readme())):
-        path, content = ROOT / name, text.encode("utf-8")
-        if path.exists() and path.read_bytes() == content:
-            continue
-        if check:
-            print(f"{name} has drifted: run python tools/build_pages.py")
-            status = 1
-            continue
-        write_atomically(path, content)
-        print(f"wrote {name}")
-    return status
+    parser.add_argument("--keep", type=Path, help="where the example is to stay")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        made = pages(Path(name), options.keep)
+    drifted = [
+        page
+        for page, text in made.items()
+        if not (ROOT / page).exists() or (ROOT / page).read_bytes() != text.encode()
+    ]
+    for page in drifted:
+        if options.check:
+            print(f"{page} has drifted: run python tools/build_pages.py")
+        else:
+            write_atomically(ROOT / page, made[page].encode())
+            print(f"wrote {page}")
+    return int(options.check and bool(drifted))
+
+
+def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
+    """Return path → text of each page; examples are made in a folder.
+
+    Raises Failure where a file of the dataset can't be read.
+    """
+    audits, found = read_audits(ROOT), discover_definitions(ROOT)
+    table = table_of(ROOT, found, kept_runs(ROOT), audits)
+    return {
+        PAGE: as_page(),
+        "README.md": readme(),
+        "docs/generated/verification.md": "".join(
+            printed(verification_report(table), "markdown")
+        ),
+        "docs/generated/dataset-card.md": card_files(ROOT)[CARD].decode(),
+        **review_example.pages(example or folder / "review"),
+        pull_request_example.PAGE: pull_request_example.page(folder / "push"),
+    }
 
 
 def readme() -> str:

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.build_review_example import BAD, prepare
+from tools.review_example import BAD, prepare
 
 FOLDER = ROOT / "docs/images"
 NAMES = ("chromium", "chromium-browser", "google-chrome")

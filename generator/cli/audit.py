@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
-from generator.cli.audit_tolerances import audit_tolerances
-from generator.cli.choose import check_choice, chosen_files
+from generator.cli import options
+from generator.cli.choose import Choice
 from generator.cli.executors import make_executor
-from generator.cli.options import (
-    choice_options,
-    dataset_option,
-    executor_option,
-    fresh_option,
-    jobs_option,
-    output_option,
-    tolerance_option,
-)
-from generator.cli.output import (
-    format_option,
-    numbered,
-    require_modules,
-    say,
-    show,
-)
+from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
-_NEEDED = ("torch", "numpy", "pytest")
+_NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
 _FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
 
@@ -51,20 +37,16 @@ def _read_seeds(
 
 
 @click.command()
-@choice_options()
-@dataset_option
-@jobs_option()
-@executor_option
-@click.option(
-    "--resume",
-    "state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
+@options.choice
+@options.jobs()
+@options.executor
+@options.path(
+    *("--resume", "state"),
     help="Folder of earlier results, which are used again if nothing changed; below "
     "~/.cache/gen-tests if not given.",
 )
-@fresh_option()
-@tolerance_option
+@options.fresh()
+@options.tolerance
 @click.option(
     "--seeds",
     callback=_read_seeds,
@@ -89,16 +71,13 @@ def _read_seeds(
     help="Plant no defects: compare each tolerance with the errors of correct outputs, "
     "measured in float64.",
 )
-@output_option(
-    "With --tolerances: write the tables there as Markdown.", "FILE.md", dir_okay=False
+@options.output_file(
+    "With --tolerances: write the tables there as Markdown.", "FILE.md"
 )
-@format_option()
+@options.form()
 def audit(
-    op_types: tuple[str, ...],
-    names: tuple[str, ...],
-    everything: bool,
-    dataset: Path,
-    jobs: int | None,
+    choice: Choice,
+    jobs: int,
     executor: str,
     state: Path | None,
     fresh: bool,
@@ -119,13 +98,7 @@ def audit(
     with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
     survives, a test fails, a tolerance does not fit or a definition can't be audited; 2 wrong usage or unreadable input.
     """
-    from generator.cli.audit_record import record, texts_of
-    from generator.execution.definition_task import Keeping, run_task
-    from generator.execution.task_cache import default_folder
-    from generator.mutation.report import mutants_report, seeds_report
-    from generator.mutation.tasks import audit_task, seeds_task
-
-    check_choice("audit", op_types, names, everything)
+    choice.require("audit")
     if recorded and tolerance is not None:
         raise click.UsageError(
             "--record keeps what the tests catch as they are: drop --tolerance."
@@ -140,15 +113,21 @@ def audit(
         )
     if tolerances and (seeds is not None or survivors or recorded or state or fresh):
         raise click.UsageError(
-            "--tolerances goes with --tolerance, --jobs, --executor, --format and --output "
-            "alone."
+            "--tolerances goes with --tolerance, --jobs, --executor, --format and --output alone."
         )
     if output is not None and not tolerances:
         raise click.UsageError("--output goes with --tolerances.")
-    _, files = chosen_files(dataset, op_types, names)
     if tolerances:
-        return audit_tolerances(files, dataset, jobs, executor, tolerance, form, output)
+        return _tolerances(choice, jobs, executor, tolerance, form, output)
+    from generator.execution.definition_task import Keeping, run_task
+    from generator.execution.task_cache import default_folder
+    from generator.mutation.report import mutants_report, seeds_report
+    from generator.mutation.tasks import audit_task, seeds_task
+    from generator.results.audits import Recorder
+
+    _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
+    dataset = choice.dataset
     runs = make_executor(executor, jobs)
     keeping = Keeping(state or default_folder(), fresh, say)
     if seeds is not None:
@@ -162,7 +141,7 @@ def audit(
         asked = run_task(files, seeds_task(dataset, *seeds, whole), runs, keeping, tell)
         return show(seeds_report(asked, seeds), form)
     # before the work: what can't be added to must not be found out at its end
-    texts = texts_of(dataset, files) if recorded else []
+    recorder = Recorder(dataset, files) if recorded else None
     tell = numbered(
         len(files),
         "not audited",
@@ -172,6 +151,55 @@ def audit(
         ),
     )
     results = run_task(files, audit_task(dataset, tolerance), runs, keeping, tell)
-    if recorded:
-        record(dataset, files, results, texts)
+    if recorder is not None:
+        for line in recorder.record(results):
+            say(line)
     return show(mutants_report(results, survivors=survivors), form)
+
+
+def _floors(**given: Any) -> Any:
+    assert audit.callback is not None
+    return audit.callback(**{**given, "tolerances": True})
+
+
+floors = click.Command(
+    "floors",
+    params=audit.params,
+    callback=_floors,
+    hidden=True,
+    help="Do what `trace-dataset audit --tolerances` does; the name of version 0.1.",
+)
+
+
+def _tolerances(
+    choice: Choice,
+    jobs: int,
+    executor: str,
+    tolerance: float | None,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Compare tolerances with the errors of correct outputs, measured in float64."""
+    _, files = choice.find()
+    if tolerance == 0.0:
+        raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
+    if output is not None and output.suffix != ".md":
+        raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
+    require_modules("Measuring tolerances needs", _NEEDED)
+    from generator.execution.definition_task import Keeping, run_task
+    from generator.mutation.tasks import tolerance_task
+    from generator.mutation.tolerances.judge import problems
+    from generator.mutation.tolerances.report import tolerances_report
+    from generator.reports import printed
+
+    tell = numbered(len(files), "not measured", lambda result: "")
+    task = tolerance_task(choice.dataset, tolerance)
+    runs = make_executor(executor, jobs)
+    results = run_task(files, task, runs, Keeping(None), tell)
+    against = problems(results)
+    if output is not None:
+        page = tolerances_report(results, against, is_page=True)
+        text = "".join(printed(page, "markdown"))
+        write_files(output.parent, {output.name: text.encode()})
+    report = tolerances_report(results, against, is_page=form == "markdown")
+    return show(report, form)

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.output import Failure
+from generator.problems.failure import Failure
 
 if TYPE_CHECKING:
     from generator.dataset.paths import DatasetFile, Discovered
     from generator.problems import Problem
 
 
-def check_choice(
-    verb: str, op_types: Sequence[str], names: Sequence[str], everything: bool
-) -> None:
-    """Raise click.UsageError if nothing is chosen, or --all beside another choice."""
-    if not (op_types or names or everything):
-        raise click.UsageError(
-            f"Say what to {verb}: --op-type, --definition-name, --all."
-        )
-    if everything and (op_types or names):
-        raise click.UsageError(
-            "--all leaves nothing to choose: drop the other options."
-        )
+@dataclass(frozen=True)
+class Choice:
+    """Hold which definitions of a dataset are chosen: all where there is no name."""
+
+    dataset: Path
+    op_types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    everything: bool = False
+
+    @property
+    def is_made(self) -> bool:
+        """Return whether the command line has any of the options."""
+        return bool(self.op_types or self.names or self.everything)
+
+    def require(self, verb: str) -> None:
+        """Raise click.UsageError if nothing is chosen, or --all beside a name."""
+        if not self.is_made:
+            raise click.UsageError(
+                f"Say what to {verb}: --op-type, --definition-name, --all."
+            )
+        if self.everything and (self.op_types or self.names):
+            raise click.UsageError(
+                "--all leaves nothing to choose: drop the other options."
+            )
+
+    def find(self) -> tuple[Discovered, tuple[DatasetFile, ...]]:
+        """Return the files of the dataset, and the chosen definition files.
+
+        Raises Failure where there is no dataset, or nothing of the name, and where an
+        op_type of another distribution is broken: once, and not in every worker.
+        """
+        from generator.dataset.paths import discover_definitions, select
+        from generator.ops.registry import op_specs
+
+        found = discover_definitions(self.dataset)
+        require_definitions(found.problems, readable=bool(found.files))
+        op_specs()
+        return found, select(found, self.op_types, self.names)
 
 
-def require_definitions(problems: Iterable[Problem]) -> None:
-    """Raise Failure if discovery found no dataset, or an empty one."""
+def require_definitions(problems: Iterable[Problem], *, readable: bool = True) -> None:
+    """Raise Failure where there is no dataset, an empty one, or nothing is `readable`."""
     from generator.dataset.paths import NOTHING_THERE
+    from generator.problems import Severity
 
     for problem in problems:
         if problem.rule in NOTHING_THERE:
             raise Failure(f"{problem.message} {problem.fix}")
+        if not readable and problem.severity is Severity.ERROR:
+            raise Failure(f"{problem.file}: {problem.message} {problem.fix}")
 
 
-def chosen_files(
-    dataset: Path, op_types: Sequence[str], names: Sequence[str]
-) -> tuple[Discovered, tuple[DatasetFile, ...]]:
-    """Return the files of a dataset, and the chosen definition files.
-
-    Raises Failure where there is no dataset, or nothing of the name, and BadOpType where
-    an op_type of another distribution is broken: once, and not in every worker.
-    """
-    from generator.dataset.paths import UnknownName, discover_definitions, select
-    from generator.ops.registry import op_specs
-    from generator.problems import Severity
-
-    found = discover_definitions(dataset)
-    require_definitions(found.problems)
-    op_specs()
-    if not found.files:
-        # there are files, but none that may be read
-        worst = next(p for p in found.problems if p.severity is Severity.ERROR)
-        raise Failure(f"{worst.file}: {worst.message} {worst.fix}")
-    try:
-        return found, select(found, op_types, names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
+def prefix_of(dataset: Path) -> str:
+    """Return the path from the current directory to a dataset below it, else empty."""
+    path = os.path.relpath(dataset).replace(os.sep, "/")
+    return "" if path == "." or path.startswith("..") else f"{path}/"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from generator.cli.options import dry_run_option, pr_option, repo_option, yes_option
-from generator.cli.output import EXIT_FINE, Failure, say, write
-from generator.problems.messages import one_line
+from generator.cli import options
+from generator.cli.output import EXIT_FINE, say, write
+from generator.problems.failure import Failure
 
 _MOST_BYTES = 4 * 1024 * 1024
 _OUTCOMES = {
@@ -19,40 +19,29 @@ _OUTCOMES = {
 
 
 @click.command()
-@repo_option()
-@pr_option(required=True)
-@dry_run_option
-@yes_option
+@options.repo()
+@options.pr(required=True)
+@options.send
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def comment(repo: str, pr: int, dry_run: bool, yes: bool, report: Path) -> int:
+def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
     """Post REPORT, Markdown of `trace-dataset review`, on a pull request of the Hub.
 
     A later call updates your comment and changes no other one. A dry run unless --yes is
     given.
     """
-    from generator.hub.names import bad_repo
-
-    if why := bad_repo(repo):
-        raise click.BadParameter(f"{one_line(repo, 80)!r}: {why}", param_hint="--repo")
-    if dry_run and yes:
-        raise click.UsageError("Choose one of --dry-run and --yes.")
     from generator.hub.client import Client
     from generator.hub.comment import body, find, publish, what_to_do
-    from generator.hub.failures import HubFailure
 
     text = body(_read(report))
-    try:
-        client = Client(repo, say)
-        account = client.account()
-        name = str(account["name"]) if account is not None else None
-        if yes and name is None:
-            raise HubFailure("There is no token: run `hf auth login`, or set HF_TOKEN.")
-        if yes and name is not None:
-            done = publish(client, pr, name, text)
-        else:
-            done = what_to_do(find(client, pr, name), text)
-    except HubFailure as error:
-        raise Failure(str(error)) from None
+    client = Client(repo, say)
+    account = client.account()
+    name = str(account["name"]) if account is not None else None
+    if not yes:
+        done = what_to_do(find(client, pr, name), text)
+    elif name is None:
+        raise Failure("There is no token: run `hf auth login`, or set HF_TOKEN.")
+    else:
+        done = publish(client, pr, name, text)
     write(f"comment {_OUTCOMES[done][yes]}: {client.url(pr)}\n")
     if not yes:
         if name is None:

@@ -2,60 +2,47 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from generator import __version__
-from generator.cli.choose import check_choice, require_definitions
-from generator.cli.options import (
-    check_option,
-    choice_options,
-    dataset_option,
-    force_option,
-    json_option,
-    output_option,
-    tolerance_option,
-)
+from generator.cli import options
+from generator.cli.choose import Choice, require_definitions
 from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Failure,
     progress,
-    run,
+    run_and_exit,
     say,
+    status_of,
     write,
+    write_json,
 )
+from generator.problems.failure import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
-    from generator.dataset.definition import Definition
     from generator.ground_truth.resolver import Resolution
-    from generator.problems import Problem
-    from generator.rendering.generate import Generated
+    from generator.rules.load import Loaded
 
 
 def _sizes(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(value.split(",")))
-    unknown = [size for size in chosen if size not in SIZES]
-    if unknown:
-        raise click.BadParameter(
-            f"{unknown[0]!r} is not a size: choose out of {', '.join(SIZES)}, "
-            "comma-separated."
-        )
+    chosen = value.split(",")
+    for size in chosen:
+        if size not in SIZES:
+            raise click.BadParameter(
+                f"{size!r} is not a size: choose out of {', '.join(SIZES)}, "
+                "comma-separated."
+            )
     return tuple(size for size in SIZES if size in chosen)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@choice_options()
-@dataset_option
-@output_option(
+@options.choice
+@options.output(
     "Folder of the tests; tests/references in the dataset if not given.", "DIR"
 )
 @click.option(
@@ -66,15 +53,15 @@ def _sizes(
     metavar="SIZES",
     help="Case sizes that the tests run by default, out of small,medium,large.",
 )
-@tolerance_option
+@options.tolerance
 @click.option(
     "--standalone/--no-standalone",
     default=None,
     help="Write the modules that the tests import beside them, or remove them; if not "
     "given, keep the form of the folder.",
 )
-@force_option
-@check_option
+@options.force
+@options.check
 @click.option(
     "--list",
     "listing",
@@ -82,13 +69,10 @@ def _sizes(
     help="Print each definition's ground truth, and why other providers are not used; "
     "for all definitions if none is chosen.",
 )
-@json_option
+@options.as_json
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli(
-    op_types: tuple[str, ...],
-    names: tuple[str, ...],
-    everything: bool,
-    dataset: Path,
+    choice: Choice,
     output: Path | None,
     sizes: tuple[str, ...],
     tolerance: float | None,
@@ -105,65 +89,47 @@ def cli(
     problems to stderr. Exit status: 0 fine, 1 problems found or files out of date,
     2 wrong usage or unreadable input.
     """
-    from generator.dataset.paths import UnknownName
-    from generator.rules.load import load_definitions
-
-    if not listing or everything:
-        check_choice("render", op_types, names, everything)
+    if not listing or choice.everything:
+        choice.require("render")
     if check and force:
         raise click.UsageError("--check writes nothing: drop --force.")
     if listing and (check or force):
         raise click.UsageError("--list renders nothing: drop --check and --force.")
-    try:
-        loaded = load_definitions(dataset, op_types=op_types, names=names)
-    except UnknownName as error:
-        raise Failure(str(error)) from None
-    require_definitions(loaded.problems)
-    if not loaded.op_types:
-        raise Failure(f"{loaded.problems[0].message} {loaded.problems[0].fix}")
-    if listing:
-        return _list(dataset, loaded.definitions, loaded.problems, as_json)
+    from generator.problems import has_errors
+    from generator.rules.load import load_definitions
 
+    dataset = choice.dataset
+    loaded = load_definitions(dataset, op_types=choice.op_types, names=choice.names)
+    require_definitions(loaded.problems, readable=bool(loaded.op_types))
+    if listing:
+        return _list(dataset, loaded, as_json)
     from generator.rendering.generate import generate
 
     try:
         generated = generate(
             dataset,
             loaded,
-            output if output is not None else dataset / "tests" / "references",
+            output or dataset / "tests" / "references",
             RenderOptions(sizes, tolerance, standalone),
-            by_name=bool(names),
-            everything=everything,
+            by_name=bool(choice.names),
+            everything=choice.everything,
             force=force,
             check=check,
         )
     except OSError as error:
         reason = error.strerror or str(error)
         raise Failure(f"Can't write {error.filename}: {reason}.") from None
-    return _report(generated, as_json)
-
-
-def _report(generated: Generated, as_json: bool) -> int:
-    """Print the status of each file and every problem; return the exit status."""
-    from generator.problems import has_errors
-
     if as_json:
-        write(json.dumps(generated.as_dict(), indent=2) + "\n")
+        write_json(generated.as_dict())
     else:
         write("".join(f"{o.status.value:<9}  {o.path}\n" for o in generated.shown))
         for problem in generated.problems:
             say(str(problem))
         say(generated.summary)
-    failed = has_errors(generated.problems) or generated.incomplete
-    return EXIT_PROBLEMS if failed else EXIT_FINE
+    return status_of(not (has_errors(generated.problems) or generated.incomplete))
 
 
-def _list(
-    dataset: Path,
-    definitions: Sequence[Definition],
-    problems: Sequence[Problem],
-    as_json: bool,
-) -> int:
+def _list(dataset: Path, loaded: Loaded, as_json: bool) -> int:
     """Print where each definition's ground truth is from; return the exit status."""
     from generator.dataset.paths import RECORDINGS
     from generator.ground_truth.machine import this_machine
@@ -174,18 +140,17 @@ def _list(
     with progress("Resolving ground truths"):
         resolutions = [
             resolve(definition, machine, recordings=dataset / RECORDINGS)
-            for definition in definitions
+            for definition in loaded.definitions
         ]
     if as_json:
-        rows = [r.as_dict() for r in resolutions]
-        value = {"definitions": rows, "problems": [p.as_dict() for p in problems]}
-        write(json.dumps(value, indent=2) + "\n")
+        rows = [resolution.as_dict() for resolution in resolutions]
+        problems = [problem.as_dict() for problem in loaded.problems]
+        write_json({"definitions": rows, "problems": problems})
     else:
-        write("".join(_lines(r) for r in resolutions))
-    for problem in problems:
-        if not as_json:
+        write("".join(map(_lines, resolutions)))
+        for problem in loaded.problems:
             say(str(problem))
-    return EXIT_PROBLEMS if has_errors(problems) else EXIT_FINE
+    return status_of(not has_errors(loaded.problems))
 
 
 def _lines(resolution: Resolution) -> str:
@@ -203,18 +168,14 @@ def _lines(resolution: Resolution) -> str:
         symbol = f" ({chosen.symbol})" if chosen.symbol else ""
         note = f" ({chosen.note})" if chosen.note else ""
         provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
-    head = f"{definition.name}  {definition.op_type}  {provider}\n"
+    lines = [f"{definition.name}  {definition.op_type}  {provider}"]
     if chosen is not None and replays:
-        head += f"    {replays}\n"
-    return head + "".join(
-        f"    not {p.provider}: {p.obstacle}\n" for p in resolution.rejected
-    )
+        lines.append(f"    {replays}")
+    lines += (f"    not {p.provider}: {p.obstacle}" for p in resolution.rejected)
+    return "".join(f"{line}\n" for line in lines)
 
 
-def main() -> None:
-    """Run the command and exit with its status."""
-    sys.exit(run(cli, "gen-tests"))
-
+main = partial(run_and_exit, cli, "gen-tests")
 
 if __name__ == "__main__":
     main()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import click
 
-from generator.ops.registry import BadOpType
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
-from generator.reports import FORMATS, printed
+from generator.reports import printed
 from generator.reports.report import Report, Status
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXIT_FINE = 0
 EXIT_PROBLEMS = 1
@@ -29,16 +29,6 @@ STATUSES = {
     Status.OPEN: EXIT_NEEDS_GPU,
 }
 """Status of a report → exit status."""
-
-
-class Failure(click.ClickException):
-    """End a command with one line on stderr and exit status 2."""
-
-    exit_code = EXIT_USAGE
-
-    def show(self, file: object = None) -> None:
-        """Print the line."""
-        say(f"Error: {self.message}")
 
 
 def write(text: str) -> None:
@@ -55,28 +45,26 @@ def write(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def write_json(value: Any) -> None:
+    """Write a JSON value to stdout."""
+    write(json.dumps(value, indent=2) + "\n")
+
+
 def say(text: str) -> None:
     """Write one line of talk to stderr."""
     # Nobody is left to be told where stderr is gone too.
-    _write_quietly(sys.stderr, one_line(text, 1000) + "\n")
+    with suppress(OSError):
+        sys.stderr.write(one_line(text, 1000) + "\n")
+        sys.stderr.flush()
 
 
-def format_option(
-    default: str = "text", formats: Iterable[str] = FORMATS
-) -> Callable[[Command], Command]:
-    """Return what adds --format and --json to a command, which gets them as `form`."""
-    option = click.option(
-        "--format",
-        "form",
-        type=click.Choice(list(formats)),
-        default=default,
-        show_default=True,
-        help="How to print what was found.",
-    )
-    as_json = click.option(
-        "--json", "form", flag_value="json", help="Print the result as JSON."
-    )
-    return lambda command: option(as_json(command))
+def say_first(lines: Iterable[object], most: int, noun: str) -> None:
+    """Say the first lines, and how many there are beside them; `noun` is in the plural."""
+    listed = [str(line) for line in lines]
+    for line in listed[:most]:
+        say(line)
+    if len(listed) > most:
+        say(f"and {len(listed) - most} more {noun}")
 
 
 def show(report: Report, form: str) -> int:
@@ -89,6 +77,30 @@ def show(report: Report, form: str) -> int:
     return STATUSES[conclusion.status]
 
 
+def status_of(fine: object) -> int:
+    """Return the exit status of what is fine or not."""
+    return EXIT_FINE if fine else EXIT_PROBLEMS
+
+
+def write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    """Write files below a folder, each as a whole."""
+    from generator.dataset.atomic_write import write_atomically
+
+    for path, content in files.items():
+        write_atomically(root / path, content)
+
+
+def drifted(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files that have another content below a folder, or are not there."""
+
+    def there(path: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return (root / path).read_bytes()
+        return None
+
+    return {path: new for path, new in files.items() if there(path) != new}
+
+
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show on a terminal's stderr that something long is under way; else nothing."""
@@ -99,6 +111,12 @@ def progress(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
+
+
+def say_on_terminal(text: str) -> None:
+    """Write one line of talk to stderr if a person sees it as it comes."""
+    if sys.stderr.isatty():
+        say(text)
 
 
 def run(command: click.Command, program: str) -> int:
@@ -117,30 +135,22 @@ def run(command: click.Command, program: str) -> int:
     except click.Abort:
         say("Interrupted.")
         return EXIT_INTERRUPTED
-    except click.UsageError as error:
-        if error.ctx is not None:
-            say(error.ctx.get_usage().splitlines()[0])
-        say(f"Error: {error.format_message()}")
-        return error.exit_code
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except BadOpType as error:
+        context = getattr(error, "ctx", None)
+        if context is not None:
+            say(context.get_usage().splitlines()[0])
+        say(f"Error: {error.format_message()}")
+    except Failure as error:
         say(f"Error: {error}")
-        return EXIT_USAGE
     except OSError as error:
-        what = error.strerror or str(error)
-        named = error.filename is not None
-        say(f"Error: {error.filename}: {what}" if named else f"Error: {what}")
-        return EXIT_USAGE
+        where = f"{error.filename2 or error.filename}: " if error.filename else ""
+        say(f"Error: {where}{error.strerror or error}")
+    return EXIT_USAGE
 
 
-def _write_quietly(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-        stream.flush()
-    except OSError:
-        pass
+def run_and_exit(command: click.Command, program: str) -> None:
+    """Run a command and exit with its status."""
+    sys.exit(run(command, program))
 
 
 def require_modules(who: str, modules: Iterable[str]) -> None:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.choose import check_choice
-from generator.cli.options import (
-    choice_options,
-    dataset_option,
-    force_option,
-    pr_option,
-    repo_option,
-)
+from generator.cli import options
+from generator.cli.choose import Choice
 from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Failure,
     progress,
     say,
+    say_first,
+    say_on_terminal,
+    status_of,
     write,
 )
 from generator.problems.messages import one_line, plural, quote
@@ -36,12 +28,12 @@ _ATTEMPTS = 5
 
 
 @click.command()
-@repo_option()
+@options.repo()
 @click.option(
     "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
 )
-@pr_option()
-@choice_options()
+@options.pr()
+@options.choice
 @click.option(
     "--blobs",
     type=click.Choice(["none", "needed", "all"]),
@@ -50,17 +42,13 @@ _ATTEMPTS = 5
     help="Tensor files to pull as well: none, those that the chosen workloads name and "
     "the recordings of the chosen definitions, or all that belong to these.",
 )
-@dataset_option
-@force_option
+@options.force
 def pull(
     repo: str,
     revision: str | None,
     pr: int | None,
-    names: tuple[str, ...],
-    op_types: tuple[str, ...],
-    everything: bool,
+    choice: Choice,
     blobs: str,
-    dataset: Path,
     force: bool,
 ) -> int:
     """Download a dataset from the Hub, or the files that belong to some definitions.
@@ -69,50 +57,34 @@ def pull(
     interrupted one. Edited files stay; written files are printed. Exit status: 0 all
     chosen files are present, 1 some are missing, 2 wrong usage or no answer from the Hub.
     """
-    from generator.hub.names import bad_repo
-
-    if reason := bad_repo(repo):
-        raise click.UsageError(f"--repo {quote(repo)}: {reason}")
-    if dataset.is_file():
-        raise click.UsageError(f"--dataset {quote(str(dataset))}: this is a file.")
+    if choice.dataset.is_file():
+        where = quote(str(choice.dataset))
+        raise click.UsageError(f"--dataset {where}: this is a file.")
     if revision is not None and pr is not None:
         raise click.UsageError("Choose one of --revision and --pr.")
-    check_choice("pull", op_types, names, everything)
-    from generator.dataset.paths import UnknownName
+    choice.require("pull")
     from generator.hub.choose import BlobChoice
     from generator.hub.client import Client
-    from generator.hub.failures import HubFailure
     from generator.hub.pull import Order
     from generator.hub.pull import pull as bring
 
     at = f"refs/pr/{pr}" if pr is not None else revision or "main"
-    # retries are reported on a terminal alone
-    talk = say if sys.stderr.isatty() else lambda text: None
-    order = Order(at, names, op_types, BlobChoice(blobs), force)
-    try:
-        with progress(f"Pulling {one_line(repo)}"):
-            pulled = bring(Client(repo, talk, _ATTEMPTS), order, dataset, _print_file)
-    except (HubFailure, UnknownName) as error:
-        raise Failure(str(error)) from error
-    except OSError as error:
-        place = error.filename2 or error.filename or dataset
-        raise Failure(f"{place}: {error.strerror}") from error
-    return _report(pulled)
+    order = Order(at, choice.names, choice.op_types, BlobChoice(blobs), force)
+    client = Client(repo, say_on_terminal, _ATTEMPTS)
+    with progress(f"Pulling {one_line(repo)}"):
+        pulled = bring(client, order, choice.dataset, _print_file)
+    say_first(pulled.problems, _SHOWN, "problems")
+    _say_totals(pulled)
+    return status_of(not pulled.problems)
 
 
 def _print_file(path: str, fate: Fate) -> None:
     write(f"{fate.value:<8}{path}\n")
 
 
-def _report(pulled: Pulled) -> int:
-    """Print the problems and the totals; return the exit status."""
+def _say_totals(pulled: Pulled) -> None:
     from generator.hub.pull import Fate
 
-    for problem in pulled.problems[:_SHOWN]:
-        say(problem)
-    more = len(pulled.problems) - _SHOWN
-    if more > 0:
-        say(f"and {plural(more, 'problem')} more")
     kept = pulled.count(Fate.KEPT)
     parts = [
         f"{pulled.count(Fate.NEW)} new",
@@ -129,4 +101,3 @@ def _report(pulled: Pulled) -> int:
             f"{plural(count, 'blob')} of {size / _MIB:.1f} MiB left out: "
             "--blobs needed, or all"
         )
-    return EXIT_PROBLEMS if pulled.problems else EXIT_FINE

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.choose import check_choice, chosen_files
+from generator.cli import options
+from generator.cli.choose import Choice
 from generator.cli.executors import make_executor
-from generator.cli.options import (
-    choice_options,
-    dataset_option,
-    executor_option,
-    fresh_option,
-    jobs_option,
-    output_option,
-)
-from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Failure,
-    format_option,
-    require_modules,
-    say,
-    write,
-)
-from generator.cli.record_compare import compare_recordings
+from generator.cli.output import require_modules, say, show, status_of, write
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
@@ -38,7 +24,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
 @click.command()
-@choice_options()
+@options.choice
 @click.option(
     "--provider",
     "providers",
@@ -47,14 +33,11 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     help="Record this provider's kernels; may be repeated. The first usable one of "
     "flashinfer, sglang and pytorch if not given.",
 )
-@dataset_option
-@click.option(
+@options.path(
     "--tests",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
     help="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
-@output_option(
+@options.output(
     "Folder of the recordings; blob/ground_truth in the dataset if not given.",
     "DIR",
     "--out",
@@ -74,15 +57,10 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     show_default=True,
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
-@jobs_option(default=4)
-@executor_option
-@click.option(
-    "--logs",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the output of the kernels and their errors.",
-)
-@fresh_option("--force")
+@options.jobs(default=4)
+@options.executor
+@options.path("--logs", help="Folder for the output of the kernels and their errors.")
+@options.fresh("--force")
 @click.option(
     "--compare",
     nargs=2,
@@ -91,13 +69,10 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
     "TEXT.",
 )
-@format_option()
+@options.form()
 def record(
-    op_types: tuple[str, ...],
-    names: tuple[str, ...],
-    everything: bool,
+    choice: Choice,
     providers: tuple[str, ...],
-    dataset: Path,
     tests: Path | None,
     output: Path | None,
     sizes: tuple[str, ...],
@@ -118,47 +93,41 @@ def record(
     device.
     """
     if compare is not None:
-        if op_types or names or everything:
+        if choice.is_made:
             raise click.UsageError("--compare takes two recordings: drop the choice.")
-        return compare_recordings(*compare, form)
+        return _compare(*compare, form)
     if form != "text":
         raise click.UsageError("--format and --json go with --compare.")
     from generator.dataset.paths import RECORDINGS
     from generator.ground_truth.recording import RecordOptions
     from generator.ground_truth.recording import record as record_definitions
 
-    check_choice("record", op_types, names, everything)
-    _, files = chosen_files(dataset, op_types, names)
+    choice.require("record")
+    _, files = choice.find()
     _check_device(device, is_here=executor == "local")
     # on a cluster so many share a GPU
     gpus = 1.0 / jobs if device.startswith("cuda") else 0.0
-    at_a_time = jobs if executor == "local" else None
-    runs = make_executor(executor, at_a_time, imports="tests", gpus=gpus)
-    results = record_definitions(
-        files,
-        RecordOptions(
-            dataset,
-            tests if tests is not None else dataset / "tests" / "references",
-            output if output is not None else dataset / RECORDINGS,
-            "cuda:0" if device == "cuda" else device,
-            providers,
-            sizes,
-            fresh,
-            logs,
-        ),
-        runs,
-        _print_result,
+    runs = make_executor(executor, jobs, imports="tests", gpus=gpus)
+    options = RecordOptions(
+        choice.dataset,
+        tests or choice.dataset / "tests" / "references",
+        output or choice.dataset / RECORDINGS,
+        "cuda:0" if device == "cuda" else device,
+        providers,
+        sizes,
+        fresh,
+        logs,
     )
-    counts = dict.fromkeys(("recorded", "current", "unusable", "failed"), 0)
-    for result in results:
-        counts[result.status] += 1
-    totals = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    results = record_definitions(files, options, runs, _print_result)
+    counts = Counter(result.status for result in results)
+    statuses = ("recorded", "current", "unusable", "failed")
+    totals = ", ".join(f"{counts[s]} {s}" for s in statuses if counts[s])
     size = sum(result.bytes for result in results)
     say(
         f"{plural(len(results), 'definition')}: {totals}; "
         f"{size / 2**20:.1f} MiB written"
     )
-    return EXIT_FINE if all(r.is_fine for r in results) else EXIT_PROBLEMS
+    return status_of(all(result.is_fine for result in results))
 
 
 def _check_device(device: str, *, is_here: bool) -> None:
@@ -185,3 +154,36 @@ def _print_result(result: RecordingResult) -> None:
     write(f"{result.status:<8}  {result.definition}{size}{labels}\n")
     for remark in dict.fromkeys(result.remarks):
         write(f"    {one_line(remark, 400)}\n")
+
+
+@click.command(hidden=True)
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@options.form()
+def drift(before: str, after: str, form: str) -> int:
+    """Do what `trace-dataset record --compare A B` does; the name of version 0.1."""
+    return _compare(before, after, form)
+
+
+def _compare(before: str, after: str, form: str) -> int:
+    """Print the outputs that differ between two recordings; return the exit status."""
+    require_modules("Comparing recordings needs", ("torch", "safetensors"))
+    if before == after:
+        raise Failure("A and B are the same: choose labels by PLACE#TEXT.")
+    from generator.ground_truth.recording_differences import (
+        compare,
+        differences_report,
+        read_side,
+    )
+    from generator.testing.recording_file import Damaged
+
+    try:
+        result = compare(read_side(before), read_side(after))
+    except Damaged as error:
+        raise Failure(one_line(str(error), 400)) from None
+    if not result.definitions:
+        raise Failure("No definition is in both A and B, by a common source.")
+    if form != "json":
+        for remark in result.remarks:
+            say(remark)
+    return show(differences_report(result), form)

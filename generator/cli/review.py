@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.options import (
-    dataset_option,
-    no_cache_option,
-    notes_option,
-    output_option,
-    pr_option,
-    trust_option,
-)
+from generator.cli import options
+from generator.cli.choose import prefix_of
 from generator.cli.output import (
     STATUSES,
-    Failure,
-    format_option,
+    progress,
     say,
+    say_on_terminal,
     write,
+    write_files,
 )
-from generator.problems.messages import quote
+from generator.problems.failure import Failure
 from generator.reports import FORMATS
 
 if TYPE_CHECKING:
-    from generator.review.review import Review
     from generator.review.sources import Sources
 
 _ATTEMPTS = 5
@@ -49,31 +42,29 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     metavar="REV",
     help="The revision to review; the working tree if not given.",
 )
-@click.option(
+@options.repo(
     "--hub",
-    metavar="OWNER/NAME",
-    help="Review a pull request of this dataset on the Hub, with --pr.",
+    "Review a pull request of this dataset on the Hub, with --pr.",
+    required=False,
 )
-@pr_option()
-@dataset_option
-@format_option(formats=_FORMATS)
-@output_option(
+@options.pr()
+@options.dataset
+@options.form(formats=_FORMATS)
+@options.output(
     "Write the review in all formats there, and the tests of the changed definitions.",
     "DIR",
     "--out",
 )
-@notes_option
+@options.notes
 @click.option(
     "--trust-evidence",
     is_flag=True,
     help="Accept the evidence in verification/ that the change itself adds; its author "
     "wrote it.",
 )
-@click.option(
-    "--execute",
-    is_flag=True,
-    help="Run the reference tests of changed definitions, in a sandbox; with --trust, "
-    "their result does not count as evidence.",
+@options.execute(
+    "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
+    "result does not count as evidence."
 )
 @click.option(
     "--device",
@@ -82,8 +73,7 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     show_default=True,
     help="The device that --execute uses.",
 )
-@trust_option
-@no_cache_option
+@options.no_cache
 def review(
     base: str | None,
     head: str | None,
@@ -105,84 +95,50 @@ def review(
     --execute. Exit status: 0 approve, 1 changes needed, 2 wrong usage or unreadable
     input, 3 needs a GPU.
     """
-    if trust and not execute:
-        raise click.UsageError("--trust goes with --execute.")
-    _check_hub(hub, pr, base, head)
-    from generator.cli.validate import prefix_of
-    from generator.hub.failures import HubFailure
+    if (hub is None) != (pr is None):
+        raise click.UsageError("--hub and --pr go together.")
+    if hub is not None and (base is not None or head is not None):
+        raise click.UsageError("--base and --head need a git checkout: drop --hub.")
+    from generator.review.execute import execute_changes, render_changes, why_not
     from generator.review.report import VERDICTS, shown
-    from generator.review.review import make_review
-    from generator.review.snapshots import GitError
-    from generator.review.sources import open_sources
+    from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 
-    if execute:
-        from generator.review.execute import why_not
-
-        reason = why_not(trust, device)
-        if reason is not None:
-            raise Failure(f"--execute is refused: {reason}")
-    try:
-        opened: AbstractContextManager[Sources] = open_sources(dataset, base, head)
-        if hub is not None and pr is not None:
-            opened = _of_hub(hub, pr)
-        with opened as sources:
-            made = make_review(sources, default_jobs(), trust_evidence=trust_evidence)
-            if execute:
-                made = _execute(made, sources, device, trust)
-            prefix = "" if hub else prefix_of(dataset)
-            if output is not None:
-                _write_all(made, sources, prefix, notes, output)
-    except (GitError, HubFailure) as error:
-        raise Failure(str(error)) from error
+    reason = why_not(trust, device) if execute else None
+    if reason is not None:
+        raise Failure(f"--execute is refused: {reason}")
+    prefix = "" if hub else prefix_of(dataset)
+    with _sources(dataset, base, head, hub, pr) as sources:
+        made = make_review(sources, default_jobs(), trust_evidence=trust_evidence)
+        if execute:
+            with progress("Running the reference tests of changed definitions"):
+                executed = execute_changes(made.changes, sources.head, device, trust)
+            made = made if executed is None else with_results(made, executed)
+        if output is not None:
+            for one in _FORMATS:
+                text = "".join(shown(made, one, prefix=prefix, notes=notes))
+                name = f"review.{_SUFFIXES.get(one, one)}"
+                write_files(output, {name: text.encode("utf-8", "backslashreplace")})
+            tests = output / "tests" / "references"
+            count = render_changes(made.changes, sources.head, tests)
+            say(
+                f"Wrote {len(_FORMATS)} reports and the tests of {count} definitions "
+                f"to {output}"
+            )
     for text in shown(made, form, prefix=prefix, notes=notes):
         write(text)
     return STATUSES[VERDICTS[made.verdict]]
 
 
-def _check_hub(
-    hub: str | None, pr: int | None, base: str | None, head: str | None
-) -> None:
-    from generator.hub.names import bad_repo
+def _sources(
+    dataset: Path, base: str | None, head: str | None, hub: str | None, pr: int | None
+) -> AbstractContextManager[Sources]:
+    """Return both sides of the change: of a checkout, or of the Hub."""
+    if hub is None or pr is None:
+        from generator.review.sources import open_sources
 
-    if (hub is None) != (pr is None):
-        raise click.UsageError("--hub and --pr go together.")
-    if hub is not None and (base is not None or head is not None):
-        raise click.UsageError("--base and --head need a git checkout: drop --hub.")
-    if hub is not None and (reason := bad_repo(hub)):
-        raise click.UsageError(f"--hub {quote(hub)}: {reason}")
-
-
-def _of_hub(hub: str, pr: int) -> AbstractContextManager[Sources]:
+        return open_sources(dataset, base, head)
     from generator.hub.client import Client
     from generator.hub.review_sources import open_hub_sources
 
-    talk = say if sys.stderr.isatty() else lambda text: None
-    return open_hub_sources(Client(hub, talk, _ATTEMPTS), pr)
-
-
-def _execute(made: Review, sources: Sources, device: str, trust: bool) -> Review:
-    from generator.cli.output import progress
-    from generator.review.execute import execute_changes
-    from generator.review.review import with_results
-
-    with progress("Running the reference tests of changed definitions"):
-        executed = execute_changes(made.changes, sources.head, device, trust)
-    return made if executed is None else with_results(made, executed)
-
-
-def _write_all(
-    made: Review, sources: Sources, prefix: str, notes: bool, out: Path
-) -> None:
-    from generator.dataset.atomic_write import write_atomically
-    from generator.review.execute import render_changes
-    from generator.review.report import shown
-
-    for form in _FORMATS:
-        text = "".join(shown(made, form, prefix=prefix, notes=notes))
-        path = out / f"review.{_SUFFIXES.get(form, form)}"
-        write_atomically(path, text.encode("utf-8", "backslashreplace"))
-    rendered = render_changes(made.changes, sources.head, out / "tests" / "references")
-    say(
-        f"Wrote {len(_FORMATS)} reports and the tests of {rendered} definitions to {out}"
-    )
+    return open_hub_sources(Client(hub, say_on_terminal, _ATTEMPTS), pr)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from generator.cli.options import json_option
-from generator.cli.output import EXIT_FINE, Failure, write
-
-if TYPE_CHECKING:
-    from generator.dataset.paths import UnknownName
+from generator.cli import options
+from generator.cli.output import EXIT_FINE, write, write_json
+from generator.problems.failure import Failure
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[ID|GROUP]...")
-@json_option
+@options.as_json
 def rules(names: tuple[str, ...], as_json: bool) -> int:
     """List the rules of validate, or explain the named ones."""
-    import json
-
     from generator.dataset.paths import UnknownName
     from generator.rules.catalogue import RULES, select_rules
     from generator.rules.explain import as_dicts, as_list, as_text
@@ -27,24 +21,19 @@ def rules(names: tuple[str, ...], as_json: bool) -> int:
     try:
         chosen = select_rules(names)
     except UnknownName as error:
-        raise Failure(_unknown(error)) from error
+        from generator.mutation.tolerances.judge import IDS
+
+        if error.name not in IDS:
+            raise
+        raise Failure(
+            f"{error.name} is no rule of validate: `trace-dataset audit --tolerances` "
+            "reports it, and docs/generated/precision.md explains it."
+        ) from None
     if as_json:
-        write(json.dumps({"rules": as_dicts(chosen)}, indent=2) + "\n")
+        write_json({"rules": as_dicts(chosen)})
     elif names:
         explained = ["\n".join(as_text(r)) for r in RULES.values() if r.id in chosen]
         write("\n\n".join(explained) + "\n")
     else:
         write("\n".join(as_list(chosen)) + "\n")
     return EXIT_FINE
-
-
-def _unknown(error: UnknownName) -> str:
-    """Return the message for an unknown rule, which may be a problem of `audit --tolerances`."""
-    from generator.mutation.tolerances.judge import IDS
-
-    if error.name not in IDS:
-        return str(error)
-    return (
-        f"{error.name} is no rule of validate: `trace-dataset audit --tolerances` reports it, and "
-        "docs/generated/precision.md explains it."
-    )

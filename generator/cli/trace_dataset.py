@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
 from generator import __version__
-from generator.cli.audit import audit
-from generator.cli.audit_tolerances import floors
+from generator.cli import options
+from generator.cli.audit import audit, floors
 from generator.cli.card import card
 from generator.cli.comment import comment
-from generator.cli.options import dataset_option, json_option
-from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
+from generator.cli.output import (
+    progress,
+    run_and_exit,
+    status_of,
+    write,
+    write_json,
+)
 from generator.cli.pull import pull
 from generator.cli.push import push
-from generator.cli.record import record
-from generator.cli.record_compare import drift
+from generator.cli.record import drift, record
 from generator.cli.review import review
 from generator.cli.rules import rules
 from generator.cli.validate import validate
@@ -36,8 +40,8 @@ def cli() -> None:
 
 
 @cli.command()
-@dataset_option
-@json_option
+@options.dataset
+@options.as_json
 def doctor(dataset: Path, as_json: bool) -> int:
     """Say what this machine can test, and what to install for the rest.
 
@@ -45,8 +49,6 @@ def doctor(dataset: Path, as_json: bool) -> int:
     definitions the dataset has recordings, and why others can't.
     Exit status 1 where no reference test can run.
     """
-    import json
-
     from generator.ground_truth.doctor import can_test, diagnose, served, table_lines
     from generator.ground_truth.machine import this_machine
 
@@ -55,8 +57,7 @@ def doctor(dataset: Path, as_json: bool) -> int:
         op_types = served(this_machine(), dataset)
     if as_json:
         rows = [check.as_dict() for check in checks]
-        table = [row.as_dict() for row in op_types]
-        write(json.dumps({"checks": rows, "op_types": table}, indent=2) + "\n")
+        write_json({"checks": rows, "op_types": [row.as_dict() for row in op_types]})
     else:
         for check in checks:
             write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
@@ -65,7 +66,7 @@ def doctor(dataset: Path, as_json: bool) -> int:
         write("\n")
         for line in table_lines(op_types):
             write(f"{one_line(line)}\n")
-    return EXIT_FINE if can_test(checks) else EXIT_PROBLEMS
+    return status_of(can_test(checks))
 
 
 _COMMANDS = (
@@ -85,11 +86,7 @@ _COMMANDS = (
 for command in _COMMANDS:
     cli.add_command(command)
 
-
-def main() -> None:
-    """Run the command and exit with its status."""
-    sys.exit(run(cli, "trace-dataset"))
-
+main = partial(run_and_exit, cli, "trace-dataset")
 
 if __name__ == "__main__":
     main()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.choose import require_definitions
-from generator.cli.options import (
-    choice_options,
-    dataset_option,
-    jobs_option,
-    no_cache_option,
-    notes_option,
-    trust_option,
-)
-from generator.cli.output import Failure, format_option, progress, say, show
+from generator.cli import options
+from generator.cli.choose import Choice, prefix_of, require_definitions
+from generator.cli.output import progress, say, show
+from generator.problems.failure import Failure
 from generator.problems.messages import plural
 
 if TYPE_CHECKING:
@@ -29,8 +21,7 @@ _MAX_CONFIG = 4 * 1024 * 1024
 
 
 @click.command()
-@dataset_option
-@choice_options(with_all=False)
+@options.part
 @click.option(
     "--checks",
     multiple=True,
@@ -38,28 +29,20 @@ _MAX_CONFIG = 4 * 1024 * 1024
     help="Report only these rules or groups of rules, separated by commas; may be "
     "repeated. `trace-dataset rules` lists them.",
 )
-@click.option(
+@options.path(
     "--model-config",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="A model's config.json: const axes must equal its values, divided by tp: and "
     "ep: tags.",
 )
-@format_option()
-@click.option(
-    "--execute",
-    is_flag=True,
-    help="Call each reference once on small inputs, in a sandbox; needs torch.",
-)
-@trust_option
-@notes_option
+@options.form()
+@options.execute("Call each reference once on small inputs, in a sandbox; needs torch.")
+@options.notes
 @click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
-@jobs_option(most=None)
-@no_cache_option
+@options.jobs(most=None)
+@options.no_cache
 def validate(
-    dataset: Path,
-    op_types: tuple[str, ...],
-    names: tuple[str, ...],
+    choice: Choice,
     checks: tuple[str, ...],
     model_config: Path | None,
     form: str,
@@ -67,43 +50,30 @@ def validate(
     trust: bool,
     notes: bool,
     strict: bool,
-    jobs: int | None,
+    jobs: int,
 ) -> int:
     """Check definitions, and the workloads, solutions and tensors that belong to them.
 
     Without --execute, no code of the dataset runs.
     """
-    if trust and not execute:
-        raise click.UsageError("--trust goes with --execute.")
     from dataclasses import replace
 
-    from generator.dataset.paths import UnknownName
-    from generator.validation.parallel import default_jobs
+    from generator.rules.catalogue import select_rules
     from generator.validation.report import validation_report
     from generator.validation.validate import Counts, make_plan, run_plan
 
     config = _config(model_config) if model_config is not None else None
-    try:
-        rules = _rules(checks)
-        plan = make_plan(dataset, op_types=op_types, names=names)
-    except UnknownName as error:
-        raise Failure(str(error)) from error
+    asked = [rule.strip() for part in checks for rule in part.split(",")]
+    rules = select_rules(asked) if checks else None
+    plan = make_plan(choice.dataset, op_types=choice.op_types, names=choice.names)
     require_definitions(plan.problems)
-    jobs = jobs or default_jobs()
     if execute:
         plan = replace(plan, problems=plan.problems + _executed(plan, trust, jobs))
     counts = Counts()
-    problems = run_plan(
-        plan,
-        counts,
-        rules=rules,
-        config=config,
-        jobs=jobs,
-    )
     report = validation_report(
-        problems,
+        run_plan(plan, counts, rules=rules, config=config, jobs=jobs),
         counts,
-        prefix=prefix_of(dataset),
+        prefix=prefix_of(choice.dataset),
         notes=notes,
         strict=strict,
         hint=" (--notes shows them)" if form == "text" and not notes else "",
@@ -130,21 +100,6 @@ def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ..
             definitions.append(definition)
     with progress(f"Calling {plural(len(definitions), 'reference')}"):
         return tuple(check(definitions, trust=trust, jobs=jobs))
-
-
-def _rules(checks: Sequence[str]) -> Collection[str] | None:
-    """Return the ids of the rules that `--checks` asks for, None for all of them."""
-    if not checks:
-        return None
-    from generator.rules.catalogue import select_rules
-
-    return select_rules([c.strip() for part in checks for c in part.split(",")])
-
-
-def prefix_of(dataset: Path) -> str:
-    """Return the path from the current directory to a dataset below it, else empty."""
-    path = os.path.relpath(dataset).replace(os.sep, "/")
-    return "" if path == "." or path.startswith("..") else f"{path}/"
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.cli.options import check_option, dataset_option, output_option
-from generator.cli.output import (
-    EXIT_FINE,
-    EXIT_PROBLEMS,
-    Failure,
-    format_option,
-    say,
-    show,
-)
+from generator.cli import options
+from generator.cli.choose import require_definitions
+from generator.cli.output import drifted, say, show, status_of, write_files
 from generator.problems.messages import plural
 
 if TYPE_CHECKING:
-    from generator.results.audited import Audited
+    from generator.results.audits import Audited
     from generator.results.evidence import Run
     from generator.results.verification import Verification
 
 _TABLE = Path("docs/generated/verification.md")
-_PATHS = click.Path(path_type=Path)
 
 
 @click.command()
-@dataset_option
-@click.option(
-    "--record",
-    "recorded",
-    type=_PATHS,
+@options.dataset
+@options.path(
+    *("--record", "recorded"),
     multiple=True,
     metavar="RESULTS",
     help="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
@@ -45,21 +36,20 @@ _PATHS = click.Path(path_type=Path)
     is_flag=True,
     help="Print the table; this is the default without --record.",
 )
-@click.option(
+@options.path(
     "--results",
-    type=_PATHS,
     multiple=True,
     metavar="RESULTS",
     help="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
     "folder, in place of those in verification/; may be repeated.",
 )
-@output_option(
+@options.output(
     "Write the table there, not to stdout; --check compares docs/generated/"
     "verification.md if not given.",
     "FILE",
 )
-@check_option
-@format_option("markdown")
+@options.check
+@options.form("markdown")
 def verify(
     dataset: Path,
     recorded: tuple[Path, ...],
@@ -88,59 +78,40 @@ def verify(
         )
     if recorded and results:
         raise click.UsageError("--record keeps results, --results shows others.")
-    from generator.results.audit_file import read_audits
-    from generator.results.evidence import kept_runs
+    from generator.reports import printed
+    from generator.results.audits import read_audits
+    from generator.results.evidence import kept_runs, record
+    from generator.results.run_results import read_all
+    from generator.results.summary import runs_of
+    from generator.results.verification_report import verification_report
 
-    try:
-        runs = _read_results(recorded or results)
-        if recorded:
-            _record(dataset, runs)
-            if not wants_table and output is None and form == "markdown":
-                return _verdict(_table(dataset, runs))
-        if results:
-            table = _table(dataset, runs)
-        else:
-            table = _table(dataset, kept_runs(dataset), read_audits(dataset))
-    except ValueError as error:
-        raise Failure(str(error)) from error
+    runs = runs_of(read_all(recorded or results))
+    table = _table(dataset, runs)  # a folder that is no dataset gets no evidence
+    if recorded:
+        for file, names in record(dataset, runs).items():
+            say(f"{file}: {plural(len(names), 'definition')} recorded")
+        if not wants_table and output is None and form == "markdown":
+            return _verdict(table)
+    if not results:
+        table = _table(dataset, kept_runs(dataset), read_audits(dataset))
     _tell(table)
-    return _print(table, dataset, output, check, form)
-
-
-def _read_results(paths: Iterable[Path]) -> list[Run]:
-    from generator.results.evidence import runs_of
-    from generator.results.run_results import read_results
-
-    files: list[Path] = []
-    for path in paths:
-        inside = [path]
-        if path.is_dir():
-            inside = sorted({*path.glob("*.jsonl"), *path.glob("*.xml")})
-        if not inside:
-            raise ValueError(f"There is no *.jsonl and no *.xml in {path}")
-        files += inside
-    try:
-        return runs_of(read_results(file) for file in files)
-    except OSError as error:
-        raise ValueError(f"{error.filename}: {error.strerror}") from error
-
-
-def _record(dataset: Path, runs: Sequence[Run]) -> None:
-    """Add the runs to the dataset's evidence: each to the file of its machine."""
-    from generator.dataset.atomic_write import write_atomically
-    from generator.dataset.paths import VERIFICATION
-    from generator.results.evidence import as_text, file_name, merge, read_evidence
-
-    _table(dataset, ())  # a folder that is no dataset gets no evidence
-    by_file: dict[str, list[Run]] = {}
-    for run in runs:
-        by_file.setdefault(f"{VERIFICATION}/{file_name(run)}", []).append(run)
-    for file, of_file in by_file.items():
-        old = read_evidence(dataset, file) if (dataset / file).exists() else []
-        text = as_text(merge(old, of_file))
-        write_atomically(dataset / file, text.encode("utf-8"))
-        count = len({name for run in of_file for name in run.definitions})
-        say(f"{file}: {plural(count, 'definition')} recorded")
+    report = verification_report(table)
+    if check or output is not None:
+        path = output or dataset / _TABLE
+        page = {path.name: "".join(printed(report, "markdown")).encode("utf-8")}
+        if check:
+            changed = drifted(path.parent, page)
+            for _ in changed:
+                say(
+                    f"{path} is not what the evidence gives: trace-dataset verify "
+                    "--output"
+                )
+            return status_of(not changed)
+        write_files(path.parent, page)
+        say(f"{path} written")
+    if output is None or form != "markdown":
+        show(report, form)
+    return _verdict(table)
 
 
 def _table(
@@ -150,14 +121,13 @@ def _table(
     from generator.results.verification import table_of
 
     found = discover_definitions(dataset)
-    if not found.files:
-        raise ValueError(" ".join(problem.message for problem in found.problems))
+    require_definitions(found.problems, readable=bool(found.files))
     return table_of(dataset, found, runs, audits)
 
 
 def _tell(table: Verification) -> None:
     """Say on stderr what a reader of the table should know."""
-    from generator.results.audit_lines import STALE
+    from generator.results.audits import STALE
 
     if not table.runs:
         say("There is no evidence yet: trace-dataset verify --record results.jsonl")
@@ -171,31 +141,7 @@ def _tell(table: Verification) -> None:
         say(f"{count} of the evidence are not in the dataset: {table.unknown[0]}")
 
 
-def _print(
-    table: Verification, dataset: Path, output: Path | None, check: bool, form: str
-) -> int:
-    from generator.reports import printed
-    from generator.results.verification_report import verification_report
-
-    report = verification_report(table)
-    page = "".join(printed(report, "markdown")).encode("utf-8")
-    if check:
-        path = output or dataset / _TABLE
-        if not path.exists() or path.read_bytes() != page:
-            say(f"{path} is not what the evidence gives: trace-dataset verify --output")
-            return EXIT_PROBLEMS
-        return EXIT_FINE
-    if output is not None:
-        from generator.dataset.atomic_write import write_atomically
-
-        write_atomically(output, page)
-        say(f"{output} written")
-    if output is None or form != "markdown":
-        show(report, form)
-    return _verdict(table)
-
-
 def _verdict(table: Verification) -> int:
     for line in table.failed[:3]:
         say(f"{line.definition} against {line.source}: {line.verdict} {line.note}")
-    return EXIT_PROBLEMS if table.failed else EXIT_FINE
+    return status_of(not table.failed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import OrderedDict
 from pathlib import Path
 
@@ -66,7 +65,7 @@ class Blobs:
         if path in self._open:
             self._open.move_to_end(path)
             return self._open[path]
-        found = bad_path(path) or self._located(path)
+        found = _bad_path(path) or self._located(path)
         if isinstance(found, tuple):
             self._defects[path] = found
             self.states.setdefault(path, found[0].id)
@@ -77,13 +76,18 @@ class Blobs:
         return found
 
     def _located(self, path: str) -> TensorFile | Defect:
+        target = os.path.join(self.root, path)
         try:
-            outside = leads_outside(self.root, path, self._folders)
-            if outside is None:
-                return WORKLOAD_BLOB_MISSING, "is not there"
-            if outside:
+            folder = os.path.dirname(target)
+            if folder not in self._folders:
+                self._folders[folder] = self._leads_outside(folder)
+            if self._folders[folder] or (
+                os.path.islink(target) and self._leads_outside(target)
+            ):
                 return WORKLOAD_PATH, "is a symbolic link out of the dataset"
-            found = open_tensor_file(f"{self.root}/{path}")
+            if not os.path.isfile(target):
+                return WORKLOAD_BLOB_MISSING, "is not there"
+            found = open_tensor_file(target)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return WORKLOAD_BLOB_MISSING, f"can't be read: {one_line(reason)}"
@@ -96,42 +100,20 @@ class Blobs:
             return BLOB_FORMAT, one_line(str(error))
         return found
 
+    def _leads_outside(self, path: str) -> bool:
+        real = os.path.realpath(self.root)
+        return os.path.commonpath((real, os.path.realpath(path))) != real
 
-def bad_path(path: str) -> Defect | None:
+
+def _bad_path(path: str) -> Defect | None:
     """Return the defect of a path as text, whether or not a file lies there."""
+    what = None
     if path.startswith("/") or "\\" in path or ":" in path.split("/")[0]:
-        return WORKLOAD_PATH, "is not a relative path with forward slashes"
-    if ".." in path.split("/"):
-        return WORKLOAD_PATH, "leads upwards"
-    if not path.isprintable():
-        return WORKLOAD_PATH, "has characters that can't be printed"
-    if not path.endswith(".safetensors"):
-        return WORKLOAD_PATH, "does not end in .safetensors"
-    return None
-
-
-def leads_outside(root: Path, path: str, folders: dict[str, bool]) -> bool | None:
-    """Return whether links lead a path out of the dataset; None if nothing is there.
-
-    `folders` remembers the answer for each folder. Raises OSError.
-    """
-    folder, name = os.path.split(os.path.join(root, path))
-    if folder not in folders:
-        folders[folder] = _is_outside(root, folder)
-    if folders[folder]:
-        return True
-    target = os.path.join(folder, name)
-    try:
-        mode = os.lstat(target).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if stat.S_ISREG(mode):
-        return False
-    if not os.path.isfile(target):
-        return None
-    return _is_outside(root, target)
-
-
-def _is_outside(root: Path, path: str) -> bool:
-    real = os.path.realpath(root)
-    return os.path.commonpath((real, os.path.realpath(path))) != real
+        what = "is not a relative path with forward slashes"
+    elif ".." in path.split("/"):
+        what = "leads upwards"
+    elif not path.isprintable():
+        what = "has characters that can't be printed"
+    elif not path.endswith(".safetensors"):
+        what = "does not end in .safetensors"
+    return None if what is None else (WORKLOAD_PATH, what)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator as op
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class TensorValue:
     values: Sequence[Any] | None = None
 
 
-_BINARY: Mapping[type, Callable[[Any, Any], Any]] = {
+_OPERATORS: Mapping[type, Any] = {
     ast.Add: op.add,
     ast.Sub: op.sub,
     ast.Mult: op.mul,
@@ -43,8 +43,6 @@ _BINARY: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: op.floordiv,
     ast.Mod: op.mod,
     ast.Pow: op.pow,
-}
-_COMPARE: Mapping[type, Callable[[Any, Any], bool]] = {
     ast.Eq: op.eq,
     ast.NotEq: op.ne,
     ast.Is: op.is_,
@@ -53,13 +51,15 @@ _COMPARE: Mapping[type, Callable[[Any, Any], bool]] = {
     ast.LtE: op.le,
     ast.Gt: op.gt,
     ast.GtE: op.ge,
+    ast.USub: op.neg,
+    ast.Not: op.not_,
 }
-_OF_NUMBERS: Mapping[str, Any] = {f.__name__: f for f in (abs, bool, float, int, round)}
-_OF_ITEMS: Mapping[str, Any] = {
-    f.__name__: f for f in (all, any, max, min, sum, sorted)
-}
-FUNCTIONS = frozenset((*_OF_NUMBERS, *_OF_ITEMS, "len", "range", "zip"))
+_OF_NUMBERS = (abs, bool, float, int, range, round)
+_OF_ITEMS = (all, any, len, max, min, sorted, sum, zip)
+FUNCTIONS: Mapping[str, Any] = {f.__name__: f for f in (*_OF_NUMBERS, *_OF_ITEMS)}
 """The functions that a constraint may call."""
+
+_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def evaluate(expression: ast.expr, names: Mapping[str, Any]) -> bool:
@@ -72,8 +72,8 @@ def evaluate(expression: ast.expr, names: Mapping[str, Any]) -> bool:
         return bool(_Evaluation(names).plain(expression))
     except RecursionError:
         raise Unsupported("it is nested too deep") from None
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # an index out of range, a division by zero, an int compared with a tuple
+    except _WRONG as error:
+        # an index out of range, a division by zero, the shape of a number
         raise Unsupported(f"{type(error).__name__} while evaluating") from None
 
 
@@ -94,90 +94,82 @@ class _Evaluation:
         match node:
             case ast.Constant(bool() | int() | float() | None as value):
                 return value
-            case ast.Name(name) if name in self.names:
-                return self.names[name]
             case ast.Name(name):
-                raise Unknown(f"{name[:40]!r} has no value")
-            case ast.BinOp(left, operator, right) if type(operator) in _BINARY:
-                return _computed(operator, self.number(left), self.number(right))
-            case ast.UnaryOp(ast.Not(), operand):
-                return not self.plain(operand)
-            case ast.UnaryOp(ast.USub(), operand):
-                return -self.number(operand)
+                if name not in self.names:
+                    raise Unknown(f"{name[:40]!r} has no value")
+                return self.names[name]
+            case ast.UnaryOp(operator, operand):
+                return _OPERATORS[type(operator)](self.plain(operand))
+            case ast.BinOp(left, operator, right):
+                return _computed(operator, self.plain(left), self.plain(right))
             case ast.BoolOp(operator, parts):
                 return self.boolean(isinstance(operator, ast.And), parts)
             case ast.Compare(left, operators, parts):
-                return self.compare(left, operators, parts)
+                pairs = zip(operators, (left, *parts), parts, strict=False)
+                return all(self.compared(*pair) for pair in pairs)
             case ast.IfExp(test, body, orelse):
                 return self.of(body if self.plain(test) else orelse)
-            case ast.Tuple(items) | ast.List(items):
-                found = [self.plain(item) for item in items]
-                return found if isinstance(node, ast.List) else tuple(found)
+            case ast.Tuple(parts):
+                return tuple(map(self.plain, parts))
+            case ast.List(parts):
+                return list(map(self.plain, parts))
             case ast.Subscript(value, ast.Slice(lower, upper, step)):
                 whole = self.of(value)
-                bounds: Any = [b and self.number(b) for b in (lower, upper, step)]
+                bounds: Any = [
+                    bound and self.plain(bound) for bound in (lower, upper, step)
+                ]
                 part = self.items(whole)[slice(*bounds)]
-                is_tensor = hasattr(whole, "shape")
-                return TensorValue((len(part),), part) if is_tensor else part
+                return TensorValue((len(part),), part) if _is_tensor(whole) else part
             case ast.Subscript(value, index):
-                return self.items(self.of(value))[self.number(index)]
-            case ast.Attribute(value, "shape" | "ndim" as name):
-                shape = self.tensor(value).shape
-                return tuple(shape) if name == "shape" else len(shape)
-            case ast.Call(ast.Name(name), arguments, []):
-                return self.call(name, arguments)
+                return self.items(self.of(value))[self.plain(index)]
+            case ast.Attribute(value, "shape"):
+                return tuple(self.of(value).shape)
+            case ast.Attribute(value, "ndim"):
+                return len(self.of(value).shape)
+            case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
+                return self.call(FUNCTIONS[name], [*map(self.of, arguments)])
             case ast.Call(ast.Attribute(value, "item"), [], []):
-                return self.number(value)
+                return self.plain(value)
             case ast.Call(ast.Attribute(value, "tolist"), [], []):
                 return list(self.items(self.of(value)))
             case ast.Call(ast.Attribute(value, "numel"), [], []):
-                return math.prod(self.tensor(value).shape)
-            case ast.Call(ast.Attribute(value, "size"), arguments, []):
-                shape = tuple(self.tensor(value).shape)
-                return shape[self.number(arguments[0])] if arguments else shape
-            case ast.Call(ast.Attribute(value, name), [], []) if name in _OF_ITEMS:
-                return _OF_ITEMS[name](self.values(self.tensor(value)))
+                return math.prod(self.of(value).shape)
+            case ast.Call(ast.Attribute(value, "size"), [], []):
+                return tuple(self.of(value).shape)
+            case ast.Call(ast.Attribute(value, "size"), [axis], []):
+                return self.of(value).shape[self.plain(axis)]
+            case ast.Call(ast.Attribute(value, "max" | "min" | "sum" as name), [], []):
+                return FUNCTIONS[name](self.values(self.of(value)))
             case ast.GeneratorExp(item, [loop]) | ast.ListComp(item, [loop]):
-                return self.comprehension(item, loop)
+                return list(self.comprehension(item, loop))
         raise Unsupported(f"this {type(node).__name__} is not understood")
-
-    def tensor(self, node: ast.expr) -> Any:
-        value = self.of(node)
-        if hasattr(value, "shape"):
-            return value
-        raise Unsupported("something else than a tensor is used as one")
-
-    def values(self, tensor: Any) -> Sequence[Any]:
-        self.spend(math.prod(tensor.shape) >> 8)
-        if isinstance(tensor, TensorValue):
-            found = tensor.values
-        else:  # weights that are not made yet have a shape alone
-            found = tensor.flatten().tolist() if hasattr(tensor, "flatten") else None
-        if found is None:
-            raise Unknown("the values of a tensor are not known")
-        return found
-
-    def items(self, value: Any) -> Sequence[Any]:
-        if hasattr(value, "shape") and len(value.shape) == 1:
-            return self.values(value)
-        if isinstance(value, (tuple, list, range)):
-            return value
-        raise Unsupported("the items of a number, or of a tensor of several axes")
 
     def plain(self, node: ast.expr) -> Any:
         """Return a value that can be compared; of a tensor, its only element."""
-        value = self.of(node)
-        if not hasattr(value, "shape"):
+        return self.single(self.of(node))
+
+    def single(self, value: Any) -> Any:
+        if not _is_tensor(value):
             return value
         if math.prod(value.shape) != 1:
             raise Unsupported("whole tensors are compared or computed with")
         return self.values(value)[0]
 
-    def number(self, node: ast.expr) -> Any:
-        value = self.plain(node)
-        if isinstance(value, (bool, int, float)):
-            return value
-        raise Unsupported("something else than a number is used as one")
+    def items(self, value: Any) -> Any:
+        if _is_tensor(value):
+            (_,) = value.shape  # of several axes, an item would be a tensor
+            return self.values(value)
+        return value
+
+    def values(self, tensor: Any) -> Any:
+        self.spend(math.prod(tensor.shape) >> 8)
+        if isinstance(tensor, TensorValue):
+            found: Any = tensor.values
+        else:  # weights that are not made yet have a shape alone
+            found = tensor.flatten().tolist() if hasattr(tensor, "flatten") else None
+        if found is None:
+            raise Unknown("the values of a tensor are not known")
+        return found
 
     def boolean(self, is_and: bool, parts: Sequence[ast.expr]) -> bool:
         unknown = None
@@ -191,58 +183,46 @@ class _Evaluation:
             raise unknown
         return is_and
 
-    def compare(
-        self, first: ast.expr, operators: Sequence[ast.cmpop], parts: Sequence[ast.expr]
-    ) -> bool:
-        left = self.plain(first)
-        for operator, part in zip(operators, parts, strict=True):
-            if isinstance(operator, (ast.In, ast.NotIn)):
-                right: Any = self.items(self.of(part))
-                holds = (left in right) is isinstance(operator, ast.In)
-            else:
-                right = self.plain(part)
-                holds = _COMPARE[type(operator)](left, right)
-            if not holds:
-                return False
-            left = right
-        return True
+    def compared(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
+        value = self.plain(left)
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            is_in = value in self.items(self.of(right))
+            return is_in is isinstance(operator, ast.In)
+        return bool(_OPERATORS[type(operator)](value, self.plain(right)))
 
-    def call(self, name: str, arguments: Sequence[ast.expr]) -> Any:
-        if name in _OF_NUMBERS or (name in ("max", "min") and len(arguments) > 1):
-            function = _OF_NUMBERS.get(name) or _OF_ITEMS[name]
-            return function(*map(self.number, arguments))
-        if name == "range":
-            found = range(*map(self.number, arguments))
+    def call(self, function: Any, values: Sequence[Any]) -> Any:
+        if function is len and _is_tensor(values[0]):
+            return values[0].shape[0]
+        is_of_items = function is zip or (function in _OF_ITEMS and len(values) == 1)
+        found = function(*map(self.items if is_of_items else self.single, values))
+        if function is range:
             self.spend(min(len(found), MAX_STEPS))
-            return found
-        if name == "zip":
-            return list(zip(*(self.items(self.of(a)) for a in arguments), strict=False))
-        if name not in FUNCTIONS or len(arguments) != 1:
-            raise Unsupported(f"this call of {name[:40]!r} is not understood")
-        value = self.of(arguments[0])
-        if name == "len":
-            return value.shape[0] if hasattr(value, "shape") else len(value)
-        return _OF_ITEMS[name](self.items(value))
-
-    def comprehension(self, item: ast.expr, loop: ast.comprehension) -> list[Any]:
-        found = []
-        for value in self.items(self.of(loop.iter)):
-            names = loop.target.elts if isinstance(loop.target, ast.Tuple) else ()
-            pairs = zip(names, value, strict=True) if names else [(loop.target, value)]
-            for target, bound in pairs:
-                if not isinstance(target, ast.Name):
-                    raise Unsupported("an assignment to something else than a name")
-                self.names[target.id] = bound
-            if all(self.plain(test) for test in loop.ifs):
-                found.append(self.plain(item))
         return found
+
+    def comprehension(self, item: ast.expr, loop: ast.comprehension) -> Iterator[Any]:
+        for value in self.items(self.of(loop.iter)):
+            targets: Any = [loop.target]
+            values = [value]
+            if isinstance(loop.target, ast.Tuple):
+                targets, values = loop.target.elts, value
+            self.names |= {t.id: v for t, v in zip(targets, values, strict=True)}
+            if all(map(self.plain, loop.ifs)):
+                yield self.plain(item)
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape")
 
 
 def _computed(operator: ast.operator, left: Any, right: Any) -> Any:
     is_power = isinstance(operator, ast.Pow)
-    if is_power and not (isinstance(right, int) and 0 <= right <= _MAX_POWER):
-        raise Unsupported("a power this large")
-    result = _BINARY[type(operator)](left, right)
+    # a list times a number may be as large as a number to the power of one
+    numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    if not numbers or (
+        is_power and not (type(right) is int and 0 <= right <= _MAX_POWER)
+    ):
+        raise Unsupported("no numbers, or a power this large")
+    result = _OPERATORS[type(operator)](left, right)
     if isinstance(result, int) and result.bit_length() > _MAX_BITS:
         raise Unsupported("a number this large")
     return result

@@ -5,46 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
-import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.file_reading import LFS_MAGIC, opened, read_at_most
+from generator.dataset.file_reading import read_text_file
 from generator.problems import Problem
 from generator.problems.limit import MAX_PROBLEMS, limited
 from generator.problems.messages import one_line, plural, quote
-from generator.problems.pointer import pointer
 from generator.problems.rule import Rule, blocking, warning
 
-FILE_UNREADABLE = blocking(
-    "file-unreadable",
-    "The operating system refuses to open or read the file.",
-    "Check that the file exists and that you may read it.",
-    "a definition that another user owns, with the permissions 600",
-)
-FILE_NOT_REGULAR = blocking(
-    "file-not-regular",
-    "There is a folder or a device where a file should be.",
-    "Replace it with a file.",
-    "a folder that is named gemm_n8_k4.json",
-)
-FILE_TOO_LARGE = blocking(
-    "file-too-large",
-    "The file is larger than any real one; it is not read.",
-    "Move large data into blob/ and point to it.",
-    "a definition of 200 MiB",
-)
-FILE_LFS_POINTER = blocking(
-    "file-lfs-pointer",
-    "The file is a Git LFS pointer, not the data itself.",
-    "Fetch the data with `git lfs pull`.",
-    "`version https://git-lfs.github.com/spec/v1` instead of JSON",
-)
 JSON_ENCODING = blocking(
     "json-encoding",
     "The file's bytes are not UTF-8.",
@@ -100,7 +74,6 @@ JSONL_BLANK_LINE = warning(
     "an empty line between two workloads",
 )
 
-
 MAX_BYTES = 16 * 1024 * 1024
 """Largest file that is read; real ones have a few hundred KiB at most."""
 
@@ -109,6 +82,8 @@ MAX_DEPTH = 64
 
 _MAX_DIGITS = 40
 _BOM = b"\xef\xbb\xbf"
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -138,86 +113,43 @@ class JsonLines:
 
 
 def read_json(root: Path, file: str, max_bytes: int = MAX_BYTES) -> JsonFile:
-    """Read the JSON file `file`, a path relative to `root`.
-
-    Raises nothing: errors are in `problems`.
-    """
-    data = _read_bytes(root / file, file, max_bytes)
+    """Read the JSON file `file`, a path relative to `root`; raises nothing."""
+    data = read_text_file(root / file, file, max_bytes)
     if isinstance(data, Problem):
         return JsonFile(None, (data,), ok=False)
     return replace(parse(data, file), sha256=hashlib.sha256(data).hexdigest())
 
 
 def read_json_lines(root: Path, file: str, max_bytes: int = MAX_BYTES) -> JsonLines:
-    """Read the JSON Lines file `file`, a path relative to `root`.
-
-    A line that is wrong does not hide those after it.
-    """
-    data = _read_bytes(root / file, file, max_bytes)
+    """Read the JSON Lines file `file`; a wrong line does not hide those after it."""
+    data = read_text_file(root / file, file, max_bytes)
     if isinstance(data, Problem):
         return JsonLines((), (data,))
     lines: list[tuple[int, Any]] = []
     problems: list[Problem] = []
     count = 0
     # Not splitlines(): JSON strings may hold U+2028 and the like as they are.
-    texts = data.rstrip().split(b"\n") if data.strip() else ()
-    for number, raw in enumerate(texts, start=1):
-        if len(problems) > MAX_PROBLEMS:
-            break
+    for number, raw in enumerate(data.rstrip().split(b"\n") if data.strip() else (), 1):
         if not raw.strip():
             message = f"Line {number} is empty."
             problems.append(JSONL_BLANK_LINE.problem(file, message, line=number))
             continue
         count += 1
         parsed = parse(raw, file, number)
-        problems.extend(parsed.problems)
+        problems += parsed.problems
         if parsed.ok:
             lines.append((number, parsed.value))
+        if len(problems) > MAX_PROBLEMS:
+            break
     return JsonLines(tuple(lines), limited(problems, file), count)
 
 
-def _read_bytes(path: Path, file: str, max_bytes: int) -> bytes | Problem:
-    try:
-        status = os.stat(path)
-        # Asked before opening: opening a FIFO would wait for a writer.
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-            return FILE_NOT_REGULAR.problem(file, f"This is {kind}, not a file.")
-        size, data = status.st_size, b""
-        if size <= max_bytes:
-            with opened(path) as descriptor:
-                data = read_at_most(descriptor, max_bytes + 1)
-            size = len(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"The file can't be read: {one_line(reason)}."
-        return FILE_UNREADABLE.problem(file, message)
-    if size > max_bytes:
-        message = (
-            f"The file has at least {size / 2**20:.1f} MiB, more than the "
-            f"{max_bytes / 2**20:.0f} MiB that are read."
-        )
-        return FILE_TOO_LARGE.problem(file, message)
-    if data.startswith(LFS_MAGIC):
-        message = "The file is a Git LFS pointer: the data itself was not fetched."
-        return FILE_LFS_POINTER.problem(file, message)
-    return data
-
-
 @dataclass(frozen=True)
-class _BadNumber:
-    """Stand for a number that JSON or Python can't hold until its place is known."""
+class _Odd:
+    """Stand for a bad number or an object with a key twice until its place is known."""
 
     rule: Rule
-    text: str
-
-
-class _RepeatedKeys(dict[str, Any]):
-    """Stand for an object with a key twice until its place is known."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.pairs = pairs
+    found: Any
 
 
 def parse(data: bytes, file: str, line: int | None = None) -> JsonFile:
@@ -227,71 +159,65 @@ def parse(data: bytes, file: str, line: int | None = None) -> JsonFile:
     can be checked in the same pass. `line` is where the text stands in a JSON Lines
     file; without it a syntax error carries its own line.
     """
-    bom: tuple[Problem, ...] = ()
-    if data.startswith(_BOM) and line in (None, 1):
-        data = data[len(_BOM) :]
-        message = "The file begins with a byte order mark."
-        bom = (JSON_BOM.problem(file, message, line=line),)
-    odd: list[Any] = []
-    try:
-        text = data.decode("utf-8")
-        value = _load(text, odd)
-        # Brackets bound the depth from above, so most texts need no walk.
-        brackets = text.count("[") + text.count("{")
-        deep = _first_too_deep(value) if brackets > MAX_DEPTH else None
-    except UnicodeDecodeError as error:
-        start = error.start
-        message = f"Byte {start} is 0x{data[start]:02x}, which is not UTF-8 here."
-        place = data.count(b"\n", 0, start) + 1 if line is None else line
-        wrong = JSON_ENCODING.problem(file, message, line=place)
-        return JsonFile(None, (*bom, wrong), ok=False)
-    except json.JSONDecodeError as error:
-        place = error.lineno if line is None else line
-        wrong = JSON_SYNTAX.problem(file, _syntax(text, error, line), line=place)
-        return JsonFile(None, (*bom, wrong), ok=False)
-    except (RecursionError, MemoryError):
-        deep = ""
-    if deep is not None:
-        message = f"The JSON is nested more than {MAX_DEPTH} levels deep."
-        wrong = JSON_DEPTH.problem(file, message, pointer=deep, line=line)
-        return JsonFile(None, (*bom, wrong), ok=False)
-    if not odd and not _ESCAPED_SURROGATE.search(text):
-        return JsonFile(value, bom)
-    found = (
-        rule.problem(file, message, pointer=pointer(path), line=line)
-        for rule, message, path in _oddities(value, ())
-    )
-    return JsonFile(_plain(value) if odd else value, bom + limited(found, file))
+    problems: list[Problem] = []
+    odd: list[_Odd] = []
 
+    def number(text: str, kind: Callable[[str], float]) -> Any:
+        # int() of thousands of digits is quadratic, and refused since Python 3.11
+        fits = len(text) <= _MAX_DIGITS if kind is int else math.isfinite(float(text))
+        return kind(text) if fits else stand_in(JSON_NUMBER, text)
 
-def _load(text: str, odd: list[Any]) -> Any:
-    """Return the value of `text`; what stands for something odd is in `odd` as well."""
-
-    def noted(stand_in: Any) -> Any:
-        odd.append(stand_in)
-        return stand_in
+    def stand_in(rule: Rule, found: Any) -> Any:
+        odd.append(_Odd(rule, found))
+        return odd[-1]
 
     def on_object(pairs: list[tuple[str, Any]]) -> Any:
         value = dict(pairs)
-        return value if len(value) == len(pairs) else noted(_RepeatedKeys(pairs))
+        return (
+            value if len(value) == len(pairs) else stand_in(JSON_DUPLICATE_KEY, pairs)
+        )
 
-    def on_int(text: str) -> Any:
-        # int() of thousands of digits is quadratic, and refused since Python 3.11.
-        few = len(text) <= _MAX_DIGITS
-        return int(text) if few else noted(_BadNumber(JSON_NUMBER, text))
+    if data.startswith(_BOM) and line in (None, 1):
+        data = data[len(_BOM) :]
+        problems.append(JSON_BOM.at("The file begins with a byte order mark."))
+    value, ok = None, False
+    try:
+        text = data.decode("utf-8")
+        if _is_deep(text):
+            message = f"The JSON is nested more than {MAX_DEPTH} levels deep."
+            problems.append(JSON_DEPTH.at(message))
+        else:
+            value = json.loads(
+                text,
+                object_pairs_hook=on_object,
+                parse_constant=lambda text: stand_in(JSON_NAN, text),
+                parse_int=partial(number, kind=int),
+                parse_float=partial(number, kind=float),
+            )
+            ok = True
+    except UnicodeDecodeError as error:
+        start = error.start
+        message = f"Byte {start} is 0x{data[start]:02x}, which is not UTF-8 here."
+        place = data.count(b"\n", 0, start) + 1
+        problems.append(JSON_ENCODING.at(message, line=line or place))
+    except json.JSONDecodeError as error:
+        message = _syntax(text, error, line)
+        problems.append(JSON_SYNTAX.at(message, line=line or error.lineno))
+    if ok and (odd or _ESCAPED_SURROGATE.search(text)):
+        value = _mended(value, (), problems)
+    return JsonFile(value, limited(problems, file, line), ok)
 
-    def on_float(text: str) -> Any:
-        value = float(text)
-        finite = math.isfinite(value)
-        return value if finite else noted(_BadNumber(JSON_NUMBER, text))
 
-    return json.loads(
-        text,
-        object_pairs_hook=on_object,
-        parse_constant=lambda text: noted(_BadNumber(JSON_NAN, text)),
-        parse_int=on_int,
-        parse_float=on_float,
-    )
+def _is_deep(text: str) -> bool:
+    """Return whether the brackets outside of strings are nested too deep."""
+    depth = 0
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        outside = "".join(_ESCAPED.sub("", text).split('"')[::2])
+        for bracket in _BRACKET.finditer(outside):
+            depth += 1 if bracket[0] in "[{" else -1
+            if depth > MAX_DEPTH:
+                return True
+    return False
 
 
 def _syntax(text: str, error: json.JSONDecodeError, line: int | None) -> str:
@@ -303,61 +229,43 @@ def _syntax(text: str, error: json.JSONDecodeError, line: int | None) -> str:
     return f"Not JSON at {place} {error.colno}: {one_line(error.msg)}."
 
 
-def _children(value: Any) -> Iterable[tuple[str | int, Any]]:
-    if isinstance(value, _RepeatedKeys):
-        return value.pairs
-    if isinstance(value, dict):
-        return value.items()
-    return enumerate(value) if isinstance(value, list) else ()
+def _mended(value: Any, path: tuple[str | int, ...], found: list[Problem]) -> Any:
+    """Return the value without stand-ins; put what is odd below `path` into `found`."""
 
+    def report(rule: Rule, what: str, *more: str) -> None:
+        # the rest would not be listed
+        if len(found) <= MAX_PROBLEMS:
+            found.append(rule.at(f"The {what}.", *path, *more))
 
-def _first_too_deep(root: Any) -> str | None:
-    """Return the pointer of the top-level field that is nested too deep, or None."""
-    if not _is_deeper(root, MAX_DEPTH):
-        return None
-    fields = _children(root)
-    return next(pointer([k]) for k, child in fields if _is_deeper(child, MAX_DEPTH - 1))
+    def text(kind: str, value: str) -> None:
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            report(
+                JSON_SURROGATE, f"{kind} {quote(value)} has half of a surrogate pair"
+            )
 
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Return whether a value has more levels of arrays and objects; looks no deeper."""
-    return isinstance(value, dict | list) and (
-        levels == 0
-        or any(_is_deeper(child, levels - 1) for _, child in _children(value))
-    )
-
-
-def _oddities(
-    value: Any, path: tuple[str | int, ...]
-) -> Iterator[tuple[Rule, str, tuple[str | int, ...]]]:
-    """Yield (rule, message, path) of what is odd below `path`, in the text's order."""
-    if isinstance(value, _BadNumber):
-        what = "is not JSON" if value.rule is JSON_NAN else "is too large"
-        yield value.rule, f"The number {one_line(value.text, 30)} {what}.", path
-    elif isinstance(value, str) and _has_surrogate(value):
-        message = f"The string {quote(value)} has half of a surrogate pair."
-        yield JSON_SURROGATE, message, path
-    elif isinstance(value, _RepeatedKeys):
-        for name, count in Counter(name for name, _ in value.pairs).items():
-            if count > 1:
-                times = plural(count, "time")
-                message = f"The key {quote(name)} appears {times} in one object."
-                yield JSON_DUPLICATE_KEY, message, (*path, name)
-    for key, child in _children(value):
-        if isinstance(key, str) and _has_surrogate(key):
-            message = f"The key {quote(key)} has half of a surrogate pair."
-            yield JSON_SURROGATE, message, path
-        yield from _oddities(child, (*path, key))
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def _plain(value: Any) -> Any:
-    """Return the value without stand-ins."""
-    if isinstance(value, _BadNumber):
-        return 0
-    if isinstance(value, dict):
-        return {key: _plain(child) for key, child in value.items()}
-    return [_plain(child) for child in value] if isinstance(value, list) else value
+    pairs: Sequence[tuple[str, Any]] = ()
+    match value:
+        case str():
+            text("string", value)
+        case list():
+            return [_mended(item, (*path, i), found) for i, item in enumerate(value)]
+        case dict():
+            pairs = list(value.items())
+        case _Odd(rule, list() as pairs):
+            for name, count in Counter(name for name, _ in pairs).items():
+                if count > 1:
+                    times = plural(count, "time")
+                    report(
+                        rule, f"key {quote(name)} appears {times} in one object", name
+                    )
+        case _Odd(rule, number):
+            what = "is not JSON" if rule is JSON_NAN else "is too large"
+            report(rule, f"number {one_line(number, 30)} {what}")
+            return 0
+    if not pairs:
+        return value
+    mended = {}
+    for name, child in pairs:
+        text("key", name)
+        mended[name] = _mended(child, (*path, name), found)
+    return mended

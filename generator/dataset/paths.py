@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.problems import Problem
+from generator.problems.failure import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.problems.rule import blocking, error, warning
 
@@ -64,6 +65,14 @@ PATH_UNPORTABLE = warning(
 
 FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verification")
 """The folders of a dataset; what else lies in a repository is not its content."""
+
+_LAYOUT = {
+    "definitions": "definitions/<op_type>/<name>.json",
+    "workloads": "workloads/<op_type>/<definition>.jsonl",
+    "blob": "blob/workloads/<op_type>/<definition>/<name>.safetensors",
+    "solutions": "solutions/<author>/<op_type>/<definition>/<name>.json",
+    "traces": "traces/<author>/<op_type>/<definition>.jsonl",
+}
 
 RECORDINGS = Path("blob") / "ground_truth"
 """The folder of the outputs that production kernels gave."""
@@ -124,8 +133,6 @@ def discover_definitions(root: Path) -> Discovered:
 
 def discover_workloads(root: Path) -> Discovered:
     """Find workloads/<op_type>/<definition>.jsonl; a dataset may have none."""
-    if not os.path.lexists(root / "workloads"):
-        return Discovered((), (), ())
     return _scan(root, "workloads", ".jsonl")
 
 
@@ -141,30 +148,66 @@ def problems_of_paths(
 
 def _scan(root: Path, kind: str, extension: str) -> Discovered:
     problems: list[Problem] = []
-    files: list[DatasetFile] = []
+    found: list[DatasetFile] = []
     op_types: list[str] = []
-    real_root = os.path.realpath(root)
-    for folder in entries(root, kind, problems):
-        path = f"{kind}/{folder.name}"
-        if not is_inside(folder, real_root, path, problems):
-            continue
-        if not folder.is_dir():
-            problems.append(misplaced(path, kind, extension))
-            continue
-        op_types.append(folder.name)
-        for entry in entries(root, path, problems):
-            inner = f"{path}/{entry.name}"
-            if not is_inside(entry, real_root, inner, problems):
+    for folder, (op_type,) in folders(root, kind, 1, problems):
+        op_types.append(op_type)
+        for path, name in files(root, folder, extension, problems):
+            found.append(DatasetFile(op_type, name, path))
+    return Discovered(tuple(sorted(found)), tuple(op_types), tuple(problems))
+
+
+def folders(
+    root: Path,
+    top: str,
+    depth: int,
+    problems: list[Problem],
+    names: tuple[str, ...] = (),
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield (path, names below `top`) of the folders at a depth; files are misplaced.
+
+    A folder `top` that does not exist has none.
+    """
+    if not os.path.lexists(root / top):
+        return
+    for entry, path in inside(root, top, problems):
+        below = (*names, entry.name)
+        if not entry.is_dir():
+            problems.append(misplaced(path))
+        elif depth == 1:
+            yield path, below
+        else:
+            yield from folders(root, path, depth - 1, problems, below)
+
+
+def files(
+    root: Path, folder: str, extension: str, problems: list[Problem]
+) -> Iterator[tuple[str, str]]:
+    """Yield (path, name without extension) of the files in a folder."""
+    for entry, path in inside(root, folder, problems):
+        # a folder named x.json was meant to be a file: reading it says so
+        if entry.name.endswith(extension):
+            yield path, entry.name.removesuffix(extension)
+        elif entry.is_dir():
+            problems.append(misplaced(path))
+        else:
+            problems.append(wrong_extension(path, extension))
+
+
+def inside(
+    root: Path, folder: str, problems: list[Problem]
+) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Yield (entry, path) of what is in a folder and does not lead out of `root`."""
+    for entry in entries(root, folder, problems):
+        path = f"{folder}/{entry.name}"
+        if entry.is_symlink():
+            real_root, target = os.path.realpath(root), os.path.realpath(entry.path)
+            if os.path.commonpath((real_root, target)) != real_root:
+                message = "The symbolic link leads out of the dataset, to "
+                message += f"{quote(target, 200)}."
+                problems.append(PATH_OUTSIDE.problem(path, message))
                 continue
-            # A folder named x.json was meant to be a file: reading it says so.
-            if entry.name.endswith(extension):
-                name = entry.name.removesuffix(extension)
-                files.append(DatasetFile(folder.name, name, inner))
-            elif entry.is_dir():
-                problems.append(misplaced(inner, kind, extension))
-            else:
-                problems.append(wrong_extension(inner, extension))
-    return Discovered(tuple(sorted(files)), tuple(op_types), tuple(problems))
+        yield entry, path
 
 
 def entries(
@@ -206,31 +249,21 @@ def _names(folder: str, names: Sequence[str]) -> Iterator[Problem]:
             yield PATH_CASE.problem(path, message)
 
 
-def is_inside(
-    entry: os.DirEntry[str], real_root: str, path: str, problems: list[Problem]
-) -> bool:
-    if not entry.is_symlink():
-        return True
-    target = os.path.realpath(entry.path)
-    if os.path.commonpath((real_root, target)) == real_root:
-        return True
-    message = f"The symbolic link leads out of the dataset, to {quote(target, 200)}."
-    problems.append(PATH_OUTSIDE.problem(path, message))
-    return False
-
-
-def misplaced(path: str, kind: str, extension: str) -> Problem:
-    message = f"Nothing reads this: {kind} lie at {kind}/<op_type>/<name>{extension}."
-    fix = f"Move it to {kind}/<op_type>/<name>{extension}, or remove it."
-    return PATH_DEPTH.problem(path, message, fix=fix)
+def misplaced(path: str) -> Problem:
+    """Return the Problem of a file or folder at a depth where nothing reads it."""
+    kind = path.split("/", 1)[0]
+    right = _LAYOUT[kind]
+    message = f"Nothing reads this: {kind} lie at {right}."
+    return PATH_DEPTH.problem(path, message, fix=f"Move it to {right}, or remove it.")
 
 
 def wrong_extension(path: str, extension: str) -> Problem:
+    """Return the Problem of a file that is not read for its name."""
     message = f"Nothing reads this: its name does not end in {extension}."
     return PATH_EXTENSION.problem(path, message)
 
 
-class UnknownName(Exception):
+class UnknownName(Failure):
     """Report an op_type or a name that the dataset does not have.
 
     `str()` is one line for the person who typed it, with the nearest known name.
@@ -253,17 +286,17 @@ def select(
     """
     if not op_types and not names:
         return found.files
-    _check_known("op_type", op_types, found.op_types)
-    _check_known("definition", names, [file.name for file in found.files])
+    known = {file.name for file in found.files}
+    for kind, asked, has in (
+        ("op_type", op_types, found.op_types),
+        ("definition", names, known),
+    ):
+        for name in asked:
+            if name not in has:
+                raise UnknownName(kind, name, has)
     return tuple(
         file for file in found.files if file.op_type in op_types or file.name in names
     )
-
-
-def _check_known(kind: str, asked: Sequence[str], known: Collection[str]) -> None:
-    for name in asked:
-        if name not in known:
-            raise UnknownName(kind, name, known)
 
 
 def is_dataset(path: str) -> bool:

@@ -37,6 +37,14 @@ def parse_module(source: str) -> ast.Module:
         return tree
 
 
+def parse_or_none(source: str) -> ast.Module | None:
+    """Return the tree of a module, None where it would not compile."""
+    try:
+        return parse_module(source)
+    except Unparsable:
+        return None
+
+
 @lru_cache(maxsize=1024)
 def parse_expression(source: str) -> ast.expr:
     """Return the tree of one expression; raises Unparsable."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jsonschema_rs import Draft202012Validator
 
+from generator.dataset.json_file import JsonFile, JsonLines, read_json, read_json_lines
 from generator.problems import Problem
-from generator.problems.limit import limited
+from generator.problems.limit import MAX_PROBLEMS, limited
 from generator.problems.messages import did_you_mean, listing, plural, quote, show
-from generator.problems.pointer import pointer
 from generator.problems.rule import blocking
 
 if TYPE_CHECKING:
@@ -56,28 +57,44 @@ SCHEMA_VALUE = blocking(
 )
 
 
-Kind = Literal["definition", "workload", "solution", "trace"]
+Kind = Literal[
+    "definition", "workload", "solution", "trace", "audit", "evidence", "result"
+]
 
 _DUMP_FIELDS = frozenset(("init", "check", "param"))
 _DUMP_FIX = (
     "This field is of FlashInfer's own dumps: convert the dump to a definition, "
     "whose reference has a top-level `run`."
 )
-_NOUNS: Mapping[str, str] = {
-    "object": "an object",
-    "array": "an array",
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-}
+
+
+def read_checked(root: Path, file: str, kind: Kind) -> JsonFile:
+    """Read a JSON file of a kind; `ok` is False where it does not fit the schema."""
+    read = read_json(root, file)
+    if not read.ok:
+        return read
+    broken = check(read.value, kind, file)
+    problems = (*read.problems, *_at_new_places(broken, read.problems))
+    return replace(read, problems=problems, ok=not broken)
+
+
+def read_checked_lines(root: Path, file: str, kind: Kind) -> JsonLines:
+    """Read a JSON Lines file of a kind; `lines` are those that fit the schema."""
+    read = read_json_lines(root, file)
+    problems, lines = [*read.problems], []
+    for number, value in read.lines:
+        broken = check(value, kind, file, number)
+        if not broken:
+            lines.append((number, value))
+        elif len(problems) <= MAX_PROBLEMS:
+            problems += _at_new_places(broken, read.problems)
+    return JsonLines(tuple(lines), limited(problems, file), read.count)
 
 
 def check(
     value: Any, kind: Kind, file: str, line: int | None = None
 ) -> tuple[Problem, ...]:
-    """Return a Problem for each way in which `value` breaks the schema of its kind.
+    """Return a Problem for each error of a JSON value.
 
     `file` and `line` are the place of the value. All problems are found in one pass;
     where an object has a `type`, only the branch that it names is checked.
@@ -85,7 +102,7 @@ def check(
     if _fits(value, kind):
         return ()
     errors = _validator(kind).iter_errors(value)
-    return limited((_explain(error, file, line) for error in errors), file)
+    return limited(map(_explain, errors), file, line)
 
 
 def _fits(value: Any, kind: Kind) -> bool:
@@ -95,15 +112,15 @@ def _fits(value: Any, kind: Kind) -> bool:
         return False  # half of a surrogate pair: jsonschema can judge it
 
 
-def at_new_places(
+def _at_new_places(
     found: Iterable[Problem], before: Iterable[Problem]
-) -> tuple[Problem, ...]:
-    """Return the Problems of places of which none in `before` is.
+) -> Iterator[Problem]:
+    """Yield the Problems of places of which none in `before` is.
 
     What the JSON itself got wrong needs no second Problem at the same place.
     """
     known = {(p.line, p.pointer) for p in before if p.pointer}
-    return tuple(p for p in found if (p.line, p.pointer) not in known)
+    return (p for p in found if (p.line, p.pointer) not in known)
 
 
 @lru_cache
@@ -126,10 +143,11 @@ def _validator(kind: Kind) -> Validator:
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
+    # a validator of ours yields one error a field, whose message is the field:
+    # jsonschema's own are sentences, and come in a set's order
     def required(
         validator: Any, fields: list[str], instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
-        """Yield an error whose message is the field: jsonschema's own is a sentence."""
         for field in fields:
             if isinstance(instance, dict) and field not in instance:
                 yield ValidationError(field)
@@ -137,7 +155,6 @@ def _validator(kind: Kind) -> Validator:
     def additional(
         validator: Any, child: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
-        """Yield the errors field by field: jsonschema's own come in a set's order."""
         for field in instance if isinstance(instance, dict) else ():
             if field not in schema.get("properties", {}):
                 if child is False:
@@ -196,57 +213,75 @@ class _NoFloat:
             raise TypeError("a float")
 
 
-def _explain(error: ValidationError, file: str, line: int | None) -> Problem:
+def _explain(error: ValidationError) -> Problem:
     """Return the Problem that one error stands for."""
     path = list(error.absolute_path)
     keyword = str(error.validator)
     instance: Any = error.instance
     schema: Any = error.schema
-    fix: str | None = None
+    wanted: Any = error.validator_value
+    shown = show(instance)
+    subject = _last(path) if path else "The value"
     of_names = "propertyNames" in error.absolute_schema_path
     if of_names:
         path.append(instance)
-    if of_names or (
-        keyword in ("pattern", "maxLength")
-        and schema.get("pattern", "").startswith("^[A-Za-z][")
-    ):
-        rule = NAME_UNSAFE
+    is_name = schema.get("pattern", "").startswith("^[A-Za-z][") and keyword != "type"
+    if of_names or is_name:
         message = f"The name {quote(instance)} can't be used as an identifier."
-    elif keyword == "required":
-        rule = SCHEMA_MISSING_FIELD
-        field = quote(error.message)
-        where = f" in {_last(path)}" if path else ""
-        message, fix = (
-            f"The field {field} is missing{where}.",
-            f"Add the field {field}.",
-        )
-    elif keyword == "additionalProperties":
-        rule = SCHEMA_UNKNOWN_FIELD
-        message, fix = _unknown(error, path)
-    elif keyword == "not":
-        rule = SCHEMA_UNKNOWN_FIELD
-        message = f"The field {_last(path)} does not belong to this type."
-        fix = "Remove the field or correct `type`."
-    else:
-        rule = SCHEMA_TYPE if keyword == "type" else SCHEMA_VALUE
-        subject = _last(path) if path else "The value"
-        message = f"{subject} {_SENTENCES[keyword](error)}."
-        if keyword == "enum" and isinstance(instance, str):
-            message += did_you_mean(instance, _keyword_value(error))
-    return rule.problem(file, message, pointer=pointer(path), line=line, fix=fix)
+        return NAME_UNSAFE.at(message, *path)
+    match keyword:
+        case "required" | "additionalProperties":
+            return _field(error, path)
+        case "not":
+            message = f"The field {subject} does not belong to this type."
+            fix = "Remove the field or correct `type`."
+            return SCHEMA_UNKNOWN_FIELD.at(message, *path, fix=fix)
+        case "type":
+            names = [wanted] if isinstance(wanted, str) else wanted
+            allowed = " or ".join(_NOUNS.get(name, f"a {name}") for name in names)
+            return SCHEMA_TYPE.at(f"{subject} must be {allowed}, is {shown}.", *path)
+        case "pattern":
+            what = f"is {shown}, which does not have the right form."
+        case "enum":
+            what = f"must be one of {listing(wanted)}, is {shown}."
+            if isinstance(instance, str):
+                what += did_you_mean(instance, wanted)
+        case _:
+            # minLength, maxItems and the like; minimum and maximum
+            side = "at least" if keyword.startswith("min") else "at most"
+            noun = {"L": "character", "I": "item", "P": "field"}.get(keyword[3])
+            what = f"must be {side} {wanted}, is {shown}."
+            if noun is not None:
+                what = f"must have {side} {plural(wanted, noun)}, has {len(instance)}."
+    return SCHEMA_VALUE.at(f"{subject} {what}", *path)
 
 
-def _unknown(error: ValidationError, path: list[str | int]) -> tuple[str, str | None]:
-    """Return message and fix for a field that its object does not have."""
+_NOUNS: Mapping[str, str] = {
+    "object": "an object",
+    "array": "an array",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def _field(error: ValidationError, path: list[str | int]) -> Problem:
+    """Return the Problem of a field that is missing, or that its object does not have."""
     schema: Any = error.schema
     instance: Any = error.instance
-    field, parent = error.message, path[:-1]
+    field = error.message
+    is_missing = error.validator == "required"
+    parent = path if is_missing else path[:-1]
     where = f" in {_last(parent)}" if parent else ""
+    if is_missing:
+        message = f"The field {quote(field)} is missing{where}."
+        fix = f"Add the field {quote(field)}."
+        return SCHEMA_MISSING_FIELD.at(message, *path, fix=fix)
     message = f"The field {quote(field)} is unknown{where}."
     if not parent and field in _DUMP_FIELDS:
-        return message, _DUMP_FIX
+        return SCHEMA_UNKNOWN_FIELD.at(message, *path, fix=_DUMP_FIX)
     absent = [known for known in schema["properties"] if known not in instance]
-    return message + did_you_mean(field, absent), None
+    return SCHEMA_UNKNOWN_FIELD.at(message + did_you_mean(field, absent), *path)
 
 
 def _last(path: list[str | int]) -> str:
@@ -257,41 +292,3 @@ def _last(path: list[str | int]) -> str:
     if isinstance(last, str):
         return quote(last)
     return f"{_last(path[:-1])} item {last}"
-
-
-def _keyword_value(error: ValidationError) -> Any:
-    return error.validator_value
-
-
-def _type_sentence(error: ValidationError) -> str:
-    names = _keyword_value(error)
-    allowed = [_NOUNS[n] for n in ([names] if isinstance(names, str) else names)]
-    return f"must be {' or '.join(allowed)}, is {show(error.instance)}"
-
-
-def _length_sentence(error: ValidationError) -> str:
-    instance: Any = error.instance
-    bound = _keyword_value(error)
-    side = "at least" if str(error.validator).startswith("min") else "at most"
-    noun = {"L": "character", "I": "item", "P": "field"}[str(error.validator)[3]]
-    return f"must have {side} {plural(bound, noun)}, has {len(instance)}"
-
-
-def _bound_sentence(error: ValidationError) -> str:
-    side = "at least" if error.validator == "minimum" else "at most"
-    return f"must be {side} {_keyword_value(error)}, is {show(error.instance)}"
-
-
-_SENTENCES: Mapping[str, Callable[[ValidationError], str]] = {
-    "type": _type_sentence,
-    "enum": lambda e: (
-        f"must be one of {listing(_keyword_value(e))}, is {show(e.instance)}"
-    ),
-    "pattern": lambda e: f"is {show(e.instance)}, which does not have the right form",
-    "minLength": _length_sentence,
-    "maxLength": _length_sentence,
-    "minItems": _length_sentence,
-    "minProperties": _length_sentence,
-    "minimum": _bound_sentence,
-    "maximum": _bound_sentence,
-}

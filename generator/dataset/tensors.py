@@ -77,31 +77,29 @@ class TensorFile:
     def integers(self, key: str) -> Sequence[int] | None:
         """Return a tensor's values in row-major order.
 
-        None for a tensor that is not of integers or too large to look at. Raises
-        OSError.
+        None for a tensor that is not of integers, too large to look at, or cut short.
         """
         if key not in self._read:
             entry = self.tensors[key]
             size = entry.end - entry.begin
             if entry.dtype not in _CODES or size > MAX_TENSOR:
                 return None
+            data = self.head[entry.begin : entry.end]
+            if len(self.head) != self.size:
+                try:
+                    with opened(self.path) as file:
+                        data = os.pread(file, size, entry.begin)
+                except OSError:
+                    return None
+            if len(data) != size:
+                return None
             values = array(_CODES[entry.dtype])
-            values.frombytes(self._bytes(entry))
+            values.frombytes(data)
             if sys.byteorder == "big":
                 values.byteswap()
             # a list makes the numbers once, an array at each access
             self._read[key] = values.tolist() if size <= MAX_WHOLE else values
         return self._read[key]
-
-    def _bytes(self, entry: TensorEntry) -> bytes:
-        if len(self.head) == self.size:
-            return self.head[entry.begin : entry.end]
-        with open(self.path, "rb") as stream:
-            stream.seek(entry.begin)
-            found = stream.read(entry.end - entry.begin)
-        if len(found) != entry.end - entry.begin:
-            raise OSError(None, "the file became shorter while it was read")
-        return found
 
 
 def open_tensor_file(path: str | Path) -> TensorFile:

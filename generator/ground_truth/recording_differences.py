@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from generator.problems.failure import Failure
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,
@@ -27,7 +28,7 @@ from generator.testing.recording_file import SUFFIX, Recording, read
 Side = dict[str, dict[str, Recording]]
 
 
-class Unclear(Exception):
+class Unclear(Failure):
     """Say in one line why two sides can't be compared as they were named."""
 
 

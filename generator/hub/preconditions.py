@@ -11,10 +11,10 @@ from generator.dataset.changes import owner_of
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.names import TESTS
 from generator.problems import Problem, Severity
+from generator.problems.failure import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.rendering.files import FileStatus
-from generator.results.audit_file import BrokenAudit, read_audits
-from generator.results.audited import Audited
+from generator.results.audits import Audited, BrokenAudit, read_audits
 from generator.results.evidence import Run, kept_runs
 from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, table_of
@@ -165,20 +165,20 @@ def of_partial(elsewhere: Sequence[str]) -> Objection:
 
 
 def read_allowances(values: Iterable[str]) -> dict[str, str]:
-    """Return rule → reason of `RULE=REASON` texts. Raises ValueError, one line."""
+    """Return rule → reason of `RULE=REASON` texts. Raises Failure."""
     allowed: dict[str, str] = {}
     for value in values:
         rule, _, reason = value.partition("=")
         rule, reason = rule.strip(), " ".join(reason.split())
         if rule not in RULES and rule not in OWN:
             near = did_you_mean(rule, [*RULES, *OWN])
-            raise ValueError(f"No rule is named {quote(rule)}.{near}")
+            raise Failure(f"No rule is named {quote(rule)}.{near}")
         if not reason:
-            raise ValueError(
+            raise Failure(
                 f"--allow {rule} has no reason: --allow {rule}='why it may be pushed'."
             )
         if len(reason) > _LONGEST_REASON:
-            raise ValueError(
+            raise Failure(
                 f"The reason for {rule} has {len(reason)} characters, more than "
                 f"{_LONGEST_REASON}."
             )

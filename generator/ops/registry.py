@@ -15,12 +15,13 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from generator.ops.spec import OpSpec
+from generator.problems.failure import Failure
 
 GROUP = "gen_tests.op_types"
 _OWN = "generator.ops.op_types"
 
 
-class BadOpType(Exception):
+class BadOpType(Failure):
     """Say in one line which distribution's op_type can't be used, and why."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from generator.problems.messages import one_line
+from generator.problems.pointer import pointer
 from generator.problems.problem import Problem, Severity
 
 
@@ -48,6 +49,19 @@ class Rule:
             fix=one_line(self.fix if fix is None else fix, 1000),
             line=line,
         )
+
+    def at(
+        self,
+        message: str,
+        *path: str | int,
+        line: int | None = None,
+        fix: str | None = None,
+    ) -> Problem:
+        """Return a Problem at a place of the file that is being checked.
+
+        A check does not know the file's name: `limit.in_file` puts it in.
+        """
+        return self.problem("", message, pointer=pointer(path), line=line, fix=fix)
 
 
 def blocking(id: str, explanation: str, fix: str, example: str) -> Rule:

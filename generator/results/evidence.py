@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.atomic_write import write_atomically
 from generator.dataset.json_file import read_json
 from generator.dataset.paths import VERIFICATION, evidence_files
+from generator.dataset.schema import check
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
-from generator.results.rows import ComparisonSummary, summarise
-from generator.results.run_results import VERDICTS, Results, TestResult
 from generator.testing.obstacle import Kind
-from generator.testing.source_names import is_of_itself
 
 FORMAT = 1
 SKIPPED = "SKIPPED"
-_VERDICTS = (*VERDICTS, SKIPPED)
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class SourceEvidence:
     cases: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    reason: str = ""
+    skip_kind: str = ""
     nmse: float | None = None
     lse: float | None = None
     hit_ratio: float | None = None
     figures: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     not_independent: tuple[str, ...] = ()
-    reason: str = ""
-    skip_kind: str = ""
 
     @property
     def needs_other_gpu(self) -> bool:
@@ -82,94 +81,21 @@ class Run:
         """Return whether production kernels could run."""
         return self.machine.get("device") == "cuda"
 
+    @property
+    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Return what tells runs apart, and orders them: the day and the machine."""
+        return self.date, tuple(sorted(self.machine.items()))
 
-def runs_of(results: Iterable[Results]) -> list[Run]:
-    """Return the runs of results; those of one day and machine are one run."""
-    grouped: dict[tuple[Any, ...], list[TestResult]] = {}
-    for result in results:
-        key = (result.date, tuple(sorted(result.machine.items())))
-        grouped.setdefault(key, []).extend(result.tests)
-    runs = []
-    for (date, machine), tests in sorted(grouped.items()):
-        by_name: dict[str, list[TestResult]] = {}
-        for test in tests:
-            by_name.setdefault(test.definition, []).append(test)
-        entries = {name: _entry(of_name) for name, of_name in sorted(by_name.items())}
-        runs.append(Run(date, dict(machine), entries))
-    return runs
+    @property
+    def device(self) -> str:
+        """Return the name of the GPU, or of the kind of device."""
+        return self.machine.get("gpu") or self.machine.get("device", "")
 
-
-def _entry(tests: Sequence[TestResult]) -> DefinitionEvidence:
-    """Return the entry of one definition; of two texts of it, the later one's."""
-    sha256 = tests[-1].sha256
-    tests = [test for test in tests if test.sha256 == sha256]
-    by_source: dict[str, list[TestResult]] = {}
-    failed = set()
-    for test in tests:
-        compared = {record["source"] for record in test.comparisons}
-        # a reference held against itself agrees with nobody: a test as any other
-        compared = {s for s in compared if not is_of_itself(s)}
-        for source in compared or {test.source}:
-            if source is not None:
-                by_source.setdefault(source, []).append(test)
-            elif test.status in ("failed", "error"):
-                failed.add(test.function)
-    sources = {s: _verdict(s, of_source) for s, of_source in sorted(by_source.items())}
-    return DefinitionEvidence(sha256, sources, tuple(sorted(failed)))
-
-
-def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
-    records = [r for t in tests for r in t.comparisons if r["source"] == source]
-    skips = [test for test in tests if test.status == "skipped"]
-    broken = [
-        test
-        for test in tests
-        if test.status in ("failed", "error")
-        and all(record["verdict"] == "PASSED" for record in test.comparisons)
-    ]
-    seconds = round(sum(test.seconds for test in tests), 1)
-    if broken:
-        reason = broken[0].message
-        cases = len({record["case"] for record in records})
-        return SourceEvidence("ERROR", cases, len(skips), seconds, reason=reason)
-    if not records:
-        if not skips:
-            return SourceEvidence(
-                "ERROR", 0, 0, seconds, reason="passed without a comparison"
-            )
-        reason, kind = skips[0].message, skips[0].skip_kind
-        return SourceEvidence(
-            SKIPPED, 0, len(skips), seconds, reason=reason, skip_kind=kind
-        )
-    (row,) = summarise(records)
-    return _of_row(row, len(skips), seconds)
-
-
-def _of_row(row: ComparisonSummary, skipped: int, seconds: float) -> SourceEvidence:
-    nmse = [value for name, value in row.nmse.items() if name != "lse"]
-    worst_hit = min(row.hit_ratio.values(), default=None)
-    return SourceEvidence(
-        row.verdict,
-        row.cases,
-        skipped,
-        seconds,
-        _short(max(nmse)) if nmse else None,
-        _short(row.max_abs["lse"]) if "lse" in row.max_abs else None,
-        _short(worst_hit) if worst_hit is not None else None,
-        {name: (_short(a), _short(b)) for name, (a, b) in row.figures.items()},
-        row.not_independent,
-    )
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
-def file_name(run: Run) -> str:
-    """Return `2026-11-21_nvidia-h200.json`: the day and the kind of machine."""
-    machine = run.machine.get("gpu") or run.machine.get("device") or "unknown"
-    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
-    return f"{run.date or 'undated'}_{slug or 'unknown'}.json"
+    @property
+    def file(self) -> str:
+        """Return `verification/2026-11-21_nvidia-h200.json`: the day and the device."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.device.lower()).strip("-")
+        return f"{VERIFICATION}/{self.date or 'undated'}_{slug or 'unknown'}.json"
 
 
 def merge(old: Iterable[Run], new: Iterable[Run]) -> list[Run]:
@@ -177,21 +103,36 @@ def merge(old: Iterable[Run], new: Iterable[Run]) -> list[Run]:
 
     Verdicts on sources that only the old run has stay, if the definition is the same.
     """
-    merged: dict[tuple[Any, ...], Run] = {}
+    merged: dict[Any, Run] = {}
     for run in (*old, *new):
-        key = (run.date, tuple(sorted(run.machine.items())))
-        before = merged.get(key)
+        before = merged.get(run.key)
         entries = dict(before.definitions) if before is not None else {}
         for name, entry in run.definitions.items():
             known = entries.get(name)
             if known is not None and known.sha256 == entry.sha256:
                 sources = {**known.sources, **entry.sources}
-                entry = DefinitionEvidence(
-                    entry.sha256, dict(sorted(sources.items())), entry.failed
-                )
+                entry = DefinitionEvidence(entry.sha256, sources, entry.failed)
             entries[name] = entry
-        merged[key] = Run(run.date, run.machine, dict(sorted(entries.items())))
+        merged[run.key] = Run(run.date, run.machine, entries)
     return [merged[key] for key in sorted(merged)]
+
+
+def record(root: Path, runs: Iterable[Run]) -> dict[str, set[str]]:
+    """Add the runs to a dataset's evidence, each to the file of its day and machine.
+
+    Returns the files, and which definitions each got. Raises OSError, and Failure where
+    there is something else than evidence.
+    """
+    by_file: dict[str, list[Run]] = {}
+    for run in runs:
+        by_file.setdefault(run.file, []).append(run)
+    for file, of_file in by_file.items():
+        old = read_evidence(root, file) if (root / file).exists() else []
+        write_atomically(root / file, as_text(merge(old, of_file)).encode("utf-8"))
+    return {
+        file: {name for run in of_file for name in run.definitions}
+        for file, of_file in by_file.items()
+    }
 
 
 def as_text(runs: Iterable[Run]) -> str:
@@ -200,7 +141,7 @@ def as_text(runs: Iterable[Run]) -> str:
     for run in runs:
         machine = json.dumps(dict(run.machine), sort_keys=True)
         lines = [
-            f"    {json.dumps(name)}: {json.dumps(_entry_as_json(entry))}"
+            f"    {json.dumps(name)}: {json.dumps(_as_json(entry))}"
             for name, entry in sorted(run.definitions.items())
         ]
         body = ",\n".join(lines)
@@ -212,52 +153,38 @@ def as_text(runs: Iterable[Run]) -> str:
     return f'{{"format": {FORMAT}, "runs": [\n{inner}\n]}}\n'
 
 
-def _entry_as_json(entry: DefinitionEvidence) -> dict[str, Any]:
-    sources = {s: _verdict_as_json(v) for s, v in sorted(entry.sources.items())}
-    value: dict[str, Any] = {"sha256": entry.sha256, "sources": sources}
-    return {**value, "failed": list(entry.failed)} if entry.failed else value
+def _as_json(value: Any) -> Any:
+    """Return a value with the fields that say something; JSON has no NaN: a string."""
+    if isinstance(value, (SourceEvidence, DefinitionEvidence)):
+        named = ((one, getattr(value, one.name)) for one in fields(value))
+        return {one.name: _as_json(v) for one, v in named if v != _default(one)}
+    if isinstance(value, Mapping):
+        return {name: _as_json(found) for name, found in sorted(value.items())}
+    if isinstance(value, tuple):
+        return list(map(_as_json, value))
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_odd else value
 
 
-def _verdict_as_json(verdict: SourceEvidence) -> dict[str, Any]:
-    """Return the fields that say something; JSON has no NaN, so that is a string."""
-    value: dict[str, Any] = {"verdict": verdict.verdict}
-    for name in ("cases", "skipped", "seconds", "reason", "skip_kind"):
-        if getattr(verdict, name):
-            value[name] = getattr(verdict, name)
-    for name in ("nmse", "lse", "hit_ratio"):
-        if getattr(verdict, name) is not None:
-            value[name] = _number(getattr(verdict, name))
-    if verdict.figures:
-        value["figures"] = {
-            name: [_number(low), _number(high)]
-            for name, (low, high) in sorted(verdict.figures.items())
-        }
-    if verdict.not_independent:
-        value["not_independent"] = list(verdict.not_independent)
-    return value
-
-
-def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def read_evidence(root: Path, file: str) -> list[Run]:
     """Return the runs of an evidence file, a path relative to `root`.
 
-    Raises ValueError, one line, where it is something else.
+    Raises Failure where it is something else.
     """
     read = read_json(root, file)
     if not read.ok or read.problems:
-        problem = read.problems[0]
-        raise ValueError(f"{file}: {problem.message}")
-    try:
-        if read.value["format"] != FORMAT:
-            raise ValueError(f"format {read.value['format']!r}, known is {FORMAT}")
-        return [_run(value) for value in read.value["runs"]]
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        text = one_line(f"{type(error).__name__}: {error}", 120)
-        message = f"{file} is no evidence of trace-dataset verify ({text})"
-        raise ValueError(message) from None
+        raise Failure(f"{file}: {read.problems[0].message}")
+    wrong = check(read.value, "evidence", file)
+    if wrong:
+        text = f"{wrong[0].pointer}: {wrong[0].message}".removeprefix(": ")
+        raise Failure(
+            f"{file} is no evidence of trace-dataset verify ({one_line(text, 200)})"
+        )
+    return [_run(value) for value in read.value["runs"]]
 
 
 def kept_runs(
@@ -266,15 +193,15 @@ def kept_runs(
     """Return the runs of all evidence files of a dataset.
 
     `on_broken` gets what is wrong with a file, one line, and the others are read; without
-    it the first such file raises ValueError.
+    it the first such file raises Failure.
     """
     found: list[Run] = []
     for file in evidence_files(root):
         try:
             found += read_evidence(root, file)
-        except (ValueError, RecursionError) as error:
+        except Failure as error:
             if on_broken is None:
-                raise ValueError(str(error)) from None
+                raise
             on_broken(error)
     return found
 
@@ -288,35 +215,36 @@ def runs_in(root: Path) -> list[Run]:
 
 def _run(value: Mapping[str, Any]) -> Run:
     machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
-    entries = {name: _read_entry(e) for name, e in value["definitions"].items()}
+    entries = {
+        name: DefinitionEvidence(
+            one_line(entry["sha256"], 64),
+            {one_line(s, 80): _source(v) for s, v in entry["sources"].items()},
+            tuple(one_line(test, 80) for test in entry.get("failed", ())),
+        )
+        for name, entry in value["definitions"].items()
+    }
     return Run(one_line(value["date"], 10), machine, entries)
 
 
-def _read_entry(value: Mapping[str, Any]) -> DefinitionEvidence:
-    sources = {one_line(s, 80): _read_verdict(v) for s, v in value["sources"].items()}
-    failed = tuple(one_line(name, 80) for name in value.get("failed", ()))
-    return DefinitionEvidence(one_line(value["sha256"], 64), sources, failed)
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "verdict": str,
+    "cases": int,
+    "skipped": int,
+    "seconds": float,
+    "reason": lambda text: one_line(text, 200),
+    "skip_kind": lambda text: one_line(text, 40),
+    "nmse": float,
+    "lse": float,
+    "hit_ratio": float,
+    "figures": lambda value: {
+        one_line(name, 40): (float(low), float(high))
+        for name, (low, high) in value.items()
+    },
+    "not_independent": lambda names: tuple(map(one_line, names)),
+}
+"""Field of a source's evidence → what it becomes when it is read."""
 
 
-def _read_verdict(value: Mapping[str, Any]) -> SourceEvidence:
-    if value["verdict"] not in _VERDICTS:
-        raise ValueError(f"verdict {value['verdict']!r}")
-    optional = {
-        name: float(value[name])
-        for name in ("nmse", "lse", "hit_ratio")
-        if name in value
-    }
-    figures = value.get("figures", {}).items()
-    return SourceEvidence(
-        value["verdict"],
-        int(value.get("cases", 0)),
-        int(value.get("skipped", 0)),
-        float(value.get("seconds", 0.0)),
-        **optional,
-        figures={
-            one_line(n, 40): (float(low), float(high)) for n, (low, high) in figures
-        },
-        not_independent=tuple(one_line(n) for n in value.get("not_independent", ())),
-        reason=one_line(value.get("reason", ""), 200),
-        skip_kind=one_line(value.get("skip_kind", ""), 40),
-    )
+def _source(value: Mapping[str, Any]) -> SourceEvidence:
+    known = {n: read(value[n]) for n, read in _READERS.items() if n in value}
+    return SourceEvidence(**known)

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from typing import Any
 
+from generator.problems.failure import Failure
 from generator.problems.messages import quote
 from generator.results.run_results import Results, json_value, results_of
 from generator.testing.obstacle import SKIP_KIND
@@ -21,13 +22,13 @@ class _WithoutDoctype(ET.TreeBuilder):
 
 
 def parse_junit(data: bytes, name: str) -> Results:
-    """Return the reference tests of a JUnit file; ValueError, one line, names it."""
+    """Return the reference tests of a JUnit file; a Failure names it."""
     try:
         root = ET.fromstring(data, parser=ET.XMLParser(target=_WithoutDoctype()))
     except (ET.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"{name} is not JUnit XML: {error}") from None
+        raise Failure(f"{name} is not JUnit XML: {error}") from None
     if root.tag not in ("testsuites", "testsuite"):
-        raise ValueError(f"{name} is not JUnit XML: its root is {quote(root.tag)}")
+        raise Failure(f"{name} is not JUnit XML: its root is {quote(root.tag)}")
     suite = next(root.iter("testsuite"), root)
     machine = dict(_properties(suite))
     return results_of(name, suite.get("timestamp"), machine, _tests(root))

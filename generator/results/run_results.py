@@ -6,19 +6,18 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.schema import check
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 from generator.results.error_maps import read_error_map
 
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024
 VERDICTS = ("PASSED", "FAILED", "ERROR")
-_STATUSES = ("passed", "failed", "error", "skipped")
-_OF_TEST = ("test", "definition", "sha256", "status", "message", "skip_kind")
-_OF_COMPARISON = ("definition", "source", "case", "output")
 _FACTS = "device cpu gpu sm memory_gib driver python torch cuda flashinfer sglang"
 # an integer of more is read as a float, which may be infinite
 _DIGITS = 18
@@ -49,6 +48,11 @@ class TestResult:
         """Return the name of the test function."""
         return self.test.partition("[")[0].rpartition("::")[2]
 
+    @property
+    def is_bad(self) -> bool:
+        """Return whether the test did not come out well."""
+        return self.status in ("failed", "error")
+
 
 @dataclass(frozen=True)
 class Results:
@@ -56,18 +60,34 @@ class Results:
 
     date: str
     machine: Mapping[str, str]
-    tests: tuple[TestResult, ...] = field(default=())
+    tests: tuple[TestResult, ...] = ()
+
+
+def read_all(paths: Iterable[Path]) -> list[Results]:
+    """Return the results of files, and of each *.jsonl and *.xml in folders.
+
+    Raises OSError and Failure as `read_results`, and Failure for a folder with none.
+    """
+    files: list[Path] = []
+    for path in paths:
+        inside = [path]
+        if path.is_dir():
+            inside = sorted({*path.glob("*.jsonl"), *path.glob("*.xml")})
+        if not inside:
+            raise Failure(f"There is no *.jsonl and no *.xml in {path}")
+        files += inside
+    return [read_results(file) for file in files]
 
 
 def read_results(path: Path) -> Results:
     """Return the results in a file: JSON Lines, or JUnit XML where its suffix is .xml.
 
-    Raises OSError where it can't be read, ValueError, one line, where it is neither.
+    Raises OSError where it can't be read, Failure where it is neither.
     """
     with path.open("rb") as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES >> 20} MiB")
+        raise Failure(f"{path} has more than {MAX_BYTES >> 20} MiB")
     if path.suffix != ".xml":
         return parse_results(data, str(path))
     from generator.results.junit import parse_junit
@@ -76,7 +96,7 @@ def read_results(path: Path) -> Results:
 
 
 def parse_results(data: bytes, name: str) -> Results:
-    """Return the results in what `pytest --results` wrote; ValueError names the file.
+    """Return the results in what `pytest --results` wrote; a Failure names the file.
 
     A last line that does not end is what a killed run left of one; it is passed over.
     """
@@ -87,30 +107,28 @@ def parse_results(data: bytes, name: str) -> Results:
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         is_ours = False
     if not is_ours:
-        raise ValueError(f"{name} is not a results file of pytest --results")
+        raise Failure(f"{name} is not a results file of pytest --results")
     return results_of(name, head.get("date"), head["machine"], map(json_value, others))
 
 
 def json_value(text: str | bytes) -> Any:
     """Return a JSON value; NaN is one, and no integer in it is too large to be a float."""
-    return json.loads(text, parse_int=_integer)
-
-
-def _integer(digits: str) -> float:
-    return int(digits) if len(digits) <= _DIGITS else float(digits)
+    return json.loads(
+        text, parse_int=lambda n: int(n) if len(n) <= _DIGITS else float(n)
+    )
 
 
 def results_of(
     name: str, date: Any, machine: Mapping[str, Any], tests: Iterable[Any]
 ) -> Results:
-    """Return results whose fields are checked; ValueError names the file."""
+    """Return results whose fields are checked; a Failure names the file."""
     try:
         found = tuple(map(_test, tests))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         text = one_line(str(error), 120)
-        raise ValueError(f"{name} has a damaged test result: {text}") from None
+        raise Failure(f"{name} has a damaged test result: {text}") from None
     if not found:
-        raise ValueError(
+        raise Failure(
             f"{name} holds no reference test: make it by "
             f"pytest tests/references --results {Path(name).stem}.jsonl"
         )
@@ -124,54 +142,22 @@ def results_of(
 
 
 def _test(value: Any) -> TestResult:
-    if not isinstance(value, dict):
-        raise TypeError("a test is no object")
-    texts = {name: _text(value, name, "a test") for name in _OF_TEST}
-    source = None if value.get("source") is None else _text(value, "source", "a test")
-    if not texts["definition"]:
-        raise ValueError("a test has no definition")
-    if texts["status"] not in _STATUSES:
-        raise ValueError("a test has no status")
-    seconds, comparisons = _number(value, "seconds", "a test"), value["comparisons"]
-    if not isinstance(comparisons, list):
-        raise TypeError("the comparisons of a test are no list")
+    """Return one line's result. Raises ValueError or TypeError where it is none."""
+    wrong = check(value, "result", "")
+    if wrong:
+        raise ValueError(wrong[0].message)
+    for record in value["comparisons"]:
+        if record.get("where") is not None:
+            read_error_map(record["where"])
+    seconds = float(value["seconds"])
     return TestResult(
-        one_line(texts["test"]),
-        texts["definition"],
-        texts["sha256"],
-        source,
-        texts["status"],
-        one_line(texts["message"], 200),
+        one_line(value["test"]),
+        value["definition"],
+        value["sha256"],
+        value.get("source"),
+        value["status"],
+        one_line(value["message"], 200),
         seconds if math.isfinite(seconds) else 0.0,
-        tuple(_comparison(record) for record in comparisons),
-        one_line(texts["skip_kind"], 40),
+        tuple(value["comparisons"]),
+        one_line(value["skip_kind"], 40),
     )
-
-
-def _comparison(record: Any) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        raise TypeError("a comparison is no object")
-    for name in _OF_COMPARISON:
-        _text(record, name, "a comparison")
-    if record.get("verdict") not in VERDICTS:
-        raise ValueError("a comparison has no verdict")
-    for name in ("nmse", "max_abs", "hit_ratio"):
-        if name in record:
-            record[name] = _number(record, name, "a comparison")
-    if record.get("where") is not None:
-        read_error_map(record["where"])
-    return record
-
-
-def _text(value: Mapping[str, Any], name: str, whose: str) -> str:
-    found = value.get(name)
-    if not isinstance(found, str):
-        raise TypeError(f"{whose} has no {name}")
-    return found
-
-
-def _number(value: Mapping[str, Any], name: str, whose: str) -> float:
-    found = value.get(name)
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise TypeError(f"the {name} of {whose} is no number")
-    return float(found)

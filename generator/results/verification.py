@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.paths import Discovered
-from generator.results.audit_lines import AuditLine, audit_line
-from generator.results.audited import Audited
+from generator.dataset.paths import DatasetFile, Discovered
+from generator.results.audits import KNOWN, Audited, state_of
 from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
 from generator.results.sources import ORACLE, OWN_TESTS, is_ground_truth
 
@@ -49,6 +48,31 @@ class VerificationLine:
 
 
 @dataclass(frozen=True)
+class AuditLine:
+    """Hold one definition's audit: `state` says whether it is known, stale or absent.
+
+    A stale one is of another text of the definition; an absent one is None.
+    """
+
+    op_type: str
+    definition: str
+    state: str
+    audited: Audited | None
+
+    @property
+    def current(self) -> Audited | None:
+        """Return the audit if it is of the definition as it is."""
+        return self.audited if self.state == KNOWN else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as plain JSON values."""
+        own = {n: v for n, v in vars(self).items() if n != "audited"}
+        if self.audited is None:
+            return own
+        return {**own, "defects": self.audited.defects, **asdict(self.audited)}
+
+
+@dataclass(frozen=True)
 class Verification:
     """Hold the runs that the lines name, the lines, and names that no file has.
 
@@ -75,10 +99,21 @@ class Verification:
 class _Found:
     """Hold one verdict, in which run it is, and on which text of the definition."""
 
-    run: int
+    number: int
+    run: Run
     source: str
     verdict: SourceEvidence
     stale: bool
+
+    @property
+    def is_against(self) -> bool:
+        """Return whether it says that the comparison failed."""
+        return self.verdict.verdict in _BAD
+
+    @property
+    def rank(self) -> tuple[bool, str, bool, int]:
+        """Return what decides between verdicts of one machine; the higher counts."""
+        return not self.stale, self.run.date, self.is_against, self.verdict.cases
 
 
 def table_of(
@@ -88,61 +123,56 @@ def table_of(
     audits: Mapping[str, Audited] | None = None,
 ) -> Verification:
     """Return the table of a dataset's definitions. Raises OSError as reading does."""
-    ordered = tuple(sorted(runs, key=lambda r: (r.date, sorted(r.machine.items()))))
+    ordered = list(enumerate(sorted(runs, key=lambda run: run.key), 1))
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
     for file in found.files:
         sha256 = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
-        entries = [
-            (number, entry)
-            for number, run in enumerate(ordered, 1)
-            if (entry := run.definitions.get(file.name)) is not None
-        ]
-        lines += _lines(file.op_type, file.name, sha256, entries, ordered)
+        lines += _lines(file, sha256, ordered)
         if audits is not None:
-            audited.append(audit_line(file, sha256, audits.get(file.name)))
+            audit = audits.get(file.name)
+            state = state_of(audit, sha256)
+            audited.append(AuditLine(file.op_type, file.name, state, audit))
     known = {file.name for file in found.files}
-    named = {name for run in ordered for name in run.definitions} | {*(audits or ())}
+    named = {name for _, run in ordered for name in run.definitions}
     # runs that newer ones have replaced are not shown
     used = sorted({line.run for line in lines if line.run})
     numbers = {run: number for number, run in enumerate([0, *used])}
     return Verification(
-        tuple(ordered[run - 1] for run in used),
+        tuple(run for number, run in ordered if number in used),
         tuple(replace(line, run=numbers[line.run]) for line in lines),
-        tuple(sorted(named - known)),
+        tuple(sorted((named | {*(audits or ())}) - known)),
         tuple(audited),
     )
 
 
 def _lines(
-    op_type: str,
-    name: str,
-    sha256: str,
-    entries: Sequence[tuple[int, DefinitionEvidence]],
-    runs: Sequence[Run],
+    file: DatasetFile, sha256: str, runs: Iterable[tuple[int, Run]]
 ) -> list[VerificationLine]:
+    entries = [
+        (number, run, entry)
+        for number, run in runs
+        if (entry := run.definitions.get(file.name)) is not None
+    ]
     found = [
-        _Found(number, source, verdict, entry.sha256 != sha256)
-        for number, entry in entries
+        _Found(number, run, source, verdict, entry.sha256 != sha256)
+        for number, run, entry in entries
         for source, verdict in _with_own_tests(entry).items()
     ]
-    chosen = _chosen(found, runs)
-    compared = [f for f in chosen if f.source != OWN_TESTS]
-    lines = [_line(op_type, name, f) for f in chosen]
-    sources = {f.source for f in compared}
-    absent = _absent([f for f in found if f.source not in sources], runs)
+    chosen = _chosen(found)
+    sources = {f.source for f in chosen} - {OWN_TESTS}
+    lines = [_line(file, f) for f in chosen]
     # why a source was not asked matters if it is the GPU, or if no other one was
-    has_ground_truth = any(is_ground_truth(f.source) for f in compared)
-    for f in absent:
+    has_ground_truth = any(map(is_ground_truth, sources))
+    for f in _absent(f for f in found if f.source not in sources):
         if f.verdict.needs_other_gpu:
-            lines.append(_line(op_type, name, f, "never run here"))
+            lines.append(_line(file, f, "never run here"))
         elif not has_ground_truth:
-            lines.append(_line(op_type, name, f, "not compared"))
+            lines.append(_line(file, f, "not compared"))
     if not lines:
-        note = "no run has it" if not entries else "no test of it compares anything"
-        lines.append(
-            VerificationLine(op_type, name, "", "not compared", False, 0, None, note)
-        )
+        note = "no test of it compares anything" if entries else "no run has it"
+        whom = (file.op_type, file.name, "", "not compared")
+        lines.append(VerificationLine(*whom, False, 0, None, note))
     return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
 
 
@@ -154,7 +184,7 @@ def _with_own_tests(entry: DefinitionEvidence) -> dict[str, SourceEvidence]:
     return {**entry.sources, OWN_TESTS: own}
 
 
-def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
+def _chosen(found: Iterable[_Found]) -> list[_Found]:
     """Return for each source its best evidence, and every failure.
 
     Of each kind of machine the newest counts: on the definition as it is before one on
@@ -164,42 +194,28 @@ def _chosen(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
     """
     newest: dict[tuple[str, str], _Found] = {}
     for f in found:  # in the order of the runs, the oldest first
-        if f.verdict.verdict == SKIPPED:
-            continue
-        key = (f.source, runs[f.run - 1].machine.get("gpu", ""))
-        if key not in newest or _rank(f, runs) >= _rank(newest[key], runs):
+        key = (f.source, f.run.machine.get("gpu", ""))
+        is_newer = key not in newest or f.rank >= newest[key].rank
+        if f.verdict.verdict != SKIPPED and is_newer:
             newest[key] = f
     by_source: dict[str, list[_Found]] = {}
     for f in newest.values():
         by_source.setdefault(f.source, []).append(f)
     chosen = []
     for of_source in by_source.values():
-        best = max(
-            of_source,
-            key=lambda f: (not f.stale, runs[f.run - 1].is_on_gpu, f.run),
-        )
-        against = [f for f in of_source if f.verdict.verdict in _BAD and not f.stale]
+        best = max(of_source, key=lambda f: (not f.stale, f.run.is_on_gpu, f.number))
+        against = [f for f in of_source if f.is_against and not f.stale]
         chosen += [best, *(f for f in against if f is not best)]
     return chosen
 
 
-def _rank(f: _Found, runs: Sequence[Run]) -> tuple[bool, str, bool, int]:
-    """Return what decides between verdicts on one source; the higher counts."""
-    is_bad = f.verdict.verdict in _BAD
-    return not f.stale, runs[f.run - 1].date, is_bad, f.verdict.cases
-
-
-def _absent(found: Iterable[_Found], runs: Sequence[Run]) -> list[_Found]:
+def _absent(found: Iterable[_Found]) -> Iterable[_Found]:
     """Return one skip for each source: the newest, one of a GPU before the CPU's."""
-    best: dict[str, _Found] = {}
-    for f in sorted(found, key=lambda f: (runs[f.run - 1].is_on_gpu, f.run)):
-        best[f.source] = f
-    return list(best.values())
+    ordered = sorted(found, key=lambda f: (f.run.is_on_gpu, f.number))
+    return {f.source: f for f in ordered}.values()
 
 
-def _line(
-    op_type: str, name: str, found: _Found, verdict: str = ""
-) -> VerificationLine:
+def _line(file: DatasetFile, found: _Found, verdict: str = "") -> VerificationLine:
     v = found.verdict
     notes = [v.reason] if v.reason else []
     if v.hit_ratio is not None and v.hit_ratio < 1.0:
@@ -213,12 +229,12 @@ def _line(
     if found.stale:
         notes.append("on another text of the definition")
     return VerificationLine(
-        op_type,
-        name,
+        file.op_type,
+        file.name,
         found.source,
         verdict or v.verdict,
         found.stale,
-        found.run,
+        found.number,
         v if v.cases else None,
         "; ".join(notes),
     )

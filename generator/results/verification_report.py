@@ -14,26 +14,19 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.results.audit_lines import ABSENT, STALE, AuditLine
 from generator.results.audit_result import CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT
+from generator.results.audits import ABSENT, STALE
 from generator.results.evidence import Run
 from generator.results.sources import is_ground_truth
-from generator.results.verification import Verification, VerificationLine, agreed
+from generator.results.verification import (
+    AuditLine,
+    Verification,
+    VerificationLine,
+    agreed,
+)
 
-_RUN_FACTS = ("sm", "memory_gib", "driver", "torch", "cuda", "flashinfer", "sglang")
-_RUNS = [
-    "run",
-    "date",
-    "GPU",
-    "SM",
-    "GiB",
-    "driver",
-    "torch",
-    "CUDA",
-    "FlashInfer",
-    "SGLang",
-    "Python",
-]
+_FACTS = "sm memory_gib driver torch cuda flashinfer sglang python"
+_RUNS = "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python"
 _LINES = "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
 _AUDITS = (
     "definition|caught|survived|timed out|equivalent|shorter axes|gen-tests|torch|date"
@@ -57,7 +50,9 @@ def verification_report(found: Verification) -> Report:
     """Return the report; the same evidence gives the same one."""
     status = Status.FAILED if found.failed else Status.PASSED
     rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
-    sections = [Section("Runs", [Table(rows, _RUNS, words=_RUNS)])]
+    sections = [
+        Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
+    ]
     by_op: dict[str, list[VerificationLine]] = {}
     for line in found.lines:
         by_op.setdefault(line.op_type, []).append(line)
@@ -123,9 +118,8 @@ def _of_audits(lines: Iterable[AuditLine]) -> str:
 
 
 def _run(number: int, run: Run) -> list[str]:
-    gpu = run.machine.get("gpu") or run.machine.get("device", "")
-    of_machine = [run.machine.get(name) or "-" for name in (*_RUN_FACTS, "python")]
-    return [f"R{number}", run.date, gpu, *of_machine]
+    facts = [run.machine.get(name) or "-" for name in _FACTS.split()]
+    return [f"R{number}", run.date, run.device, *facts]
 
 
 def _line(line: VerificationLine) -> Row:

@@ -22,8 +22,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
-from generator.results.audit_lines import ABSENT, KNOWN, STALE
-from generator.results.audited import Audited
+from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth
 from generator.review.change import Change

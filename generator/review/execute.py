@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.generate import generate
@@ -190,7 +191,7 @@ def _run(
             own = replace(results, tests=others)
             compared = _met_a_kernel(own)
             comparisons = comparisons_of(own, {d.name for d in definitions})
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     excused = canaries.excused(reported)
     account = box.account(

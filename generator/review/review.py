@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.problems import Severity
 from generator.problems.messages import one_line, plural, quote
-from generator.results.audit_file import audits_in
+from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, ReviewContext, answer_all

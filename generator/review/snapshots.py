@@ -12,6 +12,7 @@ from pathlib import Path
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.dataset.paths import is_dataset, is_rendered
+from generator.problems.failure import Failure
 from generator.problems.messages import quote
 
 RECORDINGS = "blob/ground_truth/"
@@ -21,7 +22,7 @@ MAX_TOTAL = 4 * 1024 * 1024 * 1024
 MAX_FILES = 2_000_000
 
 
-class GitError(Exception):
+class GitError(Failure):
     """Say in one line why git has no answer, and what to do."""
 
 

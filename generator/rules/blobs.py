@@ -10,10 +10,9 @@ from typing import Any
 from generator.dataset.blobs import Blobs
 from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition, Tensor
-from generator.dataset.tensors import TensorEntry, TensorFile
+from generator.dataset.tensors import TensorFile
 from generator.problems import Problem
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.pointer import pointer
 from generator.problems.rule import Rule, error, note
 from generator.rules.constraints import names_in
 from generator.rules.structure import has_role
@@ -53,47 +52,45 @@ BLOB_UNREAD = note(
 MAX_INPUT_BYTES = 1 << 44
 """16 TiB: no input is that large."""
 
-_BITS: Mapping[str, int] = {"float4_e2m1": 4, "int64": 64, "float32": 32, "int32": 32}
-_DTYPES: Mapping[str, str] = {
-    "float32": "F32",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "float4_e2m1": "F4",
-    "int64": "I64",
-    "int32": "I32",
-    "int16": "I16",
-    "int8": "I8",
-    "uint8": "U8",
-    "bool": "BOOL",
+_DTYPES: Mapping[str, tuple[str, int]] = {
+    "float32": ("F32", 32),
+    "float16": ("F16", 16),
+    "bfloat16": ("BF16", 16),
+    "float8_e4m3fn": ("F8_E4M3", 8),
+    "float8_e5m2": ("F8_E5M2", 8),
+    "float4_e2m1": ("F4", 4),
+    "int64": ("I64", 64),
+    "int32": ("I32", 32),
+    "int16": ("I16", 16),
+    "int8": ("I8", 8),
+    "uint8": ("U8", 8),
+    "bool": ("BOOL", 8),
 }
-_PACKED = frozenset(("U8", "I8"))
+"""Our dtype → that of safetensors, and its bits."""
 
 
 def check_blobs(
-    line: Mapping[str, Any],
+    inputs: Mapping[str, Mapping[str, Any]],
     definition: Definition | None,
-    axes: Mapping[str, int] | None,
+    axes: Mapping[str, int],
     blobs: Blobs,
     values: dict[str, Any],
-    file: str,
-    number: int,
 ) -> Iterator[Problem]:
-    """Yield the Problems of the inputs; put the value of each into `values`.
+    """Yield the Problems of a workload's inputs; put the value of each into `values`.
 
-    `axes` has every axis of the definition, or is None where the workload lacks some;
+    `axes` has every axis of the definition, or is empty where the workload lacks some;
     then only the blobs themselves are checked.
     """
-    for name, source in line["workload"]["inputs"].items():
+    for name, source in inputs.items():
         tensor = definition.inputs.get(name) if definition is not None else None
-        shape = _shape(tensor, axes)
-        if shape is not None and tensor is not None:
-            size = math.prod(shape) * _BITS.get(tensor.dtype, 16) // 8
+        shape = None
+        named = tensor.shape if tensor is not None else None
+        if tensor is not None and named is not None and axes.keys() >= set(named):
+            shape = tuple(axes[axis] for axis in named)
+            size = math.prod(shape) * _DTYPES[tensor.dtype][1] // 8
             if size > MAX_INPUT_BYTES:
                 message = f"The input {quote(name)} would take {size >> 40:,} TiB."
-                where = pointer(("workload", "axes"))
-                yield WORKLOAD_SIZE.problem(file, message, pointer=where, line=number)
+                yield WORKLOAD_SIZE.at(message, "workload", "axes")
         if source["type"] == "scalar":
             values[name] = source["value"]
             continue
@@ -101,78 +98,44 @@ def check_blobs(
             values[name] = TensorValue(shape)
         if source["type"] != "safetensors":
             continue
+        where = ("workload", "inputs", name, "path")
+        key, shown = source["tensor_key"], quote(source["path"], 200)
         opened = blobs.open(source["path"])
         if not isinstance(opened, TensorFile):
             rule, what = opened
-            where = pointer(("workload", "inputs", name, "path"))
-            message = f"The blob {quote(source['path'], 200)} {what}."
-            yield rule.problem(file, message, pointer=where, line=number)
-            continue
-        for rule, what in _judge(opened, source["tensor_key"], tensor, shape):
-            where = pointer(("workload", "inputs", name, "path"))
-            message = f"In the blob {quote(source['path'], 200)} {what}"
-            yield rule.problem(file, message, pointer=where, line=number)
-            break
-        else:
-            if (
-                shape is not None
-                and definition is not None
-                and _wanted(definition.constraints, name)
-            ):
-                found = _values(opened, source["tensor_key"])
-                if found is None:
-                    where = pointer(("workload", "inputs", name, "path"))
-                    message = f"The values of {quote(name)} are not looked at."
-                    yield BLOB_UNREAD.problem(file, message, pointer=where, line=number)
-                values[name] = TensorValue(shape, found)
+            yield rule.at(f"The blob {shown} {what}.", *where)
+        elif defect := _defect(opened, key, tensor, shape):
+            rule, what = defect
+            yield rule.at(f"In the blob {shown} {what}", *where)
+        elif shape is not None and definition and _wanted(definition.constraints, name):
+            found = opened.integers(key)
+            if found is None:
+                message = f"The values of {quote(name)} are not looked at."
+                yield BLOB_UNREAD.at(message, *where)
+            values[name] = TensorValue(shape, found)
 
 
-def _shape(
-    tensor: Tensor | None, axes: Mapping[str, int] | None
-) -> tuple[int, ...] | None:
-    if tensor is None or axes is None or tensor.shape is None:
-        return None
-    if any(axis not in axes for axis in tensor.shape):
-        return None
-    return tuple(axes[axis] for axis in tensor.shape)
-
-
-def _judge(
+def _defect(
     opened: TensorFile,
     key: str,
     tensor: Tensor | None,
     shape: tuple[int, ...] | None,
-) -> Iterator[tuple[Rule, str]]:
+) -> tuple[Rule, str] | None:
     entry = opened.tensors.get(key)
     if entry is None:
         guess = did_you_mean(key, opened.tensors)
-        yield BLOB_KEY, f"there is no tensor {quote(key)}.{guess}"
-        return
+        return BLOB_KEY, f"there is no tensor {quote(key)}.{guess}"
     if tensor is None or tensor.shape is None:
-        return
-    shown = quote(key)
-    packed = tensor.dtype == "float4_e2m1" and entry.dtype in _PACKED
-    if entry.dtype != _DTYPES[tensor.dtype] and not packed:
-        what = f"the tensor {shown} is {entry.dtype}, the input is {tensor.dtype}."
-        yield BLOB_DTYPE, what
-    elif shape is not None and entry.shape != _stored(shape, packed):
-        what = f"the tensor {shown} is {_sizes(entry)}, the axes say {list(shape)}."
-        yield BLOB_SHAPE, what
-
-
-def _stored(shape: tuple[int, ...], packed: bool) -> tuple[int, ...]:
-    return (*shape[:-1], shape[-1] // 2) if packed and shape else shape
-
-
-def _sizes(entry: TensorEntry) -> str:
-    return str(list(entry.shape))
-
-
-def _values(opened: TensorFile, key: str) -> Any:
-    try:
-        return opened.integers(key)
-    except OSError:
         return None
+    shown = f"the tensor {quote(key)} is"
+    packed = tensor.dtype == "float4_e2m1" and entry.dtype in ("U8", "I8")
+    if entry.dtype != _DTYPES[tensor.dtype][0] and not packed:
+        return BLOB_DTYPE, f"{shown} {entry.dtype}, the input is {tensor.dtype}."
+    stored = (*shape[:-1], shape[-1] // 2) if shape and packed else shape
+    if stored is not None and entry.shape != stored:
+        sizes = f"{list(entry.shape)}, the axes say {list(shape or ())}"
+        return BLOB_SHAPE, f"{shown} {sizes}."
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -1,25 +1,20 @@
-"""Constants that a definition's interface does not carry, from independent sources.
-
-A ground truth called with the eps of the reference it is to judge proves nothing about
-that eps. The sources, in order: tokens of the definition's name, the model of its
-`model:` tag, the op's convention; the reference itself only where none of these knows.
-"""
+"""Constants that live only in a reference: their values by independent sources."""
 
 from __future__ import annotations
 
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
-from generator.dataset.python_source import Unparsable, all_nodes, parse_module
+from generator.dataset.python_source import all_nodes, parse_or_none
 from generator.ops.spec import OpSpec
 from generator.problems import Problem
+from generator.problems.limit import in_file
 from generator.problems.rule import error, warning
 from generator.rules.names import name_tokens
 
@@ -50,6 +45,8 @@ _FIGURES: Mapping[str, tuple[str, Any]] = {
     "unit_offset": ("rms_norm_unit_offset", False),
     "top_k": ("num_experts_per_tok", None),
 }
+_READ = ("eps", "top_k", "n_group", "topk_group")
+"""The constants that can be read in a reference."""
 
 
 @dataclass(frozen=True)
@@ -70,96 +67,59 @@ def resolve_constants(
     definition: Definition, spec: OpSpec
 ) -> tuple[tuple[Constant, ...], list[Problem]]:
     """Return the op's constants for a definition, and a Problem for each disagreement."""
-    constants, problems = [], []
+    constants = []
+    problems: list[Problem] = []
     for name, convention in spec.constants.items():
-        found = _from_name(definition, spec, name) or _from_models(definition, name)
-        values = {value for value, _ in found}
-        if len(values) > 1:
-            problems.append(_models_disagree(definition, name, found))
+        found = [*_from_name(definition, spec, name)][:1]
+        found = found or [*_from_models(definition, name)]
+        if len({value for value, _ in found}) > 1:
+            values = ", ".join(f"{value!r} ({source})" for value, source in found)
+            message = f"The models that the tags name disagree on {name}: {values}."
+            problems.append(CONSTANT_MODELS_DISAGREE.at(message, "tags"))
+        written, line = _read(definition.reference, name) or (None, None)
         if found:
-            constant = Constant(name, found[0][0], found[0][1])
+            constant = Constant(name, *found[0])
         elif convention is not None:
             constant = Constant(name, convention, f"the convention of {spec.op_type}")
+        elif written is None:
+            constant = Constant(name, None, "no source knows it", independent=False)
         else:
-            constant = _from_reference(definition, name)
+            source = "taken from the reference, not independent"
+            constant = Constant(name, written, source, independent=False)
         constants.append(constant)
-        problems += _check(definition, constant)
-    return tuple(constants), problems
+        if not constant.independent:
+            value = "" if written is None else f" ({written!r})"
+            message = f"The constant {name} is not proven: {constant.source}{value}."
+            problems.append(CONSTANT_NOT_INDEPENDENT.at(message, "reference"))
+        elif written is not None and written != constant.value:
+            message = f"The constant {name} is {written!r} in the reference and "
+            message += f"{constant.value!r} by {constant.source}."
+            problems.append(CONSTANT_DISAGREES.at(message, "reference", line=line))
+    return tuple(constants), [*in_file(problems, definition.path)]
 
 
 def _from_name(
     definition: Definition, spec: OpSpec, name: str
-) -> list[tuple[Any, str]]:
-    """Return (value, source) for the first word of the name that states a constant."""
-    stated = [
-        (spec.name_words[word][1], f'"{word}" in the name')
-        for word in definition.name.split("_")
-        if spec.name_words.get(word, ("", None))[0] == name
-    ]
-    stated += [
-        (number, f'"{token}{number}" in the name')
-        for token, number in name_tokens(definition.name)
-        if spec.name_constants.get(token) == name
-    ]
-    return stated[:1]
+) -> Iterator[tuple[Any, str]]:
+    """Yield (value, source) for each word of the name that states a constant."""
+    for word in definition.name.split("_"):
+        if spec.name_words.get(word, ("", None))[0] == name:
+            yield spec.name_words[word][1], f'"{word}" in the name'
+    for token, number in name_tokens(definition.name):
+        if spec.name_constants.get(token) == name:
+            yield number, f'"{token}{number}" in the name'
 
 
-def _from_models(definition: Definition, name: str) -> list[tuple[Any, str]]:
-    """Return (value, source) for each model tag that the table knows."""
+def _from_models(definition: Definition, name: str) -> Iterator[tuple[Any, str]]:
+    """Yield (value, source) for each model tag that the table knows."""
     key, absent = _FIGURES.get(name, (name, None))
-    found = []
     for model in definition.tag_values("model"):
         figures = model_figures().get(model, {})
         # a figure of the norms is only known to be absent where the norm is described
         default = absent if "rms_norm_eps" in figures else None
         value = figures.get(key, default)
         if value is not None:
-            found.append((value, f"{key} of {model}"))
-    return found
-
-
-def _from_reference(definition: Definition, name: str) -> Constant:
-    value = read_constant(definition.reference, name)
-    if value is None:
-        return Constant(name, None, "no source knows it", independent=False)
-    return Constant(
-        name, value, "taken from the reference, not independent", independent=False
-    )
-
-
-def _check(definition: Definition, constant: Constant) -> list[Problem]:
-    if not constant.independent:
-        value = "" if constant.value is None else f" ({constant.value!r})"
-        return [
-            CONSTANT_NOT_INDEPENDENT.problem(
-                definition.path,
-                f"The constant {constant.name} is not proven: {constant.source}{value}.",
-                pointer="/reference",
-            )
-        ]
-    written = read_constant(definition.reference, constant.name)
-    if written is None or written == constant.value:
-        return []
-    return [
-        CONSTANT_DISAGREES.problem(
-            definition.path,
-            f"The constant {constant.name} is {written!r} in the reference and "
-            f"{constant.value!r} by {constant.source}.",
-            pointer="/reference",
-            line=_line_of(definition.reference, constant.name),
-        )
-    ]
-
-
-def _models_disagree(
-    definition: Definition, name: str, found: list[tuple[Any, str]]
-) -> Problem:
-    values = ", ".join(f"{value!r} ({source})" for value, source in found)
-    return CONSTANT_MODELS_DISAGREE.problem(
-        definition.path,
-        f"The models that the tags name disagree on {name}: {values}.",
-        pointer="/tags",
-    )
+            yield value, f"{key} of {model}"
 
 
 def read_constant(reference: str, name: str) -> Any:
@@ -168,28 +128,30 @@ def read_constant(reference: str, name: str) -> Any:
     return None if found is None else found[0]
 
 
-def _line_of(reference: str, name: str) -> int | None:
-    found = _read(reference, name)
-    return None if found is None else found[1]
+def _read(reference: str, name: str) -> tuple[float, int] | None:
+    """Return the value and the line of a constant.
 
-
-def _read(reference: str, name: str) -> tuple[Any, int] | None:
-    if name not in _READERS:
+    Find `TOP_K = 8` at the top level for a constant named top_k. Of eps, find
+    `EPS = 1e-6` (or eps, epsilon, …) anywhere, else a literal in a square root.
+    """
+    # what does not parse is a Problem of the reference, not of its constants
+    tree = parse_or_none(reference) if name in _READ else None
+    if tree is None:
         return None
-    try:
-        return _READERS[name](parse_module(reference))
-    except Unparsable:
-        # that is a Problem of the reference, not of its constants
-        return None
-
-
-def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:
-    """Find `EPS = 1e-6` (or eps, epsilon, …), else a literal in a square root."""
-    for node in all_nodes(tree):
+    pattern = name.upper()
+    nodes: Sequence[ast.AST] = tree.body
+    if name == "eps":
+        pattern, nodes = r"(?i)_*(.*_)?eps(ilon)?", all_nodes(tree)
+    for node in nodes:
         for target, value in _bindings(node):
             literal = _number(value)
-            if re.fullmatch(r"(?i)_*(.*_)?eps(ilon)?", target) and literal is not None:
+            if literal is not None and re.fullmatch(pattern, target):
                 return literal, value.lineno
+    return next(_in_roots(tree), None) if name == "eps" else None
+
+
+def _in_roots(tree: ast.Module) -> Iterator[tuple[float, int]]:
+    """Yield the small literals that are added to something in a square root."""
     for node in all_nodes(tree):
         if not isinstance(node, ast.Call) or "sqrt" not in ast.unparse(node.func):
             continue
@@ -198,27 +160,25 @@ def _read_eps(tree: ast.Module) -> tuple[Any, int] | None:
                 for side in (inner.left, inner.right):
                     literal = _number(side)
                     if literal is not None and 0.0 < literal < 1e-2:
-                        return literal, side.lineno
-    return None
+                        yield literal, side.lineno
 
 
-def _bindings(node: ast.AST) -> list[tuple[str, ast.expr]]:
+def _bindings(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:
     """Return the names that an assignment, a default or an argument binds."""
-    if isinstance(node, ast.Assign):
-        return [(t.id, node.value) for t in node.targets if isinstance(t, ast.Name)]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return [(node.target.id, node.value)] if node.value is not None else []
-    if isinstance(node, ast.arguments):
-        positional = [*node.posonlyargs, *node.args]
-        with_default = positional[len(positional) - len(node.defaults) :]
-        pairs = [
-            *zip(with_default, node.defaults, strict=True),
-            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
-        ]
-        return [(arg.arg, value) for arg, value in pairs if value is not None]
-    if isinstance(node, ast.keyword) and node.arg is not None:
-        return [(node.arg, node.value)]
-    return []
+    match node:
+        case ast.Assign(targets, value):
+            return [(t.id, value) for t in targets if isinstance(t, ast.Name)]
+        case ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+            return [(name, value)]
+        case ast.keyword(str() as name, value):
+            return [(name, value)]
+        case ast.arguments():
+            positional = [*node.posonlyargs, *node.args]
+            with_default = positional[len(positional) - len(node.defaults) :]
+            names = [argument.arg for argument in (*with_default, *node.kwonlyargs)]
+            values = (*node.defaults, *node.kw_defaults)
+            return [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
+    return ()
 
 
 def _number(node: ast.expr) -> float | None:
@@ -227,19 +187,3 @@ def _number(node: ast.expr) -> float | None:
         # 1e999 is infinite: no constant, and nothing that a source text could say
         return value if math.isfinite(value) else None
     return None
-
-
-def _read_named(name: str, tree: ast.Module) -> tuple[Any, int] | None:
-    """Find `TOP_K = 8` at the top level, for a constant named top_k."""
-    for node in tree.body:
-        for target, value in _bindings(node):
-            literal = _number(value)
-            if target == name.upper() and literal is not None:
-                return literal, value.lineno
-    return None
-
-
-_READERS: Mapping[str, Callable[[ast.Module], tuple[Any, int] | None]] = {
-    "eps": _read_eps,
-    **{name: partial(_read_named, name) for name in ("top_k", "n_group", "topk_group")},
-}

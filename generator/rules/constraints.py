@@ -17,7 +17,6 @@ from generator.dataset.definition import Definition
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.problems import Problem
 from generator.problems.messages import did_you_mean, one_line, quote
-from generator.problems.pointer import pointer
 from generator.problems.rule import blocking, error, note
 
 CONSTRAINT_SYNTAX = blocking(
@@ -63,48 +62,33 @@ def names_in(constraint: str) -> frozenset[str]:
     return frozenset(name.id for name in names) - bound
 
 
-def check(definition: Definition) -> list[Problem]:
-    """Return Problems for constraints that don't parse or use unknown names."""
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield Problems for constraints that don't parse or use unknown names."""
     known = {*definition.axes, *definition.inputs, *FUNCTIONS}
-    problems = []
     for index, constraint in enumerate(definition.constraints):
-        where = pointer(("constraints", index))
-        reason = _syntax_defect(constraint)
-        if reason is not None:
-            message = f"The constraint {quote(constraint)} {reason}."
-            problems.append(
-                CONSTRAINT_SYNTAX.problem(definition.path, message, pointer=where)
-            )
+        where, shown = ("constraints", index), f"The constraint {quote(constraint)}"
+        try:
+            nodes = ast.walk(parse_expression(constraint))
+        except Unparsable as error:
+            message = f"{shown} does not parse: {error.reason}."
+            yield CONSTRAINT_SYNTAX.at(message, *where)
+            continue
+        stateful = next((node for node in nodes if isinstance(node, _STATEFUL)), None)
+        if stateful is not None:
+            kind = type(stateful).__name__
+            message = f"{shown} uses {kind}, which states no condition."
+            yield CONSTRAINT_SYNTAX.at(message, *where)
             continue
         for name in sorted(names_in(constraint) - known):
-            message = (
-                f"The constraint {quote(constraint)} uses {quote(name)}, which is no "
-                f"axis and no input.{did_you_mean(name, known)}"
-            )
-            problems.append(
-                CONSTRAINT_NAME.problem(definition.path, message, pointer=where)
-            )
-    return problems
+            message = f"{shown} uses {quote(name)}, which is no axis and no input."
+            yield CONSTRAINT_NAME.at(message + did_you_mean(name, known), *where)
 
 
-def _syntax_defect(constraint: str) -> str | None:
-    try:
-        tree = parse_expression(constraint)
-    except Unparsable as error:
-        return f"does not parse: {error.reason}"
-    for node in ast.walk(tree):
-        if isinstance(node, _STATEFUL):
-            return f"uses {type(node).__name__}, which states no condition"
-    return None
-
-
-def check_constraints(
+def check_workload(
     definition: Definition,
     axes: Mapping[str, int],
     values: Mapping[str, Any],
     unchecked: dict[int, str],
-    file: str,
-    number: int,
 ) -> Iterator[Problem]:
     """Yield a Problem for each constraint that a workload breaks.
 
@@ -114,8 +98,7 @@ def check_constraints(
     names = {**axes, **values}
     for index, constraint in enumerate(definition.constraints):
         try:
-            tree = parse_expression(constraint)
-            if evaluate(tree, names):
+            if evaluate(parse_expression(constraint), names):
                 continue
         except (Unparsable, Unknown):
             # what does not parse is a Problem of the definition
@@ -124,38 +107,29 @@ def check_constraints(
             unchecked.setdefault(index, str(error))
             continue
         message = f"The constraint {quote(constraint, 200)} does not hold"
-        shown = _shown(constraint, names)
-        yield WORKLOAD_CONSTRAINT.problem(
-            file,
-            f"{message}{shown}.",
-            pointer="/workload",
-            line=number,
-        )
+        shown = ", ".join(list(_shown(constraint, names))[:_SHOWN])
+        message += f": {shown}." if shown else "."
+        yield WORKLOAD_CONSTRAINT.at(message, "workload")
 
 
 def check_unchecked(
     definition: Definition, unchecked: Mapping[int, str]
 ) -> Iterator[Problem]:
-    """Yield a note for each constraint that was not evaluated."""
+    """Yield a note for each constraint of a definition that was not evaluated."""
     for index, reason in unchecked.items():
         constraint = quote(definition.constraints[index], 200)
-        yield CONSTRAINT_UNCHECKED.problem(
-            definition.path,
-            f"The constraint {constraint} was not checked: {one_line(reason)}.",
-            pointer=pointer(("constraints", index)),
-        )
+        message = f"The constraint {constraint} was not checked: {one_line(reason)}."
+        where = f"/constraints/{index}"
+        yield CONSTRAINT_UNCHECKED.problem(definition.path, message, pointer=where)
 
 
-def _shown(constraint: str, names: Mapping[str, Any]) -> str:
-    """Return the numbers that a constraint is about: `: a is 1, b[-1] is 2`."""
-    parts = []
+def _shown(constraint: str, names: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that a constraint is about: `a is 1`, `b[-1] is 2`."""
     for name in sorted(names_in(constraint)):
         value = names.get(name)
         if isinstance(value, (bool, int, float)):
-            parts.append(f"{name} is {value}")
-        elif isinstance(value, TensorValue) and f"{name}[-1]" in constraint:
-            if value.values:
-                parts.append(f"{name}[-1] is {value.values[-1]}")
-        elif isinstance(value, TensorValue):
-            parts.append(f"{name} has the shape {list(value.shape)}")
-    return f": {', '.join(parts[:_SHOWN])}" if parts else ""
+            yield f"{name} is {value}"
+        elif isinstance(value, TensorValue) and f"{name}[-1]" not in constraint:
+            yield f"{name} has the shape {list(value.shape)}"
+        elif isinstance(value, TensorValue) and value.values:
+            yield f"{name}[-1] is {value.values[-1]}"

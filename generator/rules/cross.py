@@ -8,8 +8,7 @@ from pathlib import Path
 
 from generator.problems import Problem
 from generator.problems.messages import quote
-from generator.problems.pointer import pointer
-from generator.problems.rule import Rule, error, note, warning
+from generator.problems.rule import error, note, warning
 from generator.rules.flashinfer_symbols import has_symbol
 
 TAG_FI_API = error(
@@ -50,10 +49,6 @@ CROSS_MODEL = warning(
 )
 
 
-_COMPARED = 8
-"""Definitions of one geometry that a further one is compared with."""
-
-
 @dataclass(frozen=True)
 class Summary:
     """Hold what is compared between definitions: digests, figures and claims of tags.
@@ -78,7 +73,7 @@ Evidence = Callable[[Summary], bool]
 
 @dataclass
 class Beside:
-    """Compare each definition with those before it; a few bytes are kept of each.
+    """Compare each definition with the last one like it; a few bytes are kept of each.
 
     `flashinfer` is the folder of the installed package or None; `evidence` says
     whether a definition has passed against its production kernel.
@@ -86,53 +81,41 @@ class Beside:
 
     flashinfer: Path | None
     evidence: Evidence
-    _geometries: dict[str, list[Summary]] = field(default_factory=dict)
+    _geometries: dict[str, Summary] = field(default_factory=dict)
     _facts: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, summary: Summary) -> Iterator[Problem]:
         """Yield the Problems that a definition has with those before it."""
-        yield from self._claims(summary)
-        alike = self._geometries.setdefault(summary.geometry, [])
-        for other in alike:
-            rule, message = _compared(summary, other)
-            yield rule.problem(summary.path, message)
-            break
-        if len(alike) < _COMPARED:
-            alike.insert(0, summary)
+        for index, symbol in summary.fi_apis:
+            is_full = symbol.startswith("flashinfer.")
+            if is_full and self.flashinfer and not has_symbol(self.flashinfer, symbol):
+                message = f"The installed FlashInfer has no {quote(symbol, 200)}."
+                yield TAG_FI_API.at(message, "tags", index)
+        if summary.verified is not None and not self.evidence(summary):
+            message = "No run in verification/ shows this text of it agree with a "
+            message += "production kernel."
+            yield TAG_EVIDENCE.at(message, "tags", summary.verified)
+        alike = self._geometries.get(summary.geometry)
+        if alike is not None:
+            yield _compared(summary, alike)
+        self._geometries[summary.geometry] = summary
         for key, value in summary.facts:
             known, path = self._facts.setdefault(key, (value, summary.path))
             if known != value:
                 model, _, axis = key.split(" ")
-                yield CROSS_MODEL.problem(
-                    summary.path,
-                    f"The axis {quote(axis)} of {model} is {value} here and {known} in "
-                    f"{quote(path, 200)}.",
-                    pointer=pointer(("axes", axis, "value")),
-                )
-
-    def _claims(self, summary: Summary) -> Iterator[Problem]:
-        for index, symbol in summary.fi_apis:
-            if self.flashinfer is None or not symbol.startswith("flashinfer."):
-                continue
-            if not has_symbol(self.flashinfer, symbol):
-                message = f"The installed FlashInfer has no {quote(symbol, 200)}."
-                where = pointer(("tags", index))
-                yield TAG_FI_API.problem(summary.path, message, pointer=where)
-        if summary.verified is not None and not self.evidence(summary):
-            message = "No run in verification/ shows this text of it agree with a "
-            message += "production kernel."
-            where = pointer(("tags", summary.verified))
-            yield TAG_EVIDENCE.problem(summary.path, message, pointer=where)
+                message = f"The axis {quote(axis)} of {model} is {value} here and "
+                message += f"{known} in {quote(path, 200)}."
+                yield CROSS_MODEL.at(message, "axes", axis, "value")
 
 
-def _compared(summary: Summary, other: Summary) -> tuple[Rule, str]:
+def _compared(summary: Summary, other: Summary) -> Problem:
     shown = quote(other.path, 200)
     if summary.reference == other.reference:
-        return CROSS_DUPLICATE, f"Only name and texts differ from {shown}."
-    constants, others = dict(summary.constants), dict(other.constants)
-    for name, value in constants.items():
+        return CROSS_DUPLICATE.at(f"Only name and texts differ from {shown}.")
+    others = dict(other.constants)
+    for name, value in summary.constants:
         if others.get(name, value) != value:
             message = f"The constant {name} is {value!r} here and {others[name]!r} in "
             message += f"{shown}, which has the same axes and tensors."
-            return CROSS_CONSTANT, message
-    return CROSS_NEAR_DUPLICATE, f"Only the reference differs from {shown}."
+            return CROSS_CONSTANT.at(message)
+    return CROSS_NEAR_DUPLICATE.at(f"Only the reference differs from {shown}.")

@@ -11,8 +11,7 @@ from generator.ops.registry import op_specs
 from generator.ops.spec import Figure
 from generator.problems import Problem
 from generator.problems.messages import one_line, quote
-from generator.problems.pointer import pointer
-from generator.problems.rule import Rule, error
+from generator.problems.rule import error
 
 MODEL_FIGURES = error(
     "model-figures",
@@ -28,46 +27,48 @@ MODEL_CONFIG = error(
 )
 
 
-Figures = Mapping[str, Any]
 _OF_ONE_MODEL = frozenset(
     ("head_dim", "head_dim_ckv", "head_dim_kpe", "num_experts", "qk_dim", "vo_dim")
 )
 
 
-def check(definition: Definition) -> list[Problem]:
-    """Return Problems where an axis is not what the tagged model's figures say."""
-    problems: list[Problem] = []
-    for model in definition.tag_values("model"):
-        figures = model_figures().get(model, {})
-        problems += _against(definition, figures, MODEL_FIGURES, model)
-    return problems
-
-
-def check_config(definition: Definition, config: Figures) -> Iterator[Problem]:
-    """Yield a Problem for each const axis that a model's config.json contradicts."""
-    return _against(definition, config, MODEL_CONFIG, "config.json")
-
-
-def _against(
-    definition: Definition, figures: Figures, rule: Rule, source: str
+def check(
+    definition: Definition, config: Mapping[str, Any] | None
 ) -> Iterator[Problem]:
-    """Yield a Problem under `rule` for each const axis that `figures` contradict."""
+    """Yield a Problem for each const axis that a model's figures contradict.
+
+    The models are those that the tags name, and that of `config`, a config.json.
+    """
     spec = op_specs().get(definition.op_type)
+    if spec is None:
+        return
     axes = definition.const_axes
-    for axis, figure in spec.figures.items() if spec else ():
-        wholes = _wholes(figure, figures)
-        if axis not in axes or not wholes:
-            continue
-        allowed = {n for w in wholes for n in _shares(w, figure.parallel, definition)}
-        if axes[axis] not in allowed:
-            numbers = [str(number) for number in sorted(allowed)]
-            said = " or ".join(numbers)
-            if figure.takes == "any":
-                said = f"one of {', '.join(numbers)}"
-            yield _problem(rule, definition, axis, said, source)
+    known = model_figures()
+    models = [
+        (MODEL_FIGURES, model, known[model])
+        for model in definition.tag_values("model")
+        if model in known
+    ]
+    if config is not None:
+        models.append((MODEL_CONFIG, "config.json", config))
+    for rule, model, figures in models:
+        for axis, figure in spec.figures.items():
+            wholes = _wholes(figure, figures)
+            if axis not in axes or not wholes:
+                continue
+            parallel = figure.parallel
+            allowed = {n for w in wholes for n in _shares(w, parallel, definition)}
+            if axes[axis] not in allowed:
+                numbers = [str(number) for number in sorted(allowed)]
+                said = " or ".join(numbers)
+                if figure.takes == "any":
+                    said = f"one of {', '.join(numbers)}"
+                message = f"The axis {quote(axis)} is {axes[axis]}; "
+                message += f"{one_line(model, 100)} says {said}."
+                yield rule.at(message, "axes", axis, "value")
 
 
-def _wholes(figure: Figure, figures: Figures) -> set[int]:
+def _wholes(figure: Figure, figures: Mapping[str, Any]) -> set[int]:
     """Return what a config's figures give for an axis that nothing divides."""
     values = [figures.get(name) for name in figure.names]
     numbers = [value for value in values if type(value) is int and value > 0]
@@ -100,14 +101,3 @@ def _shares(whole: int, parallel: str, definition: Definition) -> set[int]:
     counts = [n for n in stated if n > 0] or [1, 2, 4, 8, 16, 32]
     shares = {max(1, whole // n) for n in counts}
     return shares | {whole} if parallel == "ep" else shares
-
-
-def _problem(
-    rule: Rule, definition: Definition, axis: str, said: str, source: str
-) -> Problem:
-    message = (
-        f"The axis {quote(axis)} is {definition.const_axes[axis]}; "
-        f"{one_line(source, 100)} says {said}."
-    )
-    where = pointer(("axes", axis, "value"))
-    return rule.problem(definition.path, message, pointer=where)

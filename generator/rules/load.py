@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.dataset.definition import Definition, build_definition
-from generator.dataset.json_file import read_json
 from generator.dataset.paths import (
     DatasetFile,
-    Discovered,
     discover_definitions,
     problems_of_paths,
     select,
 )
-from generator.dataset.schema import at_new_places, check
+from generator.dataset.schema import read_checked
 from generator.problems import Problem
 from generator.problems.limit import limited
-from generator.rules import axes, constraints, names, reference, returns
+from generator.rules import constraints, names, reference
 
-RULES_OF_A_DEFINITION: tuple[Callable[[Definition], list[Problem]], ...] = (
-    names.check_path,
-    names.check_keywords,
-    names.check_tokens,
-    axes.check_declared,
-    axes.check_case,
-    axes.check_used,
-    axes.check_overlap,
+RULES_OF_A_DEFINITION: tuple[Callable[[Definition], Iterable[Problem]], ...] = (
+    names.check,
     constraints.check,
     reference.check,
-    returns.check,
 )
 
 
@@ -67,13 +58,15 @@ def load_definitions(
     if not found.op_types:
         return Loaded((), (), found.problems, (), (), ())
     files = select(found, op_types, names)
-    loaded = [load_file(root, file) for file in files]
     problems = problems_of_paths(found, op_types, names)
-    for _, of_file in loaded:
+    built = []
+    for file in files:
+        definition, of_file = load_file(root, file)
         problems += of_file
-    built = [definition for definition, _ in loaded if definition is not None]
-    repeated = _repeated(found, built, files)
-    problems += repeated
+        if definition is not None:
+            built.append(definition)
+    renamed = {definition.path: definition.name for definition in built}
+    problems += repeated_names(found.files, renamed, files)
     blocked = {p.file for p in problems if is_blocked([p])}
     built.sort(key=lambda d: (d.op_type, d.name))
     return Loaded(
@@ -88,27 +81,24 @@ def load_definitions(
 
 def load_file(root: Path, file: DatasetFile) -> tuple[Definition | None, list[Problem]]:
     """Return the definition in one file, None where it fits no schema, and Problems."""
-    read = read_json(root, file.path)
+    read = read_checked(root, file.path, "definition")
     problems = list(read.problems)
     if not read.ok:
         return None, problems
-    broken = check(read.value, "definition", file.path)
-    problems += at_new_places(broken, problems)
-    if broken:
-        return None, problems
     definition = build_definition(read.value, file.path, read.sha256)
-    of_rules = (p for rule in RULES_OF_A_DEFINITION for p in rule(definition))
-    return definition, problems + list(limited(of_rules, file.path))
+    found = (p for rule in RULES_OF_A_DEFINITION for p in rule(definition))
+    return definition, problems + list(limited(found, file.path))
 
 
-def _repeated(
-    found: Discovered, built: Iterable[Definition], files: Sequence[DatasetFile]
+def repeated_names(
+    files: Iterable[DatasetFile],
+    renamed: Mapping[str, str],
+    selected: Iterable[DatasetFile],
 ) -> list[Problem]:
     """Return Problems for selected files whose name another file has as well.
 
-    A file that was not read has the name that its path says.
+    A file that is not in `renamed`, a path's real name, has the name that its path says.
     """
-    by_path = {file.path: file.name for file in found.files}
-    by_path.update({definition.path: definition.name for definition in built})
-    selected = {file.path for file in files}
-    return [p for p in names.check_unique(by_path) if p.file in selected]
+    by_path = {f.path: renamed.get(f.path, f.name) for f in files}
+    paths = {file.path for file in selected}
+    return [p for p in names.check_unique(by_path) if p.file in paths]

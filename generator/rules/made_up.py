@@ -76,17 +76,12 @@ class FileSigns:
             self.equal_batches += len(set(shown)) == 1
 
     def add(
-        self,
-        line: Mapping[str, Any],
-        contents: Mapping[str, str],
-        file: str,
-        number: int,
+        self, workload: Mapping[str, Any], contents: Mapping[str, str], number: int
     ) -> Iterator[Problem]:
         """Add a line; yield a Problem where an earlier line has the same content.
 
         `contents` maps the path of a blob to the digest of what is in it.
         """
-        workload = line["workload"]
         self.axes.append(workload["axes"])
         inputs = {
             name: [contents.get(source["path"], source["path"]), source["tensor_key"]]
@@ -98,43 +93,36 @@ class FileSigns:
         digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
         first = self._seen.setdefault(digest, number)
         if first != number:
-            yield WORKLOAD_DUPLICATE_CONTENT.problem(
-                file,
-                f"The axes and inputs are those of line {first}.",
-                pointer="/workload",
-                line=number,
-            )
+            message = f"The axes and inputs are those of line {first}."
+            yield WORKLOAD_DUPLICATE_CONTENT.at(message, "workload")
 
-    def check(self, file: str) -> Iterator[Problem]:
+    def check(self) -> Iterator[Problem]:
         """Yield the Problems of the file as a whole."""
         if self.without_keys:
             shown = ", ".join(map(str, self.without_keys[:_SHOWN]))
             more = ", ..." if len(self.without_keys) > _SHOWN else ""
-            yield WORKLOAD_NO_KEYS.problem(
-                file,
+            message = (
                 f"{plural(len(self.without_keys), 'workload')} of {len(self.axes)} "
-                f"have queries that see no key: lines {shown}{more}.",
             )
+            message += f"have queries that see no key: lines {shown}{more}."
+            yield WORKLOAD_NO_KEYS.at(message)
         if len(self.axes) < _FEW:
             return
-        columns = {
-            axis: [a[axis] for a in self.axes]
-            for axis in self.axes[0]
-            if all(axis in a for a in self.axes)
-        }
+        shared = [x for x in self.axes[0] if all(x in axes for axes in self.axes)]
+        columns = {axis: [axes[axis] for axes in self.axes] for axis in shared}
         moving = {k: v for k, v in columns.items() if len(set(v)) > 1}
         if moving and all(_is_regular(values) for values in moving.values()):
             names = ", ".join(quote(axis) for axis in moving)
             message = f"The axes {names} are a regular sweep in all workloads."
-            yield WORKLOAD_SWEEP.problem(file, message)
+            yield WORKLOAD_SWEEP.at(message)
         for axis, one in _BATCH.items():
-            if axis in columns and set(columns[axis]) == {one}:
+            if set(columns.get(axis, ())) == {one}:
                 message = f"The axis {quote(axis)} is {one} in all workloads."
-                yield WORKLOAD_BATCH_ONE.problem(file, message)
+                yield WORKLOAD_BATCH_ONE.at(message)
                 break
         if self.batches >= _FEW and self.batches == self.equal_batches:
             message = f"All {self.batches} batches have sequences of equal length."
-            yield WORKLOAD_EQUAL_LENGTHS.problem(file, message)
+            yield WORKLOAD_EQUAL_LENGTHS.at(message)
 
 
 def _is_regular(values: list[int]) -> bool:

@@ -1,19 +1,19 @@
-"""Names: they agree with paths and axes, are identifiers, and are unique."""
+"""Names and axes: they agree with paths, shapes and each other, and are identifiers."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from generator.dataset.definition import Definition
 from generator.dataset.schema import NAME_UNSAFE
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
 from generator.problems import Problem
-from generator.problems.messages import quote
-from generator.problems.pointer import pointer
-from generator.problems.rule import blocking, error
+from generator.problems.messages import did_you_mean, quote
+from generator.problems.rule import blocking, error, warning
+from generator.rules.constraints import names_in
 
 NAME_FILE = blocking(
     "name-file",
@@ -45,6 +45,36 @@ NAME_CASE = blocking(
     "Rename one of them.",
     "gemm_n8_k4 and GEMM_n8_k4",
 )
+AXIS_UNDECLARED = blocking(
+    "axis-undeclared",
+    "A shape names an axis that the definition does not declare.",
+    "Declare the axis or correct the shape.",
+    '`"shape": ["M", "Q"]` without an axis Q',
+)
+AXIS_CASE = blocking(
+    "axis-case",
+    "Two axes differ only by case; a rendered test writes them in capitals.",
+    "Rename one of them.",
+    "the axes M and m",
+)
+AXIS_UNUSED = error(
+    "axis-unused",
+    "A variable axis appears in no shape and no constraint.",
+    "Use the axis in a shape or remove it.",
+    '`"L": {"type": "var"}` that no shape names',
+)
+AXIS_UNUSED_CONST = warning(
+    "axis-unused-const",
+    "A constant axis appears in no shape, no constraint and not in the name.",
+    "Use the axis or remove it.",
+    '`"L": {"type": "const", "value": 2}` that no shape names',
+)
+INPUT_OUTPUT_OVERLAP = error(
+    "input-output-overlap",
+    "An output has the name of an input.",
+    "Rename the output.",
+    "the input `state` and the output `state`",
+)
 
 
 _TOKEN = re.compile(r"([a-z]+)([0-9]+)")
@@ -53,87 +83,63 @@ _TOKEN = re.compile(r"([a-z]+)([0-9]+)")
 def name_tokens(name: str) -> Iterable[tuple[str, int]]:
     """Yield the tokens of a name that carry a number: `kv8` gives `("kv", 8)`."""
     for part in name.split("_"):
-        match = _TOKEN.fullmatch(part)
-        if match:
+        if match := _TOKEN.fullmatch(part):
             yield match[1], int(match[2])
 
 
-def check_path(definition: Definition) -> list[Problem]:
-    """Return Problems where the path `…/<op_type>/<name>.json` says otherwise."""
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield Problems of the path `…/<op_type>/<name>.json`, the names and the axes."""
     *_, folder, file = definition.path.split("/")
-    stem = file.removesuffix(".json")
-    problems = []
-    if definition.name != stem:
-        message = (
-            f"The name is {quote(definition.name)}, but the file is named "
-            f"{quote(stem)}."
-        )
-        problems.append(NAME_FILE.problem(definition.path, message, pointer="/name"))
-    if definition.op_type != folder:
-        message = (
-            f"The op_type is {quote(definition.op_type)}, but the folder is named "
-            f"{quote(folder)}."
-        )
-        problems.append(
-            NAME_OP_TYPE.problem(definition.path, message, pointer="/op_type")
-        )
-    return problems
+    for rule, field, what, said in (
+        (NAME_FILE, "name", "file", file.removesuffix(".json")),
+        (NAME_OP_TYPE, "op_type", "folder", folder),
+    ):
+        value = getattr(definition, field)
+        if value != said:
+            message = f"The {field} is {quote(value)}, but the {what} is named "
+            yield rule.at(f"{message}{quote(said)}.", field)
+    for group in ("axes", "inputs", "outputs"):
+        for name in filter(keyword.iskeyword, getattr(definition, group)):
+            message = f"The name {quote(name)} is a keyword of Python."
+            yield NAME_UNSAFE.at(message, group, name, fix="Choose another name.")
+    yield from check_tokens(definition)
+    yield from _check_axes(definition)
+    for name in definition.outputs:
+        if name in definition.inputs:
+            message = f"The output {quote(name)} has the name of an input."
+            yield INPUT_OUTPUT_OVERLAP.at(message, "outputs", name)
 
 
-def check_keywords(definition: Definition) -> list[Problem]:
-    """Return Problems for axes, inputs and outputs named as Python's keywords."""
-    groups = {
-        "axes": definition.axes,
-        "inputs": definition.inputs,
-        "outputs": definition.outputs,
-    }
-    return [
-        NAME_UNSAFE.problem(
-            definition.path,
-            f"The name {quote(name)} is a keyword of Python.",
-            pointer=pointer((group, name)),
-            fix="Choose another name.",
-        )
-        for group, names in groups.items()
-        for name in names
-        if keyword.iskeyword(name)
-    ]
-
-
-def check_tokens(definition: Definition) -> list[Problem]:
-    """Return Problems where the name states other constants than the axes do.
+def check_tokens(definition: Definition) -> Iterator[Problem]:
+    """Yield Problems where the name states other constants than the axes do.
 
     Only the tokens that the op_type declares are judged; an op_type that the
     generator does not know declares none.
     """
     spec = op_specs().get(definition.op_type)
-    problems = []
+    if spec is None:
+        return
     for token, stated in name_tokens(definition.name):
         axis = _axis_of(token, spec, definition)
-        if axis is None:
+        declared = definition.const_axes.get(axis or "")
+        if axis is None or declared == stated:
             continue
-        declared = definition.const_axes.get(axis)
-        if declared == stated:
-            continue
+        says = f"The name says {token}{stated}, but"
         if declared is None:
-            has = f"there is no constant axis {quote(axis)}"
-            where = "/axes"
+            yield NAME_TOKEN.at(
+                f"{says} there is no constant axis {quote(axis)}.", "axes"
+            )
         else:
-            has = f"the axis {quote(axis)} is {declared}"
-            where = pointer(("axes", axis, "value"))
-        message = f"The name says {token}{stated}, but {has}."
-        problems.append(NAME_TOKEN.problem(definition.path, message, pointer=where))
-    return problems
+            message = f"{says} the axis {quote(axis)} is {declared}."
+            yield NAME_TOKEN.at(message, "axes", axis, "value")
 
 
-def _axis_of(token: str, spec: OpSpec | None, definition: Definition) -> str | None:
+def _axis_of(token: str, spec: OpSpec, definition: Definition) -> str | None:
     """Return the axis that a token states, None for a token that states none.
 
     Of several axes it is the first that the definition has; a constant's token is held
     against an axis of the constant's name, where there is one.
     """
-    if spec is None:
-        return None
     constant = spec.name_constants.get(token)
     if constant in definition.const_axes:
         return constant
@@ -143,29 +149,52 @@ def _axis_of(token: str, spec: OpSpec | None, definition: Definition) -> str | N
     return next((axis for axis in axes if axis in definition.const_axes), axes[0])
 
 
-def check_unique(names: Mapping[str, str]) -> list[Problem]:
-    """Return Problems for names that several files have, or that differ by case.
+def _check_axes(definition: Definition) -> Iterator[Problem]:
+    used: set[str] = set()
+    for group in ("inputs", "outputs"):
+        for tensor in getattr(definition, group).values():
+            for place, axis in enumerate(tensor.shape or ()):
+                used.add(axis)
+                if axis not in definition.axes:
+                    message = f"The axis {quote(axis)} in the shape of "
+                    message += f"{quote(tensor.name)} is not declared."
+                    message += did_you_mean(axis, definition.axes)
+                    where = (group, tensor.name, "shape", place)
+                    yield AXIS_UNDECLARED.at(message, *where)
+    for constraint in definition.constraints:
+        used |= names_in(constraint)
+    # a constant may live in the definition's name alone: `topk8` for `top_k`
+    tokens = {token for token, _ in name_tokens(definition.name)}
+    first: dict[str, str] = {}
+    for name, axis in definition.axes.items():
+        other = first.setdefault(name.upper(), name)
+        if other != name:
+            message = f"The axes {quote(other)} and {quote(name)} differ only by case."
+            yield AXIS_CASE.at(message, "axes", name)
+        rule = AXIS_UNUSED if axis.value is None else AXIS_UNUSED_CONST
+        in_name = name.replace("_", "").lower() in tokens
+        if name not in used and not (in_name and rule is AXIS_UNUSED_CONST):
+            yield rule.at(f"The axis {quote(name)} is used nowhere.", "axes", name)
+
+
+def check_unique(names: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield Problems for names that several files have, or that differ by case.
 
     `names` maps the path of each definition file to its name. The first file keeps
     the name, one whose file name agrees with it before others; the later ones get
     the Problem.
     """
-    problems = []
+
+    def order(path: str) -> tuple[bool, str]:
+        return not path.endswith(f"/{names[path]}.json"), path
+
     first: dict[str, str] = {}
-    for path in sorted(names, key=lambda p: (not _is_stem(p, names[p]), p)):
+    for path in sorted(names, key=order):
         name = names[path]
         other = first.setdefault(name.casefold(), path)
-        if other == path:
-            continue
-        if names[other] == name:
-            rule, what = NAME_DUPLICATE, f"The name {quote(name)} is also that of"
-        else:
-            rule = NAME_CASE
-            what = f"The name {quote(name)} differs only by case from that of"
-        message = f"{what} {quote(other, 200)}."
-        problems.append(rule.problem(path, message, pointer="/name"))
-    return problems
-
-
-def _is_stem(path: str, name: str) -> bool:
-    return path.rsplit("/", 1)[-1] == f"{name}.json"
+        if other != path:
+            same = names[other] == name
+            what = "is also that of" if same else "differs only by case from that of"
+            message = f"The name {quote(name)} {what} {quote(other, 200)}."
+            rule = NAME_DUPLICATE if same else NAME_CASE
+            yield rule.problem(path, message, pointer="/name")

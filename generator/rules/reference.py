@@ -1,8 +1,13 @@
-"""The reference: a plain function `run` whose parameters are the inputs in order."""
+"""The reference: a plain `run` whose parameters are the inputs, in order.
+
+It returns one value for each output. The source is read, never executed.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from generator.dataset.definition import Definition
@@ -11,11 +16,13 @@ from generator.dataset.python_source import (
     all_nodes,
     imported_modules,
     own_nodes,
+    parse_expression,
     parse_module,
+    parse_or_none,
 )
 from generator.problems import Problem
-from generator.problems.messages import listing, nearest, quote
-from generator.problems.rule import Rule, blocking, warning
+from generator.problems.messages import listing, nearest, plural, quote
+from generator.problems.rule import Rule, blocking, error, warning
 
 REFERENCE_SYNTAX = blocking(
     "reference-syntax",
@@ -41,6 +48,12 @@ REFERENCE_PARAMETERS = blocking(
     "List the inputs as parameters, in the order of `inputs`.",
     "`def run(B, A):` where the inputs are A, B",
 )
+REFERENCE_RETURNS = error(
+    "reference-returns",
+    "The reference's `run` does not return one value for each output.",
+    "Return a tensor, or a tuple in the order of `outputs`.",
+    "`return output` where the outputs are output and lse",
+)
 REFERENCE_IMPORT = warning(
     "reference-import",
     "The reference imports more than torch, numpy, math and typing.",
@@ -52,30 +65,47 @@ REFERENCE_IMPORT = warning(
 ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 """The modules that a reference may import."""
 
+Found = tuple[Rule, str, int | None]
+"""A rule, a message, and the line of the reference."""
 
-def check(definition: Definition) -> list[Problem]:
-    """Return Problems of the reference up to the parameters of `run`, and imports.
 
-    What `run` returns is in `returns`. The source is read, never executed.
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield the Problems of a reference's imports, and of the signature and the
+    return statements of its `run`.
     """
+    for rule, message, line in _found(definition):
+        yield rule.at(message, "reference", line=line)
+
+
+def _found(definition: Definition) -> Iterator[Found]:
     try:
         tree = parse_module(definition.reference)
     except Unparsable as error:
         message = f"The reference is not valid Python: {error.reason}."
-        return [_problem(REFERENCE_SYNTAX, definition, message, error.line)]
-    problems = _imports(definition, tree)
+        yield REFERENCE_SYNTAX, message, error.line
+        return
+    for module, line in imported_modules(tree):
+        if module.split(".")[0] not in ALLOWED_IMPORTS:
+            yield REFERENCE_IMPORT, f"The reference imports {quote(module)}.", line
     run = find_run(tree)
-    if isinstance(run, ast.FunctionDef):
-        return problems + _parameters(definition, run)
-    return [*problems, _no_plain_run(definition, tree, run)]
+    if not isinstance(run, ast.FunctionDef):
+        yield _no_plain_run(tree, run)
+        return
+    if _is_generator(run):
+        message = "`run` is a generator, but it must return its outputs."
+        yield REFERENCE_RUN_KIND, message, run.lineno
+    elif what := _wrong_parameters(definition, run.args):
+        yield REFERENCE_PARAMETERS, f"`run` {what}.", run.lineno
+    outputs = len(definition.outputs)
+    for what, line in _wrong_returns(run, outputs):
+        message = f"`run` {what}, but the definition has {plural(outputs, 'output')}."
+        yield REFERENCE_RETURNS, message, line
 
 
 def run_function(definition: Definition) -> ast.FunctionDef | None:
     """Return the reference's `run`, or None where there is no plain one."""
-    try:
-        run = find_run(parse_module(definition.reference))
-    except Unparsable:
-        return None
+    tree = parse_or_none(definition.reference)
+    run = find_run(tree) if tree is not None else None
     return run if isinstance(run, ast.FunctionDef) else None
 
 
@@ -85,23 +115,22 @@ def find_run(tree: ast.Module) -> ast.stmt | None:
 
 
 def _bound_names(statement: ast.stmt) -> set[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.Assign):
-        nodes = [node for target in statement.targets for node in ast.walk(target)]
-        names = [node for node in nodes if isinstance(node, ast.Name)]
-        # `run.x = 1` reads `run`; only a stored name is bound.
-        return {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        return {statement.target.id}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name for alias in statement.names}
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return {statement.name}
+        case ast.Assign(targets=targets):
+            nodes = [node for target in targets for node in ast.walk(target)]
+            # `run.x = 1` reads `run`; only a stored name is bound
+            names = [node for node in nodes if isinstance(node, ast.Name)]
+            return {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        case ast.AnnAssign(target=ast.Name(name)):
+            return {name}
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return {alias.asname or alias.name for alias in aliases}
     return set()
 
 
-def _no_plain_run(
-    definition: Definition, tree: ast.Module, found: ast.stmt | None
-) -> Problem:
+def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Found:
     if found is not None:
         kind = {
             ast.AsyncFunctionDef: "an async function",
@@ -110,27 +139,28 @@ def _no_plain_run(
             ast.ImportFrom: "imported",
         }.get(type(found), "assigned")
         message = f"`run` is {kind}, but it must be a plain function."
-        return _problem(REFERENCE_RUN_KIND, definition, message, found.lineno)
+        return REFERENCE_RUN_KIND, message, found.lineno
     message = "The reference has no top-level function `run`."
-    functions = [n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)]
-    inner = next((f for f in functions if f.name == "run"), None)
-    if inner is not None:
-        message += f" The one on line {inner.lineno} is inside another statement."
-        return _problem(REFERENCE_NO_RUN, definition, message, inner.lineno)
-    names = [f.name for f in functions]
-    dumped = next((n for n in reversed(names) if n.endswith("_reference")), None)
-    guess = dumped or nearest("run", names)
+    functions = {n.name: n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)}
+    if "run" in functions:
+        line = functions["run"].lineno
+        message += f" The one on line {line} is inside another statement."
+        return REFERENCE_NO_RUN, message, line
+    dumped = next((n for n in reversed(functions) if n.endswith("_reference")), None)
+    guess = dumped or nearest("run", functions)
     if guess is not None:
         message += f" Was {quote(guess)} meant?"
-    return _problem(REFERENCE_NO_RUN, definition, message, None)
+    return REFERENCE_NO_RUN, message, None
 
 
-def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
-    """Judge the signature: callers pass the inputs positionally and nothing else."""
-    if _is_generator(run):
-        message = "`run` is a generator, but it must return its outputs."
-        return [_problem(REFERENCE_RUN_KIND, definition, message, run.lineno)]
-    arguments = run.args
+# many definitions have the same reference
+@lru_cache(maxsize=64)
+def _is_generator(run: ast.FunctionDef) -> bool:
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(run))
+
+
+def _wrong_parameters(definition: Definition, arguments: ast.arguments) -> str | None:
+    """Judge a signature: callers pass the inputs positionally and nothing else."""
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     inputs = list(definition.inputs)
     required = len(positional) - len(arguments.defaults)
@@ -140,24 +170,16 @@ def _parameters(definition: Definition, run: ast.FunctionDef) -> list[Problem]:
         if default is None
     ]
     if positional[: len(inputs)] != inputs:
-        what = f"`run` takes {listing(_shown(arguments))}, but the inputs are "
-        what += f"{listing(inputs)}: callers pass them positionally."
-    elif required > len(inputs):
-        extra = listing(positional[len(inputs) : required])
-        what = f"`run` requires {extra} besides the inputs, which nobody passes."
-    elif keyword_only:
-        what = (
-            f"`run` requires {listing(keyword_only)} by keyword, which nobody passes."
+        return (
+            f"takes {listing(_shown(arguments))}, but the inputs are "
+            f"{listing(inputs)}: callers pass them positionally"
         )
-    else:
-        return []
-    return [_problem(REFERENCE_PARAMETERS, definition, what, run.lineno)]
-
-
-# Many definitions have the same reference.
-@lru_cache(maxsize=64)
-def _is_generator(run: ast.FunctionDef) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(run))
+    if required > len(inputs):
+        extra = listing(positional[len(inputs) : required])
+        return f"requires {extra} besides the inputs, which nobody passes"
+    if keyword_only:
+        return f"requires {listing(keyword_only)} by keyword, which nobody passes"
+    return None
 
 
 def _shown(arguments: ast.arguments) -> list[str]:
@@ -172,20 +194,63 @@ def _shown(arguments: ast.arguments) -> list[str]:
     return names
 
 
-def _imports(definition: Definition, tree: ast.Module) -> list[Problem]:
-    return [
-        _problem(
-            REFERENCE_IMPORT,
-            definition,
-            f"The reference imports {quote(module)}.",
-            line,
-        )
-        for module, line in imported_modules(tree)
-        if module.split(".")[0] not in ALLOWED_IMPORTS
-    ]
+def _wrong_returns(run: ast.FunctionDef, expected: int) -> Iterator[tuple[str, int]]:
+    """Yield (what, line) of return statements of another number than the outputs.
+
+    A call or a bare name may be anything: the annotation of `run` decides there, and
+    where it says nothing, nothing is reported.
+    """
+    statements = [n for n in own_nodes(run) if isinstance(n, ast.Return)]
+    branches = [(b, s.lineno) for s in statements for b in _branches(s.value)]
+    if not branches:
+        yield "returns nothing", run.lineno
+    counts = []
+    wrong = False
+    for value, line in branches:
+        count: int | None = None
+        match value:
+            case None | ast.Constant(None):
+                what, count = "returns nothing", -1
+            case ast.Dict() | ast.DictComp():
+                what, count = "returns a dict", -1
+            case ast.Tuple(items) | ast.List(items):
+                if not any(isinstance(item, ast.Starred) for item in items):
+                    count = len(items)
+                    what = f"returns {plural(count, 'value')}"
+        counts.append(count)
+        if count is not None and count != expected:
+            wrong = True
+            yield what, line
+    declared = _annotated(run.returns)
+    if None in counts and not wrong and declared not in (None, expected):
+        yield f"is annotated to return {plural(declared, 'value')}", run.lineno
 
 
-def _problem(
-    rule: Rule, definition: Definition, message: str, line: int | None
-) -> Problem:
-    return rule.problem(definition.path, message, pointer="/reference", line=line)
+def _branches(value: ast.expr | None) -> Iterator[ast.expr | None]:
+    """Yield the expressions that a conditional expression may evaluate to."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.IfExp):
+            stack += [node.orelse, node.body]
+        else:
+            yield node
+
+
+def _annotated(annotation: ast.expr | None) -> int | None:
+    """Return the number of values that an annotation promises, or None."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        with suppress(Unparsable):
+            annotation = parse_expression(annotation.value)
+    match annotation:
+        case ast.Subscript(ast.Name(name) | ast.Attribute(_, name), items):
+            if name not in ("tuple", "Tuple"):
+                return None
+            elements = items.elts if isinstance(items, ast.Tuple) else [items]
+            is_open = any(
+                isinstance(e, ast.Constant) and e.value is ... for e in elements
+            )
+            return None if is_open else len(elements)
+        case ast.Name("Tensor") | ast.Attribute(_, "Tensor"):
+            return 1
+    return None

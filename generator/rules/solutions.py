@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition
-from generator.dataset.python_source import Unparsable, imported_modules, parse_module
+from generator.dataset.python_source import (
+    Unparsable,
+    all_nodes,
+    imported_modules,
+    parse_module,
+)
 from generator.problems import Problem
 from generator.problems.messages import did_you_mean, listing, quote
-from generator.problems.pointer import pointer
 from generator.problems.rule import error, warning
 from generator.rules.reference import run_function
 
@@ -68,6 +72,7 @@ BASELINE_NO_KERNEL = warning(
 _KERNELS = frozenset(("cuda", "cpp", "triton", "tilelang"))
 _PRODUCTION = ("flashinfer", "sglang", "sgl_kernel", "triton", "tilelang", "deep_gemm")
 _WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
+_ENTRY = ("spec", "entry_point")
 
 
 def check_solution(
@@ -80,61 +85,46 @@ def check_solution(
 
     `names` maps the names of solutions seen before to their files.
     """
-    yield from _paths(value, file)
+    _, author, _, of, name = file.removesuffix(".json").split("/", 4)
+    for field, said in (("author", author), ("definition", of), ("name", name)):
+        if value[field] != said:
+            message = f"The {field} is {quote(value[field])}, the path says "
+            yield SOLUTION_PATH.at(f"{message}{quote(said)}.", field)
     first = names.setdefault(value["name"], file)
     if first != file:
         message = (
             f"The name {quote(value['name'])} is also that of {quote(first, 200)}."
         )
-        yield SOLUTION_DUPLICATE.problem(file, message, pointer="/name")
+        yield SOLUTION_DUPLICATE.at(message, "name")
     trees: dict[str, ast.Module | None] = {}
-    yield from _sources(value["sources"], file, trees)
-    yield from _entry_point(value, file, definition, trees)
+    yield from _check_sources(value, trees)
+    yield from _check_entry_point(value, definition, trees)
     if value["author"] == "baseline" and definition is not None:
-        yield from _baseline(value, file, definition, trees)
+        yield from _check_baseline(value, definition, trees)
 
 
-def _paths(value: Mapping[str, Any], file: str) -> Iterator[Problem]:
-    _, author, _, definition, name = file.split("/", 4)
-    stated = {
-        "author": author,
-        "definition": definition,
-        "name": name.removesuffix(".json"),
-    }
-    for field, said in stated.items():
-        if value[field] != said:
-            message = f"The {field} is {quote(value[field])}, the path says "
-            yield SOLUTION_PATH.problem(
-                file, f"{message}{quote(said)}.", pointer=f"/{field}"
-            )
-
-
-def _sources(
-    sources: Sequence[Mapping[str, Any]],
-    file: str,
-    trees: dict[str, ast.Module | None],
+def _check_sources(
+    value: Mapping[str, Any], trees: dict[str, ast.Module | None]
 ) -> Iterator[Problem]:
     """Yield Problems; put the tree of each Python source into `trees`."""
-    for index, source in enumerate(sources):
+    for index, source in enumerate(value["sources"]):
         path = source["path"]
         what = _bad_source_path(path)
         if what is None and path in trees:
             what = "is that of another source as well"
         if what is not None:
-            where = pointer(("sources", index, "path"))
             message = f"The path {quote(path, 200)} {what}."
-            yield SOLUTION_SOURCE_PATH.problem(file, message, pointer=where)
+            yield SOLUTION_SOURCE_PATH.at(message, "sources", index, "path")
         trees[path] = None
         if path.endswith(".py"):
             try:
                 trees[path] = parse_module(source["content"])
             except Unparsable as error:
-                yield SOLUTION_SYNTAX.problem(
-                    file,
-                    f"The source {quote(path, 200)} is not Python: {error.reason}.",
-                    pointer=pointer(("sources", index, "content")),
-                    line=error.line,
+                message = (
+                    f"The source {quote(path, 200)} is not Python: {error.reason}."
                 )
+                where = ("sources", index, "content")
+                yield SOLUTION_SYNTAX.at(message, *where, line=error.line)
 
 
 def _bad_source_path(path: str) -> str | None:
@@ -147,47 +137,41 @@ def _bad_source_path(path: str) -> str | None:
     return None
 
 
-def _entry_point(
+def _check_entry_point(
     value: Mapping[str, Any],
-    file: str,
     definition: Definition | None,
     trees: Mapping[str, ast.Module | None],
 ) -> Iterator[Problem]:
-    where = "/spec/entry_point"
     path, _, function = value["spec"]["entry_point"].rpartition("::")
+    tree = trees.get(path)
+    what = None
     if path not in trees:
         message = f"There is no source {quote(path)}.{did_you_mean(path, trees)}"
-        yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
-        return
-    tree = trees[path]
-    if tree is None:
+        yield SOLUTION_ENTRY_POINT.at(message, *_ENTRY)
+    elif tree is not None:
+        defined = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        if function not in defined and function not in _bound(tree):
+            what = f"defines no {quote(function)}.{did_you_mean(function, defined)}"
+        elif function in defined and definition is not None:
+            yield from _check_parameters(value, definition, defined[function])
+    elif not path.endswith(".py"):
         source = next(s["content"] for s in value["sources"] if s["path"] == path)
-        if not path.endswith(".py") and not re.search(rf"\b{function}\b", source):
-            message = f"The source {quote(path)} does not mention {quote(function)}."
-            yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
-        return
-    defined = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    if function in defined:
-        if definition is not None:
-            yield from _parameters(value, file, definition, defined[function])
-        return
-    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    bound |= {a.asname or a.name for n in ast.walk(tree) for a in _aliases(n)}
-    if function not in bound:
-        guess = did_you_mean(function, defined)
-        message = f"The source {quote(path)} defines no {quote(function)}.{guess}"
-        yield SOLUTION_ENTRY_POINT.problem(file, message, pointer=where)
+        if not re.search(rf"\b{function}\b", source):
+            what = f"does not mention {quote(function)}."
+    if what is not None:
+        yield SOLUTION_ENTRY_POINT.at(f"The source {quote(path)} {what}", *_ENTRY)
 
 
-def _aliases(node: ast.AST) -> Sequence[ast.alias]:
-    return node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
+def _bound(tree: ast.Module) -> Iterator[str]:
+    for node in all_nodes(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name for alias in node.names)
 
 
-def _parameters(
-    value: Mapping[str, Any],
-    file: str,
-    definition: Definition,
-    function: ast.FunctionDef,
+def _check_parameters(
+    value: Mapping[str, Any], definition: Definition, function: ast.FunctionDef
 ) -> Iterator[Problem]:
     """Judge how many arguments the entry point takes: callers pass them in order."""
     passed = [*definition.inputs]
@@ -196,44 +180,34 @@ def _parameters(
     arguments = function.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     fewest = len(names) - len(arguments.defaults)
-    fits = fewest <= len(passed) and (arguments.vararg or len(passed) <= len(names))
-    if not fits:
+    most = len(passed) if arguments.vararg else len(names)
+    if not fewest <= len(passed) <= most:
         message = f"{quote(function.name)} takes {listing(names)}, but is called with "
-        yield SOLUTION_PARAMETERS.problem(
-            file,
-            f"{message}{listing(passed)}.",
-            pointer="/spec/entry_point",
-            line=function.lineno,
-        )
+        message += f"{listing(passed)}."
+        yield SOLUTION_PARAMETERS.at(message, *_ENTRY, line=function.lineno)
 
 
-def _baseline(
+def _check_baseline(
     value: Mapping[str, Any],
-    file: str,
     definition: Definition,
     trees: Mapping[str, ast.Module | None],
 ) -> Iterator[Problem]:
     python = {path: tree for path, tree in trees.items() if tree is not None}
     body = _body(run_function(definition))
     for path, tree in python.items():
-        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        functions = [n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)]
         if body and any(_body(function) == body for function in functions):
             index = next(i for i, s in enumerate(value["sources"]) if s["path"] == path)
-            yield BASELINE_REPEATS_REFERENCE.problem(
-                file,
-                f"The source {quote(path, 200)} has the code of the reference.",
-                pointer=pointer(("sources", index, "content")),
-            )
+            message = f"The source {quote(path, 200)} has the code of the reference."
+            yield BASELINE_REPEATS_REFERENCE.at(message, "sources", index, "content")
             return
     if value["spec"]["language"] in _KERNELS or len(python) < len(trees):
         return
-    imported = {
-        m.split(".")[0] for t in python.values() for m, _ in imported_modules(t)
-    }
-    mentioned = " ".join(s["content"] for s in value["sources"])
-    if imported.isdisjoint(_PRODUCTION) and "torch.ops" not in mentioned:
+    modules = [m for tree in python.values() for m, _ in imported_modules(tree)]
+    calls_ops = any("torch.ops" in source["content"] for source in value["sources"])
+    if not calls_ops and {m.split(".")[0] for m in modules}.isdisjoint(_PRODUCTION):
         message = "No source imports a library of kernels."
-        yield BASELINE_NO_KERNEL.problem(file, message, pointer="/sources")
+        yield BASELINE_NO_KERNEL.at(message, "sources")
 
 
 def _body(function: ast.FunctionDef | None) -> list[str]:

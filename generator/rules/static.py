@@ -7,12 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from generator.dataset.definition import Definition
-from generator.dataset.python_source import (
-    Unparsable,
-    all_nodes,
-    own_nodes,
-    parse_module,
-)
+from generator.dataset.python_source import all_nodes, own_nodes, parse_or_none
 from generator.ops.registry import op_specs
 from generator.problems import Problem
 from generator.problems.messages import quote
@@ -48,77 +43,82 @@ REFERENCE_TOKEN_LOOP = note(
 
 _GLOBAL_CALLS = frozenset(
     (
-        "manual_seed",
-        "seed",
-        "set_default_device",
-        "set_default_dtype",
-        "set_float32_matmul_precision",
-        "set_num_threads",
+        *("manual_seed", "seed", "set_default_device", "set_default_dtype"),
+        *("set_float32_matmul_precision", "set_num_threads"),
         "use_deterministic_algorithms",
     )
 )
 _MUTATORS = frozenset(
     ("add", "append", "clear", "extend", "pop", "setdefault", "update")
 )
+_LIBRARIES = ("torch", "np", "numpy", "math")
 _TOKEN_AXES = frozenset(
     ("M", "num_tokens", "seq_len", "total_kv", "total_q", "total_seq_len")
 )
 
 
-def check(definition: Definition) -> list[Problem]:
-    """Return the Problems of a reference's source; none where it does not parse."""
-    try:
-        tree = parse_module(definition.reference)
-    except Unparsable:
-        return []
-    run = run_function(definition)
-    found = [*_of_module(tree)]
-    if run is not None:
-        origins = _origins(definition, run)
-        found += _asserts(definition, run, origins)
-        found += _writes(definition, run)
-        found += _token_loops(definition, run, origins)
-    return [
-        rule.problem(definition.path, message, pointer="/reference", line=line)
-        for rule, line, message in found
-    ]
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield the Problems of a reference's source; none where it does not parse."""
+    for rule, line, message in _found(definition):
+        yield rule.at(message, "reference", line=line)
 
 
 Found = tuple[Rule, int, str]
+
+
+def _found(definition: Definition) -> Iterator[Found]:
+    tree = parse_or_none(definition.reference)
+    if tree is not None:
+        yield from _global_state(tree)
+    run = run_function(definition)
+    if run is None:
+        return
+    filled = filled_inputs(definition)
+    for name, line in _written(run):
+        tensor = definition.inputs.get(name)
+        if tensor is not None and tensor.shape is not None and name not in filled:
+            yield REFERENCE_IN_PLACE, line, f"`run` writes to its input {quote(name)}."
+    origins = _origins(definition, run)
+    for node in own_nodes(run):
+        match node:
+            case ast.Assert(ast.BoolOp(ast.And(), tests)):
+                yield from _asserts(definition, node.lineno, tests, origins)
+            case ast.Assert(test):
+                yield from _asserts(definition, node.lineno, [test], origins)
+            case ast.For(iter=ast.Call(ast.Name("range"), [_, *_] as arguments)):
+                axis = _axis_of(definition, arguments[:2][-1], origins)
+                if axis in _TOKEN_AXES and axis in definition.var_axes:
+                    message = f"A Python loop goes over the tokens ({quote(axis)})."
+                    yield REFERENCE_TOKEN_LOOP, node.lineno, message
 
 
 def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
     """Return local name → axis, by axis names and by what unpacks a shape."""
     origins = {axis: axis for axis in definition.axes}
     for node in own_nodes(run):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target = node.targets[0]
-        if isinstance(target, ast.Name):
-            axis = _axis_of(definition, node.value, {})
+        bound: dict[str, str | None] = {}
+        match node:
+            case ast.Assign([ast.Name(name)], value):
+                bound[name] = _axis_of(definition, value, {})
+            case ast.Assign([ast.Tuple(targets)], value):
+                shape = _shape_of(definition, value) or ()
+                fits = len(shape) == len(targets)
+                for index, target in enumerate(targets):
+                    if isinstance(target, ast.Name):
+                        bound[target.id] = shape[index] if fits else None
+        for name, axis in bound.items():
             # a name bound to something else is not the axis any more
-            origins.pop(target.id, None)
+            origins.pop(name, None)
             if axis is not None:
-                origins[target.id] = axis
-        elif isinstance(target, ast.Tuple):
-            shape = _shape_of(definition, node.value)
-            names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
-            for index, name in enumerate(names):
-                origins.pop(name, None)
-                if shape is not None and len(shape) == len(names) and name:
-                    origins[name] = shape[index]
+                origins[name] = axis
     return origins
 
 
 def _shape_of(definition: Definition, node: ast.expr) -> tuple[str, ...] | None:
     """Return the axes of `x.shape` where x is an input."""
-    if (
-        isinstance(node, ast.Attribute)
-        and node.attr == "shape"
-        and isinstance(node.value, ast.Name)
-        and node.value.id in definition.inputs
-    ):
-        return definition.inputs[node.value.id].shape
+    match node:
+        case ast.Attribute(ast.Name(name), "shape") if name in definition.inputs:
+            return definition.inputs[name].shape
     return None
 
 
@@ -136,41 +136,36 @@ def _axis_of(
 
 
 def _integer(node: ast.expr) -> int | None:
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    inner = node.operand if isinstance(node, ast.UnaryOp) and negative else node
-    if isinstance(inner, ast.Constant) and type(inner.value) is int:
-        return -inner.value if negative else inner.value
+    match node:
+        case ast.Constant(int() as value) if type(value) is int:
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
+            return -value
     return None
 
 
 def _asserts(
-    definition: Definition, run: ast.FunctionDef, origins: Mapping[str, str]
+    definition: Definition,
+    line: int,
+    tests: list[ast.expr],
+    origins: Mapping[str, str],
 ) -> Iterator[Found]:
     sizes = definition.const_axes
-
-    def value(node: ast.expr) -> tuple[str | None, int | None]:
-        axis = _axis_of(definition, node, origins)
-        return axis, sizes.get(axis) if axis is not None else _integer(node)
-
-    for node in own_nodes(run):
-        if not isinstance(node, ast.Assert):
-            continue
-        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-        if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or):
-            continue
-        for test in tests:
-            if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+    for test in tests:
+        match test:
+            case ast.Compare(left, [ast.Eq()], [right]):
+                sides = (left, right)
+            case _:
                 continue
-            (left_axis, left), (right_axis, right) = (
-                value(test.left),
-                value(test.comparators[0]),
-            )
-            if not isinstance(test.ops[0], ast.Eq) or left is None or right is None:
-                continue
-            if left != right and (left_axis or right_axis):
-                axis = left_axis or right_axis or ""
-                message = f"The assert can't hold: the axis {quote(axis)} is "
-                yield REFERENCE_ASSERT, node.lineno, f"{message}{sizes[axis]}."
+        axes = [_axis_of(definition, side, origins) for side in sides]
+        values = [
+            _integer(side) if axis is None else sizes.get(axis)
+            for side, axis in zip(sides, axes, strict=True)
+        ]
+        stated = axes[0] or axes[1]
+        if stated and None not in values and values[0] != values[1]:
+            message = f"The assert can't hold: the axis {quote(stated)} is "
+            yield REFERENCE_ASSERT, line, f"{message}{sizes[stated]}."
 
 
 def filled_inputs(definition: Definition) -> frozenset[str]:
@@ -185,72 +180,42 @@ def filled_inputs(definition: Definition) -> frozenset[str]:
     return frozenset(name for name in definition.inputs if name.endswith("_buffer"))
 
 
-def _writes(definition: Definition, run: ast.FunctionDef) -> Iterator[Found]:
-    """Yield what writes to an input; a name that is bound anew is no input any more."""
-    filled = filled_inputs(definition)
-    for name, line in _written(run):
-        tensor = definition.inputs.get(name)
-        if tensor is not None and tensor.shape is not None and name not in filled:
-            message = f"`run` writes to its input {quote(name)}."
-            yield REFERENCE_IN_PLACE, line, message
-
-
+# what does not depend on the definition is cached: many share one reference
 @lru_cache(maxsize=64)
 def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
     """Return (name, line) of the writes to what a function does not bind itself."""
-    nodes = own_nodes(run)
-    found: list[tuple[str, int]] = []
+    found: list[tuple[str | None, int]] = []
     bound = set()
     augmented = set()
-    for node in nodes:
-        name = None
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store) and id(node) not in augmented:
-                bound.add(node.id)
-        elif isinstance(node, ast.Subscript):
-            name = _base(node) if isinstance(node.ctx, ast.Store) else None
-        elif isinstance(node, ast.AugAssign):
-            # comes before its target, which binds nothing new
-            augmented.add(id(node.target))
-            if isinstance(node.target, ast.Name):
-                name = node.target.id
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            method = node.func.attr
-            if method.endswith("_") and not method.endswith("__"):
-                name = _base(node.func.value)
-        if name is not None:
-            found.append((name, getattr(node, "lineno", run.lineno)))
-    return tuple((name, line) for name, line in found if name not in bound)
+    for node in own_nodes(run):
+        match node:
+            case ast.Name(name, ast.Store()) if id(node) not in augmented:
+                bound.add(name)
+            case ast.Subscript(ctx=ast.Store()):
+                found.append((_base(node, ast.Subscript), node.lineno))
+            case ast.AugAssign(target):
+                # comes before its target, which binds nothing new
+                augmented.add(id(target))
+                if isinstance(target, ast.Name):
+                    found.append((target.id, node.lineno))
+            case ast.Call(ast.Attribute(value, method)):
+                if method.endswith("_") and not method.endswith("__"):
+                    found.append((_base(value, ast.Subscript), node.lineno))
+    return tuple((n, line) for n, line in found if n is not None and n not in bound)
 
 
-def _base(node: ast.expr) -> str | None:
-    """Return the name that a chain of subscripts begins with: `x` of `x[0][1]`."""
-    while isinstance(node, ast.Subscript):
+def _base(node: ast.AST, *kinds: type[ast.Subscript | ast.Attribute]) -> str | None:
+    """Return the name that a chain of nodes of these kinds begins with.
+
+    `x` of `x[0][1]`, and of `x.y[0]` where attributes are followed.
+    """
+    while isinstance(node, kinds):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _token_loops(
-    definition: Definition, run: ast.FunctionDef, origins: Mapping[str, str]
-) -> Iterator[Found]:
-    for node in own_nodes(run):
-        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
-            continue
-        function, arguments = node.iter.func, node.iter.args
-        if isinstance(function, ast.Name) and function.id == "range" and arguments:
-            axis = _axis_of(definition, arguments[min(1, len(arguments) - 1)], origins)
-            if axis in _TOKEN_AXES and axis in definition.var_axes:
-                message = f"A Python loop goes over the tokens ({quote(axis or '')})."
-                yield REFERENCE_TOKEN_LOOP, node.lineno, message
-
-
 @lru_cache(maxsize=64)
-def _of_module(tree: ast.Module) -> tuple[Found, ...]:
-    """Return what does not depend on the definition: many share one reference."""
-    return tuple(_global_state(tree))
-
-
-def _global_state(tree: ast.Module) -> Iterator[Found]:
+def _global_state(tree: ast.Module) -> tuple[Found, ...]:
     mutable = {
         target.id
         for node in tree.body
@@ -259,31 +224,26 @@ def _global_state(tree: ast.Module) -> Iterator[Found]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    found = []
     for node in all_nodes(tree):
         what = None
-        if isinstance(node, ast.Global):
-            what = f"declares {quote(', '.join(node.names))} global"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner, method = node.func.value, node.func.attr
-            root = _root(owner)
-            if method in _GLOBAL_CALLS and root in ("torch", "np", "numpy", "random"):
-                what = f"calls {method}, which is for the whole process"
-            elif method in _MUTATORS and _base(owner) in mutable:
-                what = f"changes the module's {quote(_base(owner) or '')}"
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(
-            node.ctx, ast.Store
-        ):
-            root = _root(node)
-            if root in ("torch", "np", "numpy", "math"):
-                what = f"assigns to an attribute of {root}"
-            elif isinstance(node, ast.Subscript) and root in mutable:
-                what = f"changes the module's {quote(root or '')}"
+        match node:
+            case ast.Global(names):
+                what = f"declares {quote(', '.join(names))} global"
+            case ast.Call(ast.Attribute(owner, method)):
+                root = _base(owner, ast.Attribute, ast.Subscript)
+                owned = _base(owner, ast.Subscript)
+                if method in _GLOBAL_CALLS and root in (*_LIBRARIES, "random"):
+                    what = f"calls {method}, which is for the whole process"
+                elif method in _MUTATORS and owned in mutable:
+                    what = f"changes the module's {quote(owned or '')}"
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                root = _base(node, ast.Attribute, ast.Subscript)
+                if root in _LIBRARIES:
+                    what = f"assigns to an attribute of {root}"
+                elif isinstance(node, ast.Subscript) and root in mutable:
+                    what = f"changes the module's {quote(root or '')}"
         if what is not None:
             line = getattr(node, "lineno", 1)
-            yield REFERENCE_GLOBAL, line, f"The reference {what}."
-
-
-def _root(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
+            found.append((REFERENCE_GLOBAL, line, f"The reference {what}."))
+    return tuple(found)

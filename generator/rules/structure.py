@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import le
@@ -11,7 +12,6 @@ from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition
 from generator.problems import Problem
 from generator.problems.messages import quote
-from generator.problems.pointer import pointer
 from generator.problems.rule import error
 
 WORKLOAD_INDPTR = error(
@@ -40,16 +40,16 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
     "kv_indptr": ("num_kv_indices", "total_kv"),
     "cu_seqlens": ("total_seq_len",),
 }
-_PADDED = -1
+_LAST_PAGE = "kv_last_page_len"
+# the least value, and the axes whose product none reaches; -1 is padding
 _INDICES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "kv_indices": (0, ("num_pages",)),
     "positions": (0, ("max_seq_len",)),
-    "block_table": (_PADDED, ("num_pages",)),
-    "sparse_indices": (_PADDED, ("num_pages", "page_size")),
-    "state_batch_indices": (_PADDED, ("state_cache_size",)),
-    "initial_state_indices": (_PADDED, ("pool_size",)),
+    "block_table": (-1, ("num_pages",)),
+    "sparse_indices": (-1, ("num_pages", "page_size")),
+    "state_batch_indices": (-1, ("state_cache_size",)),
+    "initial_state_indices": (-1, ("pool_size",)),
 }
-_LAST_PAGE = "kv_last_page_len"
 
 
 def has_role(name: str) -> bool:
@@ -62,35 +62,36 @@ def _is_indptr(name: str) -> bool:
 
 
 def check_structure(
-    definition: Definition,
-    axes: Mapping[str, int],
-    values: Mapping[str, Any],
-    file: str,
-    number: int,
+    definition: Definition, axes: Mapping[str, int], values: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """Yield a Problem for each tensor that would make a kernel read outside of another."""
     for name, value in values.items():
         if not isinstance(value, TensorValue) or not value.values:
             continue
+        rule, what = WORKLOAD_INDICES, None
         if _is_indptr(name):
-            rule, what = WORKLOAD_INDPTR, _indptr(definition, axes, name, value)
-        elif name in _INDICES:
-            rule, what = WORKLOAD_INDICES, _indices(axes, name, value.values)
+            rule, what = WORKLOAD_INDPTR, _indptr(definition, axes, name, value.values)
         elif name == _LAST_PAGE and "page_size" in axes:
-            rule, what = WORKLOAD_LAST_PAGE, _last_page(axes, value.values)
-        else:
-            continue
+            size = axes["page_size"]
+            what = _outside(value.values, 1, size, "has", "page_size")
+            rule = WORKLOAD_LAST_PAGE
+        elif name in _INDICES and axes.keys() >= set(_INDICES[name][1]):
+            lowest, of = _INDICES[name]
+            size = math.prod(axes[axis] for axis in of)
+            what = _outside(
+                value.values, lowest, size - 1, "has the index", " * ".join(of)
+            )
         if what is not None:
-            where = pointer(("workload", "inputs", name))
             message = f"The input {quote(name)} {what}."
-            yield rule.problem(file, message, pointer=where, line=number)
+            yield rule.at(message, "workload", "inputs", name)
 
 
 def _indptr(
-    definition: Definition, axes: Mapping[str, int], name: str, tensor: TensorValue
+    definition: Definition,
+    axes: Mapping[str, int],
+    name: str,
+    values: Sequence[int],
 ) -> str | None:
-    values = tensor.values
-    assert values is not None
     if values[0] != 0:
         return f"begins at {values[0]}, not at 0"
     if not all(map(le, values, values[1:])):
@@ -105,26 +106,15 @@ def _indptr(
     return None
 
 
-def _indices(axes: Mapping[str, int], name: str, values: Sequence[int]) -> str | None:
-    lowest, of = _INDICES[name]
-    if any(axis not in axes for axis in of):
-        return None
-    size = 1
-    for axis in of:
-        size *= axes[axis]
-    worst = min(values)
-    if worst >= lowest:
-        worst = max(values)
-        if worst < size:
-            return None
-    allowed = f"{lowest} to {size - 1}" if size else "none: the axis is 0"
-    return f"has the index {worst}; allowed is {allowed} ({' * '.join(of)})"
-
-
-def _last_page(axes: Mapping[str, int], values: Sequence[int]) -> str | None:
+def _outside(
+    values: Sequence[int], lowest: int, highest: int, has: str, of: str
+) -> str | None:
     for worst in (min(values), max(values)):
-        if not 1 <= worst <= axes["page_size"]:
-            return f"has {worst}; allowed is 1 to {axes['page_size']} (page_size)"
+        if not lowest <= worst <= highest:
+            allowed = f"{lowest} to {highest}"
+            if highest < max(lowest, 0):
+                allowed = "none: the axis is 0"
+            return f"{has} {worst}; allowed is {allowed} ({of})"
     return None
 
 
@@ -138,20 +128,15 @@ def lengths(
     kv = _steps(values.get("kv_indptr"))
     if kv is None:
         return None
-    last = values.get(_LAST_PAGE)
     page = axes.get("page_size", 1)
     if page != 1:
+        last = values.get(_LAST_PAGE)
         filled = last.values if isinstance(last, TensorValue) else None
         if filled is None or len(filled) != len(kv):
             return None
         kv = [(n - 1) * page + f if n else 0 for n, f in zip(kv, filled, strict=True)]
-    q = [1] * len(kv)
-    if "qo_indptr" in values:
-        found = _steps(values["qo_indptr"])
-        if found is None or len(found) != len(kv):
-            return None
-        q = found
-    return q, kv
+    q = _steps(values["qo_indptr"]) if "qo_indptr" in values else [1] * len(kv)
+    return (q, kv) if q is not None and len(q) == len(kv) else None
 
 
 def _steps(value: Any) -> list[int] | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
 from generator.problems import Problem
-from generator.problems.messages import did_you_mean, nearest, quote
-from generator.problems.pointer import pointer
+from generator.problems.messages import did_you_mean, quote
 from generator.problems.rule import Rule, note, warning
 
 TAG_FORM = warning(
@@ -56,77 +55,76 @@ TAG_MODEL = note(
 )
 
 
-BARE = frozenset(("fused",))
 _SYNONYMS: Mapping[str, str] = {"quant": "quantization"}
 _STAGES = ("decode", "prefill", "mtp", "indexer")
 _STATUSES = ("verified", "unverified", "reference")
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_COUNT = re.compile(r"[1-9][0-9]{0,4}")
-_GPU = re.compile(r"sm[0-9]{2,3}[a-z]?")
-_SYMBOL = re.compile(r"flashinfer(\.[A-Za-z_][A-Za-z0-9_]*)+")
-_VALUES: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "status": (_STATUSES.__contains__, "one of verified, unverified, reference"),
-    "stage": (_STAGES.__contains__, "one of decode, prefill, mtp, indexer"),
-    "tp": (_COUNT.fullmatch, "a positive number"),
-    "ep": (_COUNT.fullmatch, "a positive number"),
-    "gpu": (_GPU.fullmatch, "an architecture such as sm100"),
-    "fi_api": (_SYMBOL.fullmatch, "a dotted name that begins with flashinfer"),
+_Allowed = tuple[re.Pattern[str] | tuple[str, ...], str]
+_COUNT: _Allowed = (re.compile(r"[1-9][0-9]{0,4}"), "a positive number")
+_VALUES: Mapping[str, _Allowed] = {
+    "status": (_STATUSES, "one of verified, unverified, reference"),
+    "stage": (_STAGES, "one of decode, prefill, mtp, indexer"),
+    "tp": _COUNT,
+    "ep": _COUNT,
+    "gpu": (re.compile(r"sm[0-9]{2,3}[a-z]?"), "an architecture such as sm100"),
+    "fi_api": (
+        re.compile(r"flashinfer(\.[A-Za-z_][A-Za-z0-9_]*)+"),
+        "a dotted name that begins with flashinfer",
+    ),
     **dict.fromkeys(
         ("model", "quantization", "layout", "routing", "sparse"),
-        (_WORD.fullmatch, "a word of letters, digits and . _ + -"),
+        (
+            re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*"),
+            "a word of letters, digits and . _ + -",
+        ),
     ),
 }
+"""Key of a tag → the values that it may have, and words for them."""
 
 
-def check(definition: Definition) -> list[Problem]:
-    """Return the Problems of a definition's tags."""
-    problems = []
-    seen: set[str] = set()
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield the Problems of a definition's tags."""
+    first: dict[str, int] = {}
     for index, tag in enumerate(definition.tags):
-        where = pointer(("tags", index))
-        for rule, message in (
-            [(TAG_DUPLICATE, f"The tag {quote(tag)} is there twice.")]
-            if tag in seen
-            else _judge(tag)
-        ):
-            problems.append(rule.problem(definition.path, message, pointer=where))
-        seen.add(tag)
-    problems += [
-        TAG_CONFLICT.problem(definition.path, message, pointer="/tags")
-        for message in _conflicts(definition)
-    ]
-    return problems
+        if first.setdefault(tag, index) != index:
+            yield TAG_DUPLICATE.at(
+                f"The tag {quote(tag)} is there twice.", "tags", index
+            )
+            continue
+        for rule, message in _judge(tag):
+            yield rule.at(message, "tags", index)
+    for message in _conflicts(definition):
+        yield TAG_CONFLICT.at(message, "tags")
 
 
 def _judge(tag: str) -> Iterator[tuple[Rule, str]]:
+    shown = quote(tag)
     key, colon, value = tag.partition(":")
     if not colon:
-        if tag not in BARE:
-            guess = next(
-                (f"{k}:{tag}" for k in ("stage", "status") if _fits(k, tag)), ""
-            )
-            hint = f" Did you mean {quote(guess)}?" if guess else ""
-            yield TAG_FORM, f"The tag {quote(tag)} is not key:value.{hint}"
+        if tag != "fused":
+            key = next((k for k in ("stage", "status") if _fits(k, tag)), "")
+            hint = f" Did you mean {quote(f'{key}:{tag}')}?" if key else ""
+            yield TAG_FORM, f"The tag {shown} is not key:value.{hint}"
     elif key in _SYNONYMS:
         usual = _SYNONYMS[key]
-        yield TAG_SYNONYM, f"The tag {quote(tag)} is usually written {usual}:..."
+        yield TAG_SYNONYM, f"The tag {shown} is usually written {usual}:..."
         yield from _judge(f"{usual}:{value}")
     elif key not in _VALUES:
-        close = nearest(key, _VALUES)
-        hint = f" Did you mean {quote(close)}?" if close else ""
-        yield TAG_UNKNOWN, f"The key of the tag {quote(tag)} is unknown.{hint}"
+        guess = did_you_mean(key, _VALUES)
+        yield TAG_UNKNOWN, f"The key of the tag {shown} is unknown.{guess}"
     elif not _fits(key, value):
-        known = _STAGES if key == "stage" else _STATUSES if key == "status" else ()
-        guess = did_you_mean(value, known)
-        message = f"The value of the tag {quote(tag)} must be {_VALUES[key][1]}.{guess}"
-        yield TAG_VALUE, message
+        allowed, words = _VALUES[key]
+        guess = did_you_mean(value, allowed) if isinstance(allowed, tuple) else ""
+        yield TAG_VALUE, f"The value of the tag {shown} must be {words}.{guess}"
     elif key == "model" and value not in model_figures():
         guess = did_you_mean(value, model_figures())
         yield TAG_MODEL, f"The model {quote(value)} is not in the table.{guess}"
 
 
 def _fits(key: str, value: str) -> bool:
-    return len(value) <= 200 and bool(_VALUES[key][0](value))
+    allowed, _ = _VALUES[key]
+    if isinstance(allowed, tuple):
+        return value in allowed
+    return len(value) <= 200 and allowed.fullmatch(value) is not None
 
 
 def _conflicts(definition: Definition) -> Iterator[str]:

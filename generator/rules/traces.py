@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.problems import Problem
 from generator.problems.messages import did_you_mean, plural, quote, show
-from generator.problems.rule import Rule, error, note, warning
+from generator.problems.rule import error, note, warning
 
 TRACE_DEFINITION = error(
     "trace-definition",
@@ -84,67 +84,57 @@ class TraceTargets:
     `workloads` maps uuid to axes, `solutions` name to author.
     """
 
+    definition: str
     workloads: Mapping[str, Mapping[str, int]]
     solutions: Mapping[str, str]
     covered: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def check_trace(
-    line: Mapping[str, Any],
-    definition: str,
-    author: str | None,
-    known: TraceTargets,
-    file: str,
-    number: int,
+    line: Mapping[str, Any], author: str | None, known: TraceTargets, number: int
 ) -> Iterator[Problem]:
     """Yield the Problems of one trace that fits the schema.
 
     `author` is the folder's, None where traces lie without one.
     """
-
-    def found(rule: Rule, message: str, pointer: str) -> Problem:
-        return rule.problem(file, message, pointer=pointer, line=number)
-
-    if line["definition"] != definition:
-        message = f"The definition is {quote(line['definition'])}, but the file is "
-        message += f"named {quote(definition)}."
-        yield found(TRACE_DEFINITION, message, "/definition")
+    if line["definition"] != known.definition:
+        message = (
+            f"The definition is {quote(line['definition'])}, but the file is named "
+        )
+        yield TRACE_DEFINITION.at(f"{message}{quote(known.definition)}.", "definition")
     uuid = line["workload"]["uuid"]
     if uuid not in known.workloads:
         message = f"There is no workload {quote(uuid)}."
-        yield found(TRACE_WORKLOAD, message, "/workload/uuid")
+        yield TRACE_WORKLOAD.at(message, "workload", "uuid")
     elif known.workloads[uuid] != line["workload"]["axes"]:
         message = f"The workload {quote(uuid)} has other axes in workloads/."
-        yield found(TRACE_WORKLOAD, message, "/workload/axes")
+        yield TRACE_WORKLOAD.at(message, "workload", "axes")
     solution, evaluation = line.get("solution"), line.get("evaluation")
     if solution is None or evaluation is None:
         missing = "solution" if solution is None else "evaluation"
-        yield found(TRACE_INCOMPLETE, f"The trace has no {missing}.", f"/{missing}")
+        yield TRACE_INCOMPLETE.at(f"The trace has no {missing}.", missing)
         return
-    if solution not in known.solutions:
+    owner = known.solutions.get(solution)
+    if owner is None:
         guess = did_you_mean(solution, known.solutions)
         message = f"There is no solution {quote(solution)}.{guess}"
-        yield found(TRACE_SOLUTION, message, "/solution")
-    elif author is not None and known.solutions[solution] != author:
-        message = f"The solution {quote(solution)} is of the author "
-        message += f"{quote(known.solutions[solution])}, the folder is {quote(author)}."
-        yield found(TRACE_AUTHOR, message, "/solution")
-    seen = known.covered.setdefault(solution, {})
-    if seen.setdefault(uuid, number) != number:
-        message = f"Line {seen[uuid]} is a trace of this solution and workload too."
-        yield found(TRACE_DUPLICATE, message, "")
-    is_baseline = "baseline" in (author, known.solutions.get(solution))
+        yield TRACE_SOLUTION.at(message, "solution")
+    elif author not in (None, owner):
+        message = f"The solution {quote(solution)} is of the author {quote(owner)}, "
+        yield TRACE_AUTHOR.at(f"{message}the folder is {quote(author)}.", "solution")
+    first = known.covered.setdefault(solution, {}).setdefault(uuid, number)
+    if first != number:
+        message = f"Line {first} is a trace of this solution and workload too."
+        yield TRACE_DUPLICATE.at(message)
     status = evaluation["status"]
-    if is_baseline and status != "PASSED":
+    if status != "PASSED" and "baseline" in (author, owner):
         message = f"The baseline {quote(solution)} is {status}."
-        yield found(TRACE_BASELINE_FAILED, message, "/evaluation/status")
-    for where, what in _numbers(evaluation):
-        yield found(TRACE_NUMBERS, what, f"/evaluation/{where}")
-    if status == "PASSED":
-        for part in ("correctness", "performance"):
-            if not evaluation.get(part):
-                message = f"The trace is PASSED without {part}."
-                yield found(TRACE_NO_MEASUREMENT, message, "/evaluation")
+        yield TRACE_BASELINE_FAILED.at(message, "evaluation", "status")
+    yield from _check_numbers(evaluation)
+    for part in ("correctness", "performance") if status == "PASSED" else ():
+        if not evaluation.get(part):
+            message = f"The trace is PASSED without {part}."
+            yield TRACE_NO_MEASUREMENT.at(message, "evaluation")
 
 
 def check_coverage(known: TraceTargets, file: str) -> Iterator[Problem]:
@@ -160,27 +150,31 @@ def check_coverage(known: TraceTargets, file: str) -> Iterator[Problem]:
             yield TRACE_COVERAGE.problem(file, message)
 
 
-def _numbers(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (pointer, sentence) for each number that can't be true."""
-    correctness = evaluation.get("correctness") or {}
-    for name in ("max_relative_error", "max_absolute_error"):
-        value = correctness.get(name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            what = f"The {name} is {show(value)}."
-            yield f"correctness/{name}", what
-    performance = evaluation.get("performance") or {}
-    latencies = {}
-    for name in ("latency_ms", "reference_latency_ms", "speedup_factor"):
-        value = performance.get(name)
-        if value is None:
-            continue
-        if not (math.isfinite(value) and value > 0):
-            yield f"performance/{name}", f"The {name} is {show(value)}."
-        else:
-            latencies[name] = value
-    if len(latencies) == 3:
-        ratio = latencies["reference_latency_ms"] / latencies["latency_ms"]
-        stated = latencies["speedup_factor"]
+_NUMBERS = {
+    "correctness": ("max_relative_error", "max_absolute_error"),
+    "performance": ("latency_ms", "reference_latency_ms", "speedup_factor"),
+}
+
+
+def _check_numbers(evaluation: Mapping[str, Any]) -> Iterator[Problem]:
+    measured = {}
+    for part, names in _NUMBERS.items():
+        for name in names:
+            value = (evaluation.get(part) or {}).get(name)
+            if value is None:
+                continue
+            lowest_fits = value >= 0 if part == "correctness" else value > 0
+            if math.isfinite(value) and lowest_fits:
+                measured[name] = value
+            else:
+                message = f"The {name} is {show(value)}."
+                yield TRACE_NUMBERS.at(message, "evaluation", part, name)
+    if measured.keys() >= set(_NUMBERS["performance"]):
+        ratio = measured["reference_latency_ms"] / measured["latency_ms"]
+        stated = measured["speedup_factor"]
         if not abs(ratio - stated) <= _SPEEDUP_SLACK * stated + 0.01:
-            what = f"The speedup is {show(stated)}, the latencies' ratio {ratio:.4g}."
-            yield "performance/speedup_factor", what
+            message = (
+                f"The speedup is {show(stated)}, the latencies' ratio {ratio:.4g}."
+            )
+            where = ("evaluation", "performance", "speedup_factor")
+            yield TRACE_NUMBERS.at(message, *where)

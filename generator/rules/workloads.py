@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition, Tensor
-from generator.dataset.paths import DatasetFile
 from generator.problems import Problem
 from generator.problems.messages import did_you_mean, quote, show
-from generator.problems.pointer import pointer
 from generator.problems.rule import error, warning
 
 WORKLOAD_MISSING = warning(
@@ -56,8 +54,6 @@ WORKLOAD_SCALAR = error(
 )
 
 
-Line = Mapping[str, Any]
-
 INTEGERS: Mapping[str, tuple[int, int]] = {
     "uint8": (0, 255),
     **{f"int{b}": (-(1 << (b - 1)), (1 << (b - 1)) - 1) for b in (8, 16, 32, 64)},
@@ -65,105 +61,67 @@ INTEGERS: Mapping[str, tuple[int, int]] = {
 """The least and greatest value of each integer dtype."""
 
 
-def missing(file: DatasetFile) -> Problem:
-    """Return the Problem of a definition file that has no workloads."""
-    message = f"The definition has no workloads/{file.op_type}/{file.name}.jsonl, or "
-    return WORKLOAD_MISSING.problem(file.path, f"{message}an empty one.")
+def check_identity(
+    line: Mapping[str, Any], name: str, seen: dict[str, int], number: int
+) -> Iterator[Problem]:
+    """Yield Problems where a line is not of the definition `name`, or its uuid is not new.
 
-
-def check_name(line: Line, name: str, file: str, number: int) -> Iterator[Problem]:
-    """Yield a Problem where a line names another definition than the file `name`."""
+    `seen` maps the uuids of lines before to their numbers.
+    """
     if line["definition"] != name:
         message = (
             f"The definition is {quote(line['definition'])}, but the file is named "
-            f"{quote(name)}."
         )
-        yield WORKLOAD_DEFINITION.problem(
-            file, message, pointer="/definition", line=number
-        )
-
-
-def check_uuid(
-    line: Line, seen: dict[str, int], file: str, number: int
-) -> Iterator[Problem]:
-    """Yield a Problem where a line's uuid is in `seen`, which maps uuid to line."""
+        yield WORKLOAD_DEFINITION.at(f"{message}{quote(name)}.", "definition")
     uuid = line["workload"]["uuid"]
     first = seen.setdefault(uuid, number)
     if first != number:
-        yield WORKLOAD_DUPLICATE_UUID.problem(
-            file,
-            f"The uuid {quote(uuid)} is also that of line {first}.",
-            pointer="/workload/uuid",
-            line=number,
-        )
+        message = f"The uuid {quote(uuid)} is also that of line {first}."
+        yield WORKLOAD_DUPLICATE_UUID.at(message, "workload", "uuid")
 
 
-def check_axes(
-    line: Line, definition: Definition, file: str, number: int
+def check_form(
+    workload: Mapping[str, Any], definition: Definition
 ) -> Iterator[Problem]:
-    """Yield Problems for variable axes without a value and values without one."""
-    given = line["workload"]["axes"]
-    wanted = definition.var_axes
+    """Yield Problems for axes and inputs that are missing, unknown or of another kind."""
+    given, wanted = workload["axes"], definition.var_axes
     for axis in wanted:
         if axis not in given:
             message = f"The variable axis {quote(axis)} has no value."
-            yield WORKLOAD_AXIS.problem(
-                file, message, pointer="/workload/axes", line=number
-            )
+            yield WORKLOAD_AXIS.at(message, "workload", "axes")
     for axis in given:
         if axis not in wanted:
-            constant = axis in definition.axes
-            what = "is a constant" if constant else "is not in the definition"
-            guess = "" if constant else did_you_mean(axis, wanted)
-            yield WORKLOAD_AXIS.problem(
-                file,
-                f"The axis {quote(axis)} {what}.{guess}",
-                pointer=pointer(("workload", "axes", axis)),
-                line=number,
-            )
-
-
-def check_inputs(
-    line: Line, definition: Definition, file: str, number: int
-) -> Iterator[Problem]:
-    """Yield Problems for inputs that are missing, unknown or of the wrong kind."""
-    given = line["workload"]["inputs"]
+            what = f"is not in the definition.{did_you_mean(axis, wanted)}"
+            if axis in definition.axes:
+                what = "is a constant."
+            message = f"The axis {quote(axis)} {what}"
+            yield WORKLOAD_AXIS.at(message, "workload", "axes", axis)
+    sources = workload["inputs"]
     for name, tensor in definition.inputs.items():
-        if name in given:
-            yield from _check_kind(tensor, given[name], file, number)
+        if name in sources:
+            yield from _check_kind(tensor, sources[name])
         elif not tensor.optional:
             message = f"The input {quote(name)} is missing."
-            yield WORKLOAD_INPUT.problem(
-                file, message, pointer="/workload/inputs", line=number
-            )
-    for name in given:
+            yield WORKLOAD_INPUT.at(message, "workload", "inputs")
+    for name in sources:
         if name not in definition.inputs:
             guess = did_you_mean(name, definition.inputs)
-            yield WORKLOAD_INPUT.problem(
-                file,
-                f"The input {quote(name)} is not in the definition.{guess}",
-                pointer=pointer(("workload", "inputs", name)),
-                line=number,
-            )
+            message = f"The input {quote(name)} is not in the definition.{guess}"
+            yield WORKLOAD_INPUT.at(message, "workload", "inputs", name)
 
 
-def _check_kind(
-    tensor: Tensor, source: Mapping[str, Any], file: str, number: int
-) -> Iterator[Problem]:
+def _check_kind(tensor: Tensor, source: Mapping[str, Any]) -> Iterator[Problem]:
+    where = ("workload", "inputs", tensor.name)
     is_scalar = tensor.shape is None
     if is_scalar != (source["type"] == "scalar"):
-        where = pointer(("workload", "inputs", tensor.name))
         noun = "a scalar" if is_scalar else "a tensor"
         message = f"The input {quote(tensor.name)} is {noun}, not {source['type']}."
-        yield WORKLOAD_INPUT_KIND.problem(file, message, pointer=where, line=number)
+        yield WORKLOAD_INPUT_KIND.at(message, *where)
     elif is_scalar and not _fits(source["value"], tensor.dtype):
-        yield WORKLOAD_SCALAR.problem(
-            file,
-            f"The value of {quote(tensor.name)} is {show(source['value'])}, which is "
-            f"no {tensor.dtype}.",
-            pointer=pointer(("workload", "inputs", tensor.name, "value")),
-            line=number,
+        message = (
+            f"The value of {quote(tensor.name)} is {show(source['value'])}, which "
         )
+        yield WORKLOAD_SCALAR.at(f"{message}is no {tensor.dtype}.", *where, "value")
 
 
 def _fits(value: Any, dtype: str) -> bool:

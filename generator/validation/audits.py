@@ -1,4 +1,4 @@
-"""Read the dataset's recorded audit, and check each definition against it."""
+"""Check each definition against the dataset's recorded audit."""
 
 from __future__ import annotations
 
@@ -9,38 +9,52 @@ from typing import TYPE_CHECKING
 
 from generator.dataset.paths import AUDIT
 from generator.problems import Problem
-from generator.rules.audits import AUDIT_FILE, check
+from generator.problems.messages import plural
+from generator.rules.audits import (
+    AUDIT_FILE,
+    AUDIT_MISSING,
+    AUDIT_STALE,
+    AUDIT_SURVIVORS,
+)
 from generator.rules.cross import Summary
 
 if TYPE_CHECKING:
-    from generator.results.audit_file import BrokenAudit
-    from generator.results.audited import Audited
+    from generator.results.audits import Audited
+
+_NAMED = 3
+"""Survivors that a message names."""
 
 
 class Audits:
-    """Check the definitions of one dataset; finds nothing where it has no audit."""
+    """Check the definitions of one dataset; finds nothing where it has no audit.
+
+    `problems` are those of an audit file that can't be used.
+    """
 
     def __init__(self, root: Path) -> None:
         self._known: dict[str, Audited] | None = None
-        self._broken: BrokenAudit | None = None
+        self.problems: list[Problem] = []
         if not os.path.lexists(root / AUDIT):
             return
         # imported here: most datasets have no audit, and importing takes time
-        from generator.results.audit_file import BrokenAudit, read_audits
+        from generator.results.audits import BrokenAudit, read_audits
 
         try:
             self._known = read_audits(root)
         except BrokenAudit as error:
-            self._broken = error
+            problem = AUDIT_FILE.problem(AUDIT, error.message, pointer=error.pointer)
+            self.problems.append(problem)
 
-    def of_file(self) -> Iterator[Problem]:
-        """Yield the Problem of an audit file that can't be used."""
-        if self._broken is not None:
-            message, where = self._broken.message, self._broken.pointer
-            yield AUDIT_FILE.problem(AUDIT, message, pointer=where)
-
-    def add(self, summary: Summary) -> Iterator[Problem]:
+    def check(self, summary: Summary) -> Iterator[Problem]:
         """Yield the Problems that a definition's audit shows."""
-        if self._known is not None:
-            found = self._known.get(summary.name)
-            yield from check(summary.path, summary.sha256, found)
+        if self._known is None:
+            return
+        found = self._known.get(summary.name)
+        if found is None:
+            yield AUDIT_MISSING.at("No audit of it is recorded.")
+        elif found.sha256 != summary.sha256:
+            message = f"The audit of {found.date} is of another text of it."
+            yield AUDIT_STALE.at(message)
+        elif found.survived:
+            message = f"{plural(found.survived, 'planted defect')} of {found.defects} "
+            yield AUDIT_SURVIVORS.at(f"{message}survived: {found.named(_NAMED)}.")

@@ -11,21 +11,19 @@ from typing import Any
 from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
 from generator.dataset.definition import Definition
-from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
-from generator.dataset.schema import at_new_places, check
+from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem
-from generator.problems.limit import limited
+from generator.problems.limit import in_file, limited
 from generator.rules import figures, static, tags
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary
 from generator.rules.load import load_file
 from generator.rules.solutions import check_solution
 from generator.rules.traces import TraceTargets, check_coverage, check_trace
-from generator.rules.workloads import missing
 from generator.validation.summary import summarise
-from generator.validation.workload_check import WorkloadFile, check_workload_file
+from generator.validation.workload_check import check_workload_file
 
 
 @dataclass(frozen=True)
@@ -67,17 +65,13 @@ def check_unit(
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
     blobs = Blobs(root)
-    workloads = WorkloadFile()
-    if unit.workloads is not None:
-        workloads = check_workload_file(root, unit.workloads, definition, blobs)
-        problems += workloads.problems
-    if not workloads.found:
-        problems.append(missing(file))
+    workloads = check_workload_file(root, unit.workloads, file, definition, blobs)
+    problems += workloads.problems
     authors: dict[str, str] = {}
-    problems += _solutions(root, unit.solutions, definition, authors)
-    known = TraceTargets(workloads.axes, authors)
+    problems += _of_solutions(root, unit.solutions, definition, authors)
+    known = TraceTargets(file.name, workloads.axes, authors)
     for path in unit.traces:
-        problems += limited(_traces(root, path, file.name, known), path)
+        problems += limited(_of_traces(root, path, known), path)
     if unit.traces:
         problems += check_coverage(known, unit.traces[0])
     own = f"{BLOBS}/{file.op_type}/{file.name}/"
@@ -101,12 +95,10 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from static.check(definition)
-    yield from figures.check(definition)
-    if config is not None:
-        yield from figures.check_config(definition, config)
+    yield from figures.check(definition, config)
 
 
-def _solutions(
+def _of_solutions(
     root: Path,
     paths: Iterable[str],
     definition: Definition | None,
@@ -114,31 +106,21 @@ def _solutions(
 ) -> Iterator[Problem]:
     names: dict[str, str] = {}
     for path in paths:
-        read = read_json(root, path)
+        read = read_checked(root, path, "solution")
         yield from read.problems
-        if not read.ok:
-            continue
-        broken = at_new_places(check(read.value, "solution", path), read.problems)
-        yield from broken
-        if not broken and not read.problems:
+        if read.ok and not read.problems:
             authors.setdefault(read.value["name"], read.value["author"])
             found = check_solution(read.value, path, definition, names)
             yield from limited(found, path)
 
 
-def _traces(
-    root: Path, path: str, definition: str, known: TraceTargets
-) -> Iterator[Problem]:
+def _of_traces(root: Path, path: str, known: TraceTargets) -> Iterator[Problem]:
     parts = path.split("/")
     author = parts[1] if len(parts) == 4 else None
-    read = read_json_lines(root, path)
+    read = read_checked_lines(root, path, "trace")
     yield from read.problems
     for number, line in read.lines:
-        broken = check(line, "trace", path, number)
-        if broken:
-            yield from at_new_places(broken, read.problems)
-        else:
-            yield from check_trace(line, definition, author, known, path, number)
+        yield from in_file(check_trace(line, author, known, number), path, number)
 
 
 def _unused(

@@ -26,16 +26,15 @@ def validation_report(
     """
 
     def conclude() -> Conclusion:
-        found = counts.found
-        failed = found[Severity.ERROR] or (strict and found[Severity.WARNING])
+        errors, warnings, noted = (counts.found[severity] for severity in Severity)
+        failed = errors or (strict and warnings)
         summary = (
             f"{plural(counts.definitions, 'definition')}, "
             f"{plural(counts.workloads, 'workload')}: "
-            f"{plural(found[Severity.ERROR], 'error')}, "
-            f"{plural(found[Severity.WARNING], 'warning')}"
+            f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
         )
-        if found[Severity.NOTE]:
-            summary += f", {plural(found[Severity.NOTE], 'note')}{hint}"
+        if noted:
+            summary += f", {plural(noted, 'note')}{hint}"
         return Conclusion(Status.FAILED if failed else Status.PASSED, summary)
 
     return Report(

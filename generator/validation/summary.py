@@ -15,23 +15,23 @@ from generator.rules.figures import facts
 def summarise(definition: Definition) -> Summary:
     """Return the summary of a definition."""
     spec = op_specs().get(definition.op_type)
-    constants = []
-    for name in spec.constants if spec is not None else ():
-        value = read_constant(definition.reference, name)
-        if value is not None:
-            constants.append((name, float(value)))
-    tags = list(enumerate(definition.tags))
-    verified = (index for index, tag in tags if tag == "status:verified")
-    prefix = "fi_api:"
+    read = {
+        name: read_constant(definition.reference, name)
+        for name in (spec.constants if spec is not None else ())
+    }
+    tags = [
+        (index, *tag.partition(":")[::2]) for index, tag in enumerate(definition.tags)
+    ]
+    verified = (i for i, key, value in tags if (key, value) == ("status", "verified"))
     return Summary(
         name=definition.name,
         path=definition.path,
         sha256=definition.sha256,
         geometry=_digest(_geometry(definition)),
         reference=_digest(_code(definition.reference)),
-        constants=tuple(constants),
+        constants=tuple((n, float(v)) for n, v in read.items() if v is not None),
         facts=tuple(facts(definition)),
-        fi_apis=tuple((i, t[len(prefix) :]) for i, t in tags if t.startswith(prefix)),
+        fi_apis=tuple((i, value) for i, key, value in tags if key == "fi_api"),
         verified=next(verified, None),
     )
 

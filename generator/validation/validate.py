@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from generator.dataset.paths import (
     select,
 )
 from generator.problems import Problem, Severity
+from generator.problems.limit import in_file
 from generator.rules.cross import Beside
 from generator.rules.flashinfer_symbols import installed_flashinfer
-from generator.rules.names import check_unique
+from generator.rules.load import repeated_names
 from generator.validation.audits import Audits
 from generator.validation.definition_check import DefinitionFiles
 from generator.validation.kernel_evidence import KernelEvidence
@@ -146,34 +148,27 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     elsewhere: set[str] = set()
     beside = Beside(installed_flashinfer(), KernelEvidence(plan.root))
     audits = Audits(plan.root)
-    yield from audits.of_file()
+    yield from audits.problems
     for unit, outcome in checked:
+        path = unit.file.path
         counts.definitions += 1
         counts.workloads += outcome.workloads
         yield from outcome.problems
         if outcome.summary is not None:
-            yield from beside.add(outcome.summary)
-            yield from audits.add(outcome.summary)
+            yield from in_file(beside.add(outcome.summary), path)
+            yield from in_file(audits.check(outcome.summary), path)
         if outcome.name is not None and outcome.name != unit.file.name:
-            renamed[unit.file.path] = outcome.name
+            renamed[path] = outcome.name
         unused += outcome.unused
         elsewhere.update(outcome.elsewhere)
-    if plan.whole:
-        for path in unused:
-            if path not in elsewhere:
-                yield BLOB_UNUSED.problem(path, "No workload points to this blob.")
-    # a file that was not read has the name that its path says
-    names = {f.path: renamed.get(f.path, f.name) for f in plan.found.files}
-    selected = {unit.file.path for unit in plan.units}
-    yield from (p for p in check_unique(names) if p.file in selected)
+    for path in unused if plan.whole else ():
+        if path not in elsewhere:
+            yield BLOB_UNUSED.problem(path, "No workload points to this blob.")
+    selected = (unit.file for unit in plan.units)
+    yield from repeated_names(plan.found.files, renamed, selected)
 
 
 def _ordered(problems: Iterable[Problem]) -> Iterator[Problem]:
-    held: list[Problem] = []
     rest = iter(problems)
-    for problem in rest:
-        held.append(problem)
-        if len(held) == _SORTED:
-            break
-    yield from sorted(held, key=lambda p: p.file)
+    yield from sorted(islice(rest, _SORTED), key=lambda p: p.file)
     yield from rest

@@ -58,9 +58,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def judged(text: str) -> list[Any]:
-    """Return of each definition all but the time and the key."""
+    """Return the verdict on each mutant; which case is first to catch one is chance."""
     return [
-        {name: value for name, value in of.items() if name not in ("seconds", "key")}
+        (
+            of["definition"],
+            of["error"],
+            [(m["name"], m["status"]) for m in of["mutants"]],
+        )
         for of in json.loads(text)["definitions"]
     ]
 

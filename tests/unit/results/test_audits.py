@@ -9,10 +9,19 @@ from dataclasses import replace
 import pytest
 
 from generator.dataset.paths import AUDIT
-from generator.results import audit_file
-from generator.results.audit_file import BrokenAudit, as_text, audits_in, read_audits
+from generator.problems.failure import Failure
 from generator.results.audit_result import STATUSES, DefinitionResult, MutantResult
-from generator.results.audited import LISTED, Audited, Survivor, merge, of_result
+from generator.results.audits import (
+    LISTED,
+    Audited,
+    BrokenAudit,
+    Survivor,
+    as_text,
+    audits_in,
+    merge,
+    of_result,
+    read_audits,
+)
 from tests import audits
 from tests.audits import entry, write_audit
 
@@ -82,47 +91,51 @@ def test_who_was_not_audited_stays_and_who_did_not_change_keeps_the_day():
 
 
 def test_more_than_is_read_is_not_written(monkeypatch):
-    monkeypatch.setattr(audit_file, "MAX_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"audit\.json would have more than"):
+    monkeypatch.setattr("generator.results.audits.MAX_BYTES", 1000)
+    with pytest.raises(Failure, match=r"audit\.json would have more than"):
         as_text({f"d{n}": FOUND for n in range(9)})
 
 
 ONE = f"/definitions/{NAME}"
 BROKEN = {
-    "no object": ([], "", "must be an object, not an array"),
-    "no format": ({"definitions": {}}, "", "There is no 'format'."),
-    "another format": ({"format": 2}, "/format", "format is 2, known is 1"),
-    "a true format": ({"format": True}, "/format", "must be a number, not true"),
-    "no definitions": ({"format": 1}, "", "There is no 'definitions'."),
+    "no object": ([], "", "must be an object, is an array"),
+    "no format": ({"definitions": {}}, "", "The field 'format' is missing."),
+    "another format": ({"format": 2}, "/format", "must be at most 1, is 2"),
+    "a true format": ({"format": True}, "/format", "must be an integer, is true"),
+    "no definitions": ({"format": 1}, "", "The field 'definitions' is missing."),
     "a list of them": ({"format": 1, "definitions": []}, "/definitions", "an object"),
-    "a number": ({NAME: 1}, ONE, "must be an object, not 1"),
-    "no counts": ({NAME: {}}, ONE, "There is no 'counts'."),
-    "no hash": ({NAME: entry("0")}, f"{ONE}/sha256", "64 hexadecimal digits"),
-    "a long hash": ({NAME: entry("0" * 65)}, f"{ONE}/sha256", "64 hexadecimal"),
+    "a number": ({NAME: 1}, ONE, "must be an object, is 1"),
+    "no counts": ({NAME: {}}, ONE, "The field 'counts' is missing"),
+    "no hash": ({NAME: entry("0")}, f"{ONE}/sha256", "does not have the right form"),
+    "a long hash": (
+        {NAME: entry("0" * 65)},
+        f"{ONE}/sha256",
+        "does not have the right form",
+    ),
     "a count less": (
         {NAME: entry(counts={"caught": 1, "equivalent": 1, "survived": 0})},
         f"{ONE}/counts",
-        "There is no 'timed out'.",
+        "The field 'timed out' is missing in 'counts'.",
     ),
     "a fraction": (
         {NAME: entry(counts={**COUNTS, "caught": 1.5})},
         f"{ONE}/counts/caught",
-        "must be a whole number, not 1.5",
+        "must be an integer, is 1.5",
     ),
     "a true count": (
         {NAME: entry(counts={**COUNTS, "caught": True})},
         f"{ONE}/counts/caught",
-        "must be a whole number, not true",
+        "must be an integer, is true",
     ),
     "below zero": (
         {NAME: entry(counts={**COUNTS, "survived": -1})},
         f"{ONE}/counts/survived",
-        "from 0 to",
+        "must be at least 0, is -1",
     ),
     "beyond counting": (
         {NAME: entry(counts={**COUNTS, "caught": 10**20})},
         f"{ONE}/counts/caught",
-        "from 0 to",
+        "must be at most 1000000000",
     ),
     "hidden survivors": (
         {NAME: {**entry("0" * 64, "x"), "counts": {**COUNTS, "survived": 0}}},
@@ -132,20 +145,24 @@ BROKEN = {
     "a survivor of one text": (
         {NAME: {**entry("0" * 64, "x"), "survivors": ["x"]}},
         f"{ONE}/survivors/0",
-        "must be an object, not 'x'",
+        "must be an object, is 'x'",
     ),
     "a survivor with no name": (
         {NAME: {**entry("0" * 64, "x"), "survivors": [{"name": None}]}},
         f"{ONE}/survivors/0/name",
-        "must be a text, not null",
+        "must be a string, is null",
     ),
     "axes of texts": (
         {NAME: entry(reduced={"a/b": "8"})},
         f"{ONE}/reduced/a~1b",
-        "must be a whole number",
+        "must be an integer",
     ),
-    "no day": ({NAME: entry(date="today")}, f"{ONE}/date", "2026-11-21, not 'today'"),
-    "a version of 3": ({NAME: entry(torch=3)}, f"{ONE}/torch", "must be a text"),
+    "no day": (
+        {NAME: entry(date="today")},
+        f"{ONE}/date",
+        "is 'today', which does not have",
+    ),
+    "a version of 3": ({NAME: entry(torch=3)}, f"{ONE}/torch", "must be a string"),
 }
 
 

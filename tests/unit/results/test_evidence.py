@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from generator.dataset.paths import evidence_files, is_evidence
+from generator.problems.failure import Failure
 from generator.results.evidence import (
     as_text,
-    file_name,
     kept_runs,
     merge,
     read_evidence,
     runs_in,
-    runs_of,
 )
 from generator.results.run_results import read_results
 from generator.results.sources import backs_verified, is_ground_truth
+from generator.results.summary import runs_of
 from generator.validation.kernel_evidence import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 
@@ -50,6 +50,46 @@ def test_a_source_is_summed_up_over_its_cases(tmp_path):
     )["oracle"]
     assert (found.verdict, found.cases, found.skipped) == ("PASSED", 2, 1)
     assert (found.nmse, found.lse, found.seconds) == (1.23e-7, 1e-4, 4.5)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "worst"),
+    [
+        (("PASSED", "PASSED"), "PASSED"),
+        (("PASSED", "FAILED", "PASSED"), "FAILED"),
+        (("FAILED", "ERROR", "PASSED"), "ERROR"),
+    ],
+)
+def test_the_worst_verdict_and_the_worst_figures_count(tmp_path, verdicts, worst):
+    records = [
+        comparison(case=f"c{n}", verdict=verdict, nmse=10.0**-n)
+        for n, verdict in enumerate(verdicts)
+    ]
+    lse = comparison(case="c0", output="lse", nmse=9.0, max_abs=1e-6)
+    found = sources(tmp_path, result("oracle", *records, lse))["oracle"]
+    assert (found.verdict, found.cases) == (worst, len(verdicts))
+    assert (found.nmse, found.lse) == (1.0, 1e-6)
+    odd = comparison(nmse=math.nan, hit_ratio=0.5)
+    (found,) = sources(tmp_path, result("oracle", *records, odd)).values()
+    assert math.isnan(found.nmse)
+    assert found.hit_ratio == 0.5
+
+
+def test_a_comparison_that_stopped_early_has_no_figures(tmp_path):
+    stopped = comparison(verdict="FAILED")
+    del stopped["nmse"], stopped["max_abs"]
+    found = sources(tmp_path, result("oracle", stopped))["oracle"]
+    assert (found.verdict, found.nmse, found.lse) == ("FAILED", None, None)
+
+
+def test_figures_of_a_policy_are_a_range_and_the_hit_ratio_is_the_smallest(tmp_path):
+    records = (
+        comparison(p_value=0.2, hit_ratio=1.0, not_independent=["eps"]),
+        comparison(p_value=0.9, hit_ratio=0.9, worst=[1], findings=["x"]),
+    )
+    found = sources(tmp_path, result("oracle", *records))["oracle"]
+    assert found.figures == {"p_value": (0.2, 0.9)}
+    assert (found.hit_ratio, found.not_independent) == (0.9, ("eps",))
 
 
 def test_a_reference_held_against_itself_is_no_source(tmp_path):
@@ -183,7 +223,7 @@ def test_a_file_is_named_by_day_and_machine_and_stays_in_its_folder(
     tmp_path, machine, date, name
 ):
     (run,) = runs(tmp_path, result(), machine=machine, date=date)
-    assert file_name(run) == name
+    assert run.file == f"verification/{name}"
 
 
 RUN = {"date": "2026-11-21", "machine": {}, "definitions": {}}
@@ -216,14 +256,14 @@ ENTRY = {"sha256": "", "sources": {"oracle": {"verdict": "PASSED"}}}
 )
 def test_what_is_no_evidence_is_one_line(tmp_path, value):
     (tmp_path / "e.json").write_text(json.dumps(value))
-    with pytest.raises(ValueError, match=r"^e\.json is no evidence of ") as caught:
+    with pytest.raises(Failure, match=r"^e\.json is no evidence of ") as caught:
         read_evidence(tmp_path, "e.json")
     assert "\n" not in str(caught.value)
 
 
 def test_what_is_no_json_is_one_line(tmp_path):
     (tmp_path / "e.json").write_text("{")
-    with pytest.raises(ValueError, match=r"^e\.json: "):
+    with pytest.raises(Failure, match=r"^e\.json: "):
         read_evidence(tmp_path, "e.json")
 
 
@@ -242,7 +282,7 @@ def test_one_broken_file_stops_those_who_own_it_and_nobody_else(tmp_path):
     write_runs(tmp_path, "a.json", ("flashinfer", PASS))
     (tmp_path / "verification/b.json").write_text("{")
     write_runs(tmp_path, "c.json", ("sglang", PASS))
-    with pytest.raises(ValueError, match=r"^verification/b\.json: "):
+    with pytest.raises(Failure, match=r"^verification/b\.json: "):
         kept_runs(tmp_path)
     told = []
     assert len(kept_runs(tmp_path, on_broken=told.append)) == 2

@@ -7,6 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
+from generator.problems.failure import Failure
 from generator.results.run_results import read_results
 from tests.results import CPU, comparison
 
@@ -81,7 +82,7 @@ BOMB = (
         (BOMB, "is not JUnit XML: it has a document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "it has a document type"),
         (junit("<testcase/>"), "holds no reference test"),
-        (junit(result([])), "damaged test result: a comparison is no object"),
+        (junit(result([])), "test result: 'comparisons' item 0 must be an object"),
         (junit(result(seconds="soon")), "could not convert string to float: 'soon'"),
         (
             junit(
@@ -94,7 +95,7 @@ BOMB = (
 def test_a_file_that_holds_no_results_is_one_line(tmp_path, text, reason):
     path = tmp_path / "broken.xml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"broken\.xml ") as caught:
+    with pytest.raises(Failure, match=r"broken\.xml ") as caught:
         read_results(path)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -103,5 +104,5 @@ def test_a_file_that_holds_no_results_is_one_line(tmp_path, text, reason):
 def test_bytes_that_are_no_text_are_one_line(tmp_path):
     path = tmp_path / "broken.xml"
     path.write_bytes(b"\xff\xfe\x00<\x00\xd8")
-    with pytest.raises(ValueError, match="is not JUnit XML"):
+    with pytest.raises(Failure, match="is not JUnit XML"):
         read_results(path)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.problems.failure import Failure
 from generator.results.run_results import parse_results, read_results
 from generator.testing.evidence import FORMAT
 from tests.results import CPU, comparison, lines, result, write_results
@@ -72,40 +73,41 @@ HEADS = [
 
 @pytest.mark.parametrize("text", [*FOREIGN, FOREIGN[-1] + "\n", *HEADS])
 def test_a_foreign_file_is_one_line(text):
-    with pytest.raises(ValueError, match=r"^r\.jsonl is not a results file of pytest"):
+    with pytest.raises(Failure, match=r"^r\.jsonl is not a results file of pytest"):
         parse_results(text.encode("latin-1"), "r.jsonl")
 
 
 @pytest.mark.parametrize(
     ("test", "reason"),
     [
-        ([], "a test is no object"),
-        (result(test=None), "a test has no test"),
-        (result(definition=1), "a test has no definition"),
-        (result(definition=""), "a test has no definition"),
-        (result(sha256=1), "a test has no sha256"),
-        (result(source=1), "a test has no source"),
-        (result(ending=("PASSED", "")), "a test has no status"),
-        (result(ending=("passed", [])), "a test has no message"),
-        (result(skip_kind={}), "a test has no skip_kind"),
-        (result(seconds="soon"), "the seconds of a test is no number"),
-        (result(seconds=True), "the seconds of a test is no number"),
-        (result(comparisons={}), "the comparisons of a test are no list"),
-        (result("oracle", []), "a comparison is no object"),
-        (result("oracle", {"source": 1}), "a comparison has no definition"),
-        (result("oracle", comparison(verdict="OK")), "a comparison has no verdict"),
-        (result("oracle", comparison(verdict=[])), "a comparison has no verdict"),
+        ([], "The value must be an object, is an array of 0 items."),
+        (result(test=None), "'test' must be a string, is null."),
+        (result(definition=1), "'definition' must be a string, is 1."),
+        (result(definition=""), "'definition' must have at least 1 character, has 0."),
+        (result(sha256=1), "'sha256' must be a string, is 1."),
+        (result(source=1), "'source' must be a string or null, is 1."),
         (
-            result("oracle", comparison(nmse="0")),
-            "the nmse of a comparison is no number",
+            result(ending=("PASSED", "")),
+            "is 'PASSED'. Did you mean 'passed'?",
         ),
+        (result(ending=("passed", [])), "'message' must be a string, is an array"),
+        (result(skip_kind={}), "'skip_kind' must be a string, is an object"),
+        (result(seconds="soon"), "'seconds' must be a number, is 'soon'."),
+        (result(seconds=True), "'seconds' must be a number, is true."),
+        (result(comparisons={}), "'comparisons' must be an array, is an object"),
+        (result("oracle", []), "'comparisons' item 0 must be an object, is an array"),
+        (result("oracle", {"source": 1}), "'source' must be a string, is 1."),
+        (result("oracle", {}), "'definition' is missing in 'comparisons' item 0."),
+        (result("oracle", comparison(verdict="OK")), "'verdict' must be one of "),
+        (result("oracle", comparison(verdict=[])), "'verdict' must be one of "),
+        (result("oracle", comparison(nmse="0")), "'nmse' must be a number, is '0'."),
     ],
 )
 def test_a_damaged_test_is_one_line(test, reason):
     text = lines(result(), test).encode()
-    with pytest.raises(ValueError, match=r"^r\.jsonl has a damaged ") as caught:
+    with pytest.raises(Failure, match=r"^r\.jsonl has a damaged test ") as caught:
         parse_results(text, "r.jsonl")
-    assert str(caught.value).endswith(f"test result: {reason}")
+    assert reason in str(caught.value)
 
 
 @given(
@@ -123,7 +125,7 @@ def test_anything_is_a_test_or_one_line(value):
         said = ""
         try:
             parse_results(lines(test).encode(), "r.jsonl")
-        except ValueError as error:
+        except Failure as error:
             said = str(error)
         assert "\n" not in said
 
@@ -131,7 +133,7 @@ def test_anything_is_a_test_or_one_line(value):
 def test_a_file_without_tests_says_how_to_make_one(tmp_path):
     path = write_results(tmp_path / "r.jsonl")
     made = r"r\.jsonl holds no reference test: make it by pytest .* --results r\.jsonl"
-    with pytest.raises(ValueError, match=made):
+    with pytest.raises(Failure, match=made):
         read_results(path)
     with pytest.raises(FileNotFoundError):
         read_results(tmp_path / "missing.jsonl")
@@ -141,7 +143,7 @@ def test_a_file_without_tests_says_how_to_make_one(tmp_path):
 def test_a_file_that_is_too_large_is_not_parsed(tmp_path, monkeypatch, name):
     monkeypatch.setattr("generator.results.run_results.MAX_BYTES", 8)
     path = write_results(tmp_path / name, result())
-    with pytest.raises(ValueError, match="has more than 0 MiB"):
+    with pytest.raises(Failure, match="has more than 0 MiB"):
         read_results(path)
 
 

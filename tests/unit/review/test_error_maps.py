@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.problems.failure import Failure
 from generator.results.error_maps import read_error_map
 from generator.results.run_results import read_results
 from generator.review.comparisons import MOST, comparisons_of
@@ -87,7 +88,7 @@ def test_what_is_no_map_is_refused(value: Any) -> None:
 def test_results_with_a_broken_map_are_damaged(value: Any, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(lines(result("oracle", comparison(where=value))))
-    with pytest.raises(ValueError, match=r"results\.jsonl has a damaged test result: "):
+    with pytest.raises(Failure, match=r"results\.jsonl has a damaged test result: "):
         read_results(path)
 
 

@@ -189,7 +189,7 @@ def test_the_tokens_of_a_name_are_constants_that_the_reference_must_have():
 
 def test_a_constants_token_is_held_against_the_axis_of_its_name():
     definition = loaded("trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768")
-    assert check_tokens(definition) == []
+    assert list(check_tokens(definition)) == []
     renamed = replace(definition, name=definition.name.replace("topk8", "topk4"))
     (problem,) = check_tokens(renamed)
     assert problem.message == "The name says topk4, but the axis 'top_k' is 8."

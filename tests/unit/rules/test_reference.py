@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.dataset.definition import Definition, build_definition
 from generator.problems import Problem
-from generator.rules import constraints, reference, returns
+from generator.rules import constraints, reference
 
 
 def _definition(source: str, outputs: int = 1, **changes: Any) -> Definition:
@@ -30,7 +30,7 @@ def _definition(source: str, outputs: int = 1, **changes: Any) -> Definition:
 
 def _judge(source: str, outputs: int = 1) -> list[tuple[str, int | None]]:
     definition = _definition(source, outputs)
-    found = reference.check(definition) + returns.check(definition)
+    found = list(reference.check(definition))
     return [(p.rule, p.line) for p in found]
 
 
@@ -211,7 +211,7 @@ def test_imports_are_read_at_any_depth() -> None:
 
 def _constraints(*texts: str) -> list[Problem]:
     source = "def run(a, b):\n    return a\n"
-    return constraints.check(_definition(source, constraints=list(texts)))
+    return list(constraints.check(_definition(source, constraints=list(texts))))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,6 @@ def test_unknown_names_in_constraints_are_all_named() -> None:
 @given(st.text())
 def test_any_source_is_judged_without_raising(source: str) -> None:
     definition = _definition(source, constraints=[source])
-    found = reference.check(definition) + constraints.check(definition)
-    found += returns.check(definition)
+    found = [*reference.check(definition), *constraints.check(definition)]
     assert found
     assert all(str(problem).isprintable() for problem in found)

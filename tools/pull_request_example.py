@@ -1,6 +1,4 @@
-"""Write docs/generated/pull-request-example.md: the text of a pull request that push opens.
-
-python tools/build_pull_request_example.py [--check]
+"""The page docs/generated/pull-request-example.md: the text of a push's pull request.
 
 A small dataset is made out of this one's norms; one of them is published already, the
 other one is pushed. No repository is asked: what it has is worked out from the files.
@@ -8,26 +6,19 @@ other one is pushed. No repository is asked: what it has is worked out from the 
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
-from generator.hub.bundle import make_bundles
-from generator.hub.client import RemoteFile
-from generator.hub.delta import compare
-from generator.hub.local import LocalFile, read_file, take_inventory
-from generator.hub.pr_description import Facts, describe
+from generator.hub.bundle import Package, make_bundles
+from generator.hub.local import LocalFile, compare, read_file, take_inventory
+from generator.hub.pr_description import describe
 from generator.hub.preconditions import judge
-from generator.results.audit_file import as_text as audit_text
-from generator.results.audit_file import read_audits
+from generator.hub.remote import RemoteFile
+from generator.results.audits import as_text as audit_text
+from generator.results.audits import read_audits
 from generator.results.evidence import Run, as_text, read_evidence
-from tools.build_review_example import render, take
+from tools.review_example import ROOT, render, take
 
 PAGE = "docs/generated/pull-request-example.md"
 PUSHED = "rmsnorm_h4096"
@@ -38,29 +29,11 @@ _HEAD = """\
 The dataset has {there} already; this is the text that
 `trace-dataset push --definition-name {pushed} --yes` opens a pull request with. It is
 escaped so that nothing of a dataset is taken for markup. `docs/publish.md` says how it
-comes about; `python tools/build_pull_request_example.py` writes this page.
+comes about; `python tools/build_pages.py` writes this page.
 
 ---
 
 """
-
-
-def main() -> int:
-    """Write or check the page; the exit status says whether it had drifted."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        content = page(Path(name, "dataset")).encode("utf-8")
-    path = ROOT / PAGE
-    if path.exists() and path.read_bytes() == content:
-        return 0
-    if options.check:
-        print(f"{PAGE} has drifted: run python tools/build_pull_request_example.py")
-        return 1
-    write_atomically(path, content)
-    print(f"wrote {PAGE}")
-    return 0
 
 
 def page(folder: Path) -> str:
@@ -76,18 +49,11 @@ def page(folder: Path) -> str:
     found = discover_definitions(folder)
     chosen = select(found, (), (PUSHED,))
     (bundle,) = make_bundles(chosen, op_types=(), names=(PUSHED,), together=False)
-    facts = Facts(
-        folder,
-        bundle,
-        local,
-        compare(local, remote),
-        remote,
-        sorted({path.split("/")[0] for path in remote}),
-        judge(folder, chosen, found),
-        (),
-        {},
-    )
-    return _HEAD.format(there=THERE, pushed=PUSHED) + describe(facts)
+    judged = judge(folder, chosen, found)
+    package = Package(folder, bundle, tuple(local), judged, (), {})
+    folders = sorted({path.split("/")[0] for path in remote})
+    text = describe(package, compare(local, remote), remote, folders)
+    return _HEAD.format(there=THERE, pushed=PUSHED) + text
 
 
 def add(folder: Path, name: str) -> None:
@@ -113,7 +79,3 @@ def files(folder: Path, name: str) -> list[LocalFile]:
     key = ("rmsnorm", name)
     paths = [*inventory.owned[key], *inventory.shared([key], ())]
     return [read_file(folder, path) for path in sorted(paths)]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,33 +1,26 @@
-"""Write docs/generated/review-example.md and .html: a review of a change, good and bad.
-
-python tools/build_review_example.py [--check] [--keep FOLDER]
+"""The pages docs/generated/review-example.md and .html: a change, good and bad.
 
 A small dataset is made out of this one's norms; the change adds a good definition and
-changes another one badly. `--keep` leaves the repository for trying the command.
+changes another one badly.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from generator.dataset.atomic_write import write_atomically
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.review.report import shown
 from generator.review.review import make_review
 from generator.review.sources import open_sources
 from generator.rules.load import load_definitions
+
+ROOT = Path(__file__).resolve().parent.parent
 
 PAGES = {
     "markdown": "docs/generated/review-example.md",
@@ -46,8 +39,8 @@ makes eps ten times larger, declares another dtype, and forgets to render the te
 This is what `trace-dataset review --format markdown` says; review-example.html beside
 it is `--format html`.
 
-`python tools/build_review_example.py` writes this page; with `--keep FOLDER` it leaves
-the repository, to try the command on.
+`python tools/build_pages.py` writes this page; with `--keep FOLDER` it leaves the
+repository, to try the command on.
 
 """
 _FILES = (
@@ -55,30 +48,6 @@ _FILES = (
     "workloads/rmsnorm/{}.jsonl",
     "blob/ground_truth/rmsnorm/{}.safetensors",
 )
-
-
-def main() -> int:
-    """Write or check the pages; the exit status says whether one had drifted."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("--keep", type=Path, help="where the repository is to stay")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = options.keep or Path(name, "dataset")
-        prepare(folder)
-        contents = pages(folder)
-    status = 0
-    for file, content in contents.items():
-        path = ROOT / file
-        if path.exists() and path.read_bytes() == content:
-            continue
-        if options.check:
-            print(f"{file} has drifted: run python tools/build_review_example.py")
-            status = 1
-            continue
-        write_atomically(path, content)
-        print(f"wrote {file}")
-    return status
 
 
 def prepare(folder: Path) -> None:
@@ -135,8 +104,12 @@ def commit(folder: Path, message: str) -> None:
     git(folder, "commit", "-q", "-m", message)
 
 
-def pages(folder: Path) -> dict[str, bytes]:
-    """Return file → content; commits have the same name in every run."""
+def pages(folder: Path) -> dict[str, str]:
+    """Return file → text; commits have the same name in every run.
+
+    The repository is made in `folder`, which must not exist.
+    """
+    prepare(folder)
     with open_sources(folder, None, "HEAD") as sources:
         review = make_review(sources, 1)
     heads = {"markdown": _HEAD.format(good=GOOD, bad=BAD)}
@@ -148,9 +121,5 @@ def pages(folder: Path) -> dict[str, bytes]:
             (review.revisions.base, "base"),
         ):
             text = text.replace(commit_id[:12], name)
-        contents[file] = (heads.get(form, "") + text).encode("utf-8")
+        contents[file] = heads.get(form, "") + text
     return contents
-
-
-if __name__ == "__main__":
-    sys.exit(main())

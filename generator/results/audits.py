@@ -1,0 +1,274 @@
+"""What audits found of a dataset's definitions, as `verification/audit.json` keeps it.
+
+One line a definition, for readable diffs. A definition is known by the hash of its file:
+a result for another text of it is stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from generator import __version__
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.json_file import MAX_BYTES, read_json
+from generator.dataset.paths import AUDIT, DatasetFile
+from generator.dataset.schema import check
+from generator.problems.failure import Failure
+from generator.problems.messages import one_line, plural
+from generator.problems.pointer import pointer
+from generator.results.audit_result import (
+    CAUGHT,
+    EQUIVALENT,
+    STATUSES,
+    SURVIVED,
+    DefinitionResult,
+)
+
+FORMAT = 1
+FIX = "Take the file from git, or delete it and run trace-dataset audit --all --record."
+LISTED = 50
+"""Survivors that are kept of a definition; how many there were is always kept."""
+
+KNOWN, STALE, ABSENT = "known", "stale", "absent"
+_LONGEST_LINE, _LONGEST_VERSION = 300, 60
+
+
+class BrokenAudit(Failure):
+    """Say in one line what is wrong with an audit.json, and at which JSON pointer."""
+
+    def __init__(self, where: str, message: str) -> None:
+        self.pointer = where
+        self.message = one_line(message, 500)
+        place = one_line(f"{AUDIT}#{where}" if where else AUDIT)
+        super().__init__(f"{place}: {self.message} {FIX}")
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """Name a planted defect that no test caught, with its line before and after.
+
+    The lines are empty where the defect is no change of the reference's text.
+    """
+
+    name: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Hold what the last audit of a definition found.
+
+    `sha256` is of the definition's file, `counts` maps each status of a mutant to how
+    many had it. `reduced` are axes that were audited shorter than they are. `gen_tests`
+    and `torch` are versions; `date` is the day, as 2026-11-21.
+    """
+
+    sha256: str
+    counts: Mapping[str, int]
+    survivors: tuple[Survivor, ...] = ()
+    reduced: Mapping[str, int] = field(default_factory=dict)
+    gen_tests: str = ""
+    torch: str = ""
+    date: str = ""
+
+    @property
+    def survived(self) -> int:
+        """Return how many defects no test caught."""
+        return self.counts[SURVIVED]
+
+    @property
+    def defects(self) -> int:
+        """Return how many mutants were defects: all that are not equivalent."""
+        return sum(self.counts.values()) - self.counts[EQUIVALENT]
+
+    @property
+    def share(self) -> str:
+        """Return `157 / 158`: how many were caught, of all defects."""
+        return f"{self.counts[CAUGHT]} / {self.defects}"
+
+    def named(self, most: int) -> str:
+        """Return the names of the first survivors, and how many more there are."""
+        names = [survivor.name for survivor in self.survivors[:most]]
+        more = self.survived - len(names)
+        return ", ".join([*names, *([f"and {more} more"] if more else [])])
+
+
+def state_of(found: Audited | None, sha256: str) -> str:
+    """Return whether an audit is known, stale or absent, for a file with this hash."""
+    if found is None:
+        return ABSENT
+    return KNOWN if found.sha256 == sha256 else STALE
+
+
+def read_audits(root: Path) -> dict[str, Audited] | None:
+    """Return definition → result; None where the dataset has no audit.json.
+
+    Raises BrokenAudit where it is something else, or leads out of the dataset.
+    """
+    path = root / AUDIT
+    if not os.path.lexists(path):
+        return None
+    if not _leads_inside(path, root):
+        raise BrokenAudit("", "This is a link that leads out of the dataset.")
+    read = read_json(root, AUDIT)
+    wrong = read.problems or check(read.value, "audit", AUDIT)
+    if wrong:
+        raise BrokenAudit(wrong[0].pointer, wrong[0].message)
+    audits = {name: _read(v) for name, v in read.value["definitions"].items()}
+    for name, found in audits.items():
+        listed = len(read.value["definitions"][name]["survivors"])
+        if listed > found.survived:
+            message = f"There are {listed}, but {found.survived} survived."
+            where = pointer(("definitions", name, "survivors"))
+            raise BrokenAudit(where, message)
+    return audits
+
+
+def audits_in(root: Path) -> dict[str, Audited] | None:
+    """Return a foreign dataset's audit; what can't be read is none."""
+    try:
+        return read_audits(root)
+    except BrokenAudit:
+        return None
+
+
+def _read(value: Mapping[str, Any]) -> Audited:
+    return Audited(
+        value["sha256"],
+        {status: value["counts"][status] for status in STATUSES},
+        tuple(_survivor(**found) for found in value["survivors"][:LISTED]),
+        {one_line(axis, 60): length for axis, length in value["reduced"].items()},
+        _short(value["gen_tests"], _LONGEST_VERSION),
+        _short(value["torch"], _LONGEST_VERSION),
+        value["date"],
+    )
+
+
+def _survivor(name: str, before: str, after: str, **_: Any) -> Survivor:
+    return Survivor(_short(name), _short(before), _short(after))
+
+
+def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> Audited:
+    """Return what is kept of an audit; its texts are short lines, whatever they were."""
+    return Audited(
+        sha256,
+        result.counts,
+        tuple(_survivor(m.name, m.before, m.after) for m in result.survivors[:LISTED]),
+        dict(result.reduced),
+        __version__,
+        _short(torch, _LONGEST_VERSION),
+        date,
+    )
+
+
+def _short(text: str, longest: int = _LONGEST_LINE) -> str:
+    """Return text on one short line; of such a line it is the line itself."""
+    # twice: what is escaped is longer
+    return one_line(one_line(text, longest), longest)
+
+
+def merge(
+    old: Mapping[str, Audited], new: Mapping[str, Audited], gone: Iterable[str] = ()
+) -> dict[str, Audited]:
+    """Return what is kept of `old` and `new` results together.
+
+    Definitions that are only among the old stay, those that are `gone` do not. A result
+    that is what it was keeps its day, so that a diff has only what changed.
+    """
+    merged = {**old, **new}
+    for name, found in new.items():
+        known = old.get(name)
+        if known is not None and replace(found, date=known.date) == known:
+            merged[name] = known
+    return {name: found for name, found in merged.items() if name not in {*gone}}
+
+
+def as_text(audits: Mapping[str, Audited]) -> str:
+    """Return the text of an audit.json: the same results give the same text.
+
+    Raises Failure where it would be more than is read.
+    """
+    lines = (
+        f"  {json.dumps(name)}: {json.dumps(asdict(found))}"
+        for name, found in sorted(audits.items())
+    )
+    body = ",\n".join(lines)
+    text = f'{{"format": {FORMAT}, "definitions": {{\n{body}\n}}}}\n'
+    if len(text) > MAX_BYTES:
+        mib = MAX_BYTES >> 20
+        raise Failure(f"{AUDIT} would have more than the {mib} MiB that are read.")
+    return text
+
+
+class Recorder:
+    """Add the results of an audit to a dataset's audit.json.
+
+    Made before the audit: raises Failure where there is an audit.json that can't be
+    added to, or where none can be written, and remembers what the files were.
+    """
+
+    def __init__(self, dataset: Path, files: Sequence[DatasetFile]) -> None:
+        folder = (dataset / AUDIT).parent
+        why = ""
+        if not _leads_inside(folder, dataset):
+            why = (
+                f"{folder.name} is a link that leads out of the dataset. Make it a "
+                "folder."
+            )
+        elif os.path.lexists(folder) and not folder.is_dir():
+            why = f"{folder.name} is no folder. Move it away."
+        else:
+            there = folder if folder.exists() else dataset
+            if not os.access(there, os.W_OK | os.X_OK):
+                why = f"{there}: Permission denied."
+        if why:
+            raise Failure(f"{AUDIT} can't be written: {why}")
+        read_audits(dataset)
+        self._dataset = dataset
+        self._before = {file: self._sha256(file) for file in files}
+
+    def record(self, results: Iterable[DefinitionResult]) -> Iterator[str]:
+        """Write the results, in the files' order; yield a line on each remark.
+
+        What could not be judged is taken out. Raises Failure and OSError.
+        """
+        date = datetime.now(timezone.utc).date().isoformat()
+        new, gone = {}, []
+        for (file, was), result in zip(self._before.items(), results, strict=True):
+            sha256 = self._sha256(file)
+            why = result.error
+            if not why and sha256 != was:
+                why = "its file changed during the audit"
+            if not why and result.left_out:
+                why = f"the reference itself does not pass {result.left_out[0]}"
+            if why:
+                yield f"{one_line(file.name, 100)}: not recorded: {one_line(why)}"
+                gone.append(file.name)
+            else:
+                torch = metadata.version("torch")
+                new[file.name] = of_result(result, sha256, torch, date)
+        old = read_audits(self._dataset)
+        if old is not None or new:
+            text = as_text(merge(old or {}, new, gone))
+            write_atomically(self._dataset / AUDIT, text.encode("ascii"))
+            yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
+
+    def _sha256(self, file: DatasetFile) -> str:
+        """Return the hash of a definition's file, empty where it can't be read."""
+        try:
+            return hashlib.sha256((self._dataset / file.path).read_bytes()).hexdigest()
+        except OSError:
+            return ""
+
+
+def _leads_inside(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
