@@ -172,6 +172,15 @@ def jobs(
     )
 
 
+executor = click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    metavar="local|ray|ray://HOST:PORT",
+    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
+)
+
+
 def fresh(*spellings: str) -> Decorator:
     """Return --fresh; `spellings` are older names that a command still accepts."""
     what = "Ignore earlier results and redo the work."
