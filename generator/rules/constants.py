@@ -71,6 +71,10 @@ def resolve_constants(
 ) -> tuple[tuple[Constant, ...], list[Problem]]:
     """Return the op's constants for a definition, and a Problem for each disagreement."""
     constants, problems = [], []
+    for name in spec.variant_constants:
+        for value, source in _from_name(definition, spec, name):
+            constants.append(Constant(name, value, source))
+            problems += _check(definition, constants[-1])
     for name, convention in spec.constants.items():
         found = _from_name(definition, spec, name) or _from_models(definition, name)
         values = {value for value, _ in found}
@@ -241,5 +245,14 @@ def _read_named(name: str, tree: ast.Module) -> tuple[Any, int] | None:
 
 _READERS: Mapping[str, Callable[[ast.Module], tuple[Any, int] | None]] = {
     "eps": _read_eps,
-    **{name: partial(_read_named, name) for name in ("top_k", "n_group", "topk_group")},
+    **{
+        name: partial(_read_named, name)
+        for name in (
+            "top_k",
+            "n_group",
+            "topk_group",
+            "window_left",
+            "logits_soft_cap",
+        )
+    },
 }
