@@ -60,7 +60,7 @@ def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]
     left = variant_of(definition).window_left
     if left < 0:
         return {}
-    return {"around-window": ("small", (left, left + 1, left + 2, left + 65, 5))}
+    return {"around-window": ("small", (left, left + 1, left + 2, 5))}
 
 
 def prefill_cases(definition: Definition) -> list[Case]:
@@ -90,13 +90,13 @@ def _prefill_lengths(
     if left < 0:
         return _PREFILL
     # queries on both sides of where the window leaves the first key
-    edges = ((1, left + 1), (1, left + 2), (3, left + 2), (40, left + 20), (4, 4))
+    edges = ((1, left + 1), (3, left + 2), (40, left + 20), (4, 4))
     # a prompt of which no query sees all, as far as its logits fit in memory
     queries = left + 70 if left <= 128 else 70
     return {
         **_PREFILL,
         "around-window": ("small", edges),
-        "beyond-window": ("medium", ((queries, left + 70), (2, 2 * left + 40))),
+        "beyond-window": ("medium", ((queries, left + 70),)),
     }
 
 

@@ -35,11 +35,12 @@ def planned(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]
     """Return the arguments of plan() that set mask, window, cap, scale and types."""
     variant = variant_of(definition)
     found = {
-        "window_left": variant.window_left,
         "sm_scale": inputs["sm_scale"],
         "q_data_type": inputs["q"].dtype,
         "kv_data_type": inputs.get("k", inputs.get("k_cache")).dtype,
     }
+    if variant.window_left >= 0:
+        found["window_left"] = variant.window_left
     if variant.soft_cap:
         found["logits_soft_cap"] = variant.soft_cap
     return found

@@ -78,8 +78,8 @@ def _cases(definition: Definition) -> list[RelatedCase]:
     shapes = dict(_PREFILL if is_prefill(definition) else _DECODE)
     left = variant_of(definition).window_left
     if left >= 0:
-        queries = 40 if is_prefill(definition) else 1
-        shapes["beyond-window"] = ("small", ((queries, left + 60), (1, left + 2)))
+        queries = 9 if is_prefill(definition) else 1
+        shapes["beyond-window"] = ("small", ((queries, left + 20), (1, left + 2)))
     for name, (size, pairs) in shapes.items():
         q_lens, kv_lens = [q for q, _ in pairs], [kv for _, kv in pairs]
         if is_paged(definition):
