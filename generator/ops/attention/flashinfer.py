@@ -131,5 +131,5 @@ def ragged_prefill(
     )
     if fused:
         return wrapper.run(q, k, v, sinks, inputs["sm_scale"], return_lse=True)
-    found = wrapper.run(q, k, v, return_lse=True)
-    return found if sinks is None else with_sinks(*found, sinks)
+    output, lse = wrapper.run(q, k, v, return_lse=True)
+    return (output, lse) if sinks is None else with_sinks(output, lse, sinks)

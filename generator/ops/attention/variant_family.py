@@ -6,6 +6,7 @@ key: window_left is one less.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from generator.ops.family import Tensor
@@ -52,8 +53,7 @@ class Geometry:
     @property
     def sm_scale(self) -> float:
         """Return the factor of the logits in the models."""
-        # as a division, so that it is the float that the models' code computes
-        return 1 / (self.scale_of or self.head_dim) ** 0.5
+        return 1 / math.sqrt(self.scale_of or self.head_dim)
 
     @property
     def constants(self) -> dict[str, float]:

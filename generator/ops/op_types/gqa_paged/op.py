@@ -145,8 +145,8 @@ def flashinfer_ground_truth(
         )
         if fused:
             return prefill.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
-        found = prefill.run(q, caches, return_lse=True)
-        return found if sinks is None else with_sinks(*found, sinks)
+        output, lse = prefill.run(q, caches, return_lse=True)
+        return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
     tensor_cores = backend != _CUDA_CORES.name
     decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
         workspace(q.device),
