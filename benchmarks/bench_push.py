@@ -1,9 +1,10 @@
-"""Time `trace-dataset push` of all definitions to a Hub on the loopback device.
+"""Time `trace-dataset push` and `pull` of all to and from a Hub on the loopback device.
 
     python benchmarks/bench_push.py [--runs N]
 
 A whole process pushes everything as one pull request to an empty repository, then again
-with nothing new. The seconds hold the server's share too, which is a process of its own
+with nothing new; a third one pulls it all into an empty folder. What is pushed need not
+have evidence: that is the dataset's affair, not the push's. The seconds hold the server's share too, which is a process of its own
 on the same cores. The exit status is 1 where a median, a peak or a number of commits is
 not what it must be.
 """
@@ -24,9 +25,11 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.hub.server import Hub
 
 REPO = "lab/kernels"
-PUSH_SECONDS, AGAIN_SECONDS, LIMIT_MIB = 10.0, 3.0, 200
+PUSH_SECONDS, AGAIN_SECONDS, PULL_SECONDS, LIMIT_MIB = 10.0, 3.0, 20.0, 200
 PUSH = python("generator.cli.trace_dataset", "push", "--repo", REPO)
-PUSH += ["--all", "--together", "--yes"]
+PUSH += ["--all", "--together", "--yes", "--allow", "evidence-missing=a measurement"]
+PULL = python("generator.cli.trace_dataset", "pull", "--repo", REPO, "--pr", "1")
+PULL += ["--all", "--blobs", "all"]
 
 
 def main() -> int:
@@ -39,21 +42,23 @@ def main() -> int:
         return serve(options.serve)
     pushes: list[Run] = []
     repeats: list[Run] = []
+    pulls: list[Run] = []
     wrong = 0
     for _ in range(options.runs):
         with tempfile.TemporaryDirectory() as folder:
-            wrong += not once(Path(folder), pushes, repeats)
+            wrong += not once(Path(folder), pushes, repeats, pulls)
     done = [
         Measured("push of all", pushes, PUSH_SECONDS, LIMIT_MIB),
         Measured("nothing new", repeats, AGAIN_SECONDS, LIMIT_MIB),
+        Measured("pull of all", pulls, PULL_SECONDS, LIMIT_MIB),
     ]
-    failed = report([PUSH], done)
+    failed = report([PUSH, PULL], done)
     print(f"runs with other than one commit, then none: {wrong}")
     return int(bool(failed or wrong))
 
 
-def once(folder: Path, pushes: list[Run], repeats: list[Run]) -> bool:
-    """Push twice to a new server; return whether that made one commit, and no other."""
+def once(folder: Path, pushes: list[Run], repeats: list[Run], pulls: list[Run]) -> bool:
+    """Push twice to a new server and pull; return whether there was one commit only."""
     command = [sys.executable, __file__, "--serve", str(folder)]
     server = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -67,6 +72,7 @@ def once(folder: Path, pushes: list[Run], repeats: list[Run]) -> bool:
         pushes.append(run_once(PUSH))
         first = commits(server)
         repeats.append(run_once(PUSH))
+        pulls.append(run_once([*PULL, "--dataset", str(folder / "pulled")]))
         return first == 1 and commits(server) == 1
     finally:
         server.stdin.close()

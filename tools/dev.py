@@ -48,7 +48,7 @@ STEPS = (
     ),
     (
         "reference tests",
-        "python -m pytest -q --strict -m 'not slow' -n 2 --dist loadscope tests/references",
+        "python -m pytest -q --strict -m 'not slow' -n 2 tests/references",
     ),
 )
 
@@ -77,7 +77,7 @@ def run(arguments: list[str]) -> int:
     rendered = call(["gen-tests", "--all"])
     # what was rendered is run even where some definition has a problem
     tests = ["python", "-m", "pytest", "-m", "not slow", "tests/references"]
-    options = ["-n", "2", "--dist", "loadscope"]
+    options = ["-n", "2"]
     if "--all" not in arguments:
         options += ["--each-reference", "--sizes", "small"]
     ran = call([*tests, *options, *given])

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
-from generator.hub.bundle import make_bundles
-from generator.hub.client import RemoteFile
-from generator.hub.delta import compare
-from generator.hub.local import LocalFile, read_file, take_inventory
-from generator.hub.pr_description import Facts, describe
+from generator.hub.bundle import Package, make_bundles
+from generator.hub.local import LocalFile, compare, read_file, take_inventory
+from generator.hub.pr_description import describe
 from generator.hub.preconditions import judge
+from generator.hub.remote import RemoteFile
 from generator.results.audits import as_text as audit_text
 from generator.results.audits import read_audits
 from generator.results.evidence import Run, as_text, read_evidence
@@ -50,18 +49,11 @@ def page(folder: Path) -> str:
     found = discover_definitions(folder)
     chosen = select(found, (), (PUSHED,))
     (bundle,) = make_bundles(chosen, op_types=(), names=(PUSHED,), together=False)
-    facts = Facts(
-        folder,
-        bundle,
-        local,
-        compare(local, remote),
-        remote,
-        sorted({path.split("/")[0] for path in remote}),
-        judge(folder, chosen, found),
-        (),
-        {},
-    )
-    return _HEAD.format(there=THERE, pushed=PUSHED) + describe(facts)
+    judged = judge(folder, chosen, found)
+    package = Package(folder, bundle, tuple(local), judged, (), {})
+    folders = sorted({path.split("/")[0] for path in remote})
+    text = describe(package, compare(local, remote), remote, folders)
+    return _HEAD.format(there=THERE, pushed=PUSHED) + text
 
 
 def add(folder: Path, name: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
+from generator.cli.executors import make_executor
 from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
@@ -38,6 +39,7 @@ def _read_seeds(
 @click.command()
 @options.choice
 @options.jobs()
+@options.executor
 @options.path(
     *("--resume", "state"),
     help="Folder of earlier results, which are used again if nothing changed; below "
@@ -76,6 +78,7 @@ def _read_seeds(
 def audit(
     choice: Choice,
     jobs: int,
+    executor: str,
     state: Path | None,
     fresh: bool,
     tolerance: float | None,
@@ -110,23 +113,23 @@ def audit(
         )
     if tolerances and (seeds is not None or survivors or recorded or state or fresh):
         raise click.UsageError(
-            "--tolerances goes with --tolerance, --jobs, --format and --output alone."
+            "--tolerances goes with --tolerance, --jobs, --executor, --format and --output alone."
         )
     if output is not None and not tolerances:
         raise click.UsageError("--output goes with --tolerances.")
     if tolerances:
-        return _tolerances(choice, jobs, tolerance, form, output)
+        return _tolerances(choice, jobs, executor, tolerance, form, output)
+    from generator.execution.definition_task import Keeping, run_task
     from generator.execution.task_cache import default_folder
-    from generator.execution.worker_pool import PoolOptions, run_task
-    from generator.mutation.audit_task import AuditTask
     from generator.mutation.report import mutants_report, seeds_report
-    from generator.mutation.seeds_task import SeedsTask
+    from generator.mutation.tasks import audit_task, seeds_task
     from generator.results.audits import Recorder
 
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
-    options = PoolOptions(dataset, state or default_folder(), jobs, fresh)
+    runs = make_executor(executor, jobs)
+    keeping = Keeping(state or default_folder(), fresh, say)
     if seeds is not None:
         tell = numbered(
             len(files),
@@ -135,8 +138,8 @@ def audit(
                 f"{plural(result.asked, 'test')}, {plural(len(result.alarms), 'alarm')}, "
             ),
         )
-        task = SeedsTask(dataset, *seeds, whole, jobs)
-        return show(seeds_report(run_task(files, task, options, tell), seeds), form)
+        asked = run_task(files, seeds_task(dataset, *seeds, whole), runs, keeping, tell)
+        return show(seeds_report(asked, seeds), form)
     # before the work: what can't be added to must not be found out at its end
     recorder = Recorder(dataset, files) if recorded else None
     tell = numbered(
@@ -147,7 +150,7 @@ def audit(
             f"{result.counts['survived']} survived, "
         ),
     )
-    results = run_task(files, AuditTask(dataset, tolerance), options, tell)
+    results = run_task(files, audit_task(dataset, tolerance), runs, keeping, tell)
     if recorder is not None:
         for line in recorder.record(results):
             say(line)
@@ -169,7 +172,12 @@ floors = click.Command(
 
 
 def _tolerances(
-    choice: Choice, jobs: int, tolerance: float | None, form: str, output: Path | None
+    choice: Choice,
+    jobs: int,
+    executor: str,
+    tolerance: float | None,
+    form: str,
+    output: Path | None,
 ) -> int:
     """Compare tolerances with the errors of correct outputs, measured in float64."""
     _, files = choice.find()
@@ -178,16 +186,16 @@ def _tolerances(
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
     require_modules("Measuring tolerances needs", _NEEDED)
-    from generator.dataset.paths import RECORDINGS
-    from generator.execution.worker_pool import PoolOptions, run_task
+    from generator.execution.definition_task import Keeping, run_task
+    from generator.mutation.tasks import tolerance_task
     from generator.mutation.tolerances.judge import problems
     from generator.mutation.tolerances.report import tolerances_report
-    from generator.mutation.tolerances.task import ToleranceTask
     from generator.reports import printed
 
     tell = numbered(len(files), "not measured", lambda result: "")
-    task = ToleranceTask(choice.dataset / RECORDINGS, tolerance, jobs)
-    results = run_task(files, task, PoolOptions(choice.dataset, None, jobs), tell)
+    task = tolerance_task(choice.dataset, tolerance)
+    runs = make_executor(executor, jobs)
+    results = run_task(files, task, runs, Keeping(None), tell)
     against = problems(results)
     if output is not None:
         page = tolerances_report(results, against, is_page=True)

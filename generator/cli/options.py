@@ -143,24 +143,42 @@ tolerance = click.option(
 )
 
 
-def _jobs(context: click.Context, parameter: click.Parameter, value: int | None) -> int:
+def _cores() -> int:
     from generator.validation.parallel import default_jobs
 
-    return value or default_jobs()
+    return default_jobs()
 
 
-def jobs(most: int | None = 64, default: int | None = None) -> Decorator:
-    """Return --jobs, which allows up to `most` processes; the command gets a number."""
-    unset = "" if default else "; as many as there are cores if not given"
+def jobs(
+    most: int | None = 64,
+    default: int | None = None,
+    unset: str = "as many as there are cores",
+    usual: Callable[[], int] = _cores,
+) -> Decorator:
+    """Return --jobs, which allows up to `most` processes; the command gets a number.
+
+    Where neither the command line nor `default` says one it is `usual()`, which `unset`
+    describes.
+    """
+    unset = "" if default else f"; {unset} if not given"
     return click.option(
         "--jobs",
         type=click.IntRange(1, most),
-        callback=_jobs,
+        callback=lambda context, parameter, value: value or usual(),
         default=default,
         show_default=default is not None,
         metavar="N",
         help=f"Processes to run in parallel{unset}.",
     )
+
+
+executor = click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    metavar="local|ray|ray://HOST:PORT",
+    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
+)
 
 
 def fresh(*spellings: str) -> Decorator:

@@ -22,8 +22,9 @@ from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
+    from generator.hub.bundle import Package
     from generator.hub.client import Client
-    from generator.hub.plan import Package, Where
+    from generator.hub.plan import Where
     from generator.hub.pulls import PullRequests
 
 _OBJECTIONS = 10

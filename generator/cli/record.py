@@ -10,6 +10,7 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
+from generator.cli.executors import make_executor
 from generator.cli.output import require_modules, say, show, status_of, write
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
@@ -57,6 +58,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
 @options.jobs(default=4)
+@options.executor
 @options.path("--logs", help="Folder for the output of the kernels and their errors.")
 @options.fresh("--force")
 @click.option(
@@ -76,6 +78,7 @@ def record(
     sizes: tuple[str, ...],
     device: str,
     jobs: int,
+    executor: str,
     logs: Path | None,
     fresh: bool,
     compare: tuple[str, str] | None,
@@ -101,7 +104,10 @@ def record(
 
     choice.require("record")
     _, files = choice.find()
-    _check_device(device)
+    _check_device(device, is_here=executor == "local")
+    # on a cluster so many share a GPU
+    gpus = 1.0 / jobs if device.startswith("cuda") else 0.0
+    runs = make_executor(executor, jobs, imports="tests", gpus=gpus)
     options = RecordOptions(
         choice.dataset,
         tests or choice.dataset / "tests" / "references",
@@ -110,10 +116,9 @@ def record(
         providers,
         sizes,
         fresh,
-        jobs,
         logs,
     )
-    results = record_definitions(files, options, _print_result)
+    results = record_definitions(files, options, runs, _print_result)
     counts = Counter(result.status for result in results)
     statuses = ("recorded", "current", "unusable", "failed")
     totals = ", ".join(f"{counts[s]} {s}" for s in statuses if counts[s])
@@ -125,12 +130,12 @@ def record(
     return status_of(all(result.is_fine for result in results))
 
 
-def _check_device(device: str) -> None:
+def _check_device(device: str, *, is_here: bool) -> None:
     require_modules("Recording needs", _NEEDED)
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise Failure(f"--device {device!r}: choose cpu, cuda or cuda:N.")
-    if kind == "cuda" and not _has_cuda():
+    if kind == "cuda" and is_here and not _has_cuda():
         raise Failure(
             "No CUDA device here: recordings are made on a machine with a GPU. "
             "--device cpu records the few kernels that run on a CPU."

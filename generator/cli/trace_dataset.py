@@ -26,6 +26,7 @@ from generator.cli.review import review
 from generator.cli.rules import rules
 from generator.cli.validate import validate
 from generator.cli.verify import verify
+from generator.cli.warm import warm
 from generator.problems.messages import one_line
 
 
@@ -78,6 +79,7 @@ _COMMANDS = (
     rules,
     verify,
     record,
+    warm,
     drift,
     card,
     pull,

@@ -8,12 +8,13 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from generator.execution.limits import die_with_parent
-from generator.execution.task import Event
 
+Event = dict[str, Any]
 # ends of connections that this process holds; its children close them
 _held: set[int] = set()
 _LEAVING_SECONDS = 0.5
@@ -50,10 +51,13 @@ class Link:
         """Send an event. Raises OSError where nobody is there any more."""
         self._end.sendall(json.dumps(event).encode() + b"\n")
 
-    @property
-    def has_event(self) -> bool:
-        """Return whether an event came that was not received yet."""
-        return b"\n" in self._text
+    def at(self, where: str = "", within: float | None = None) -> None:
+        """Give a sign of life: where the task is, and when the next one is due."""
+        self.send({"event": "at", "where": where, "within": within})
+
+    def say(self, value: Any) -> None:
+        """Send a value that counts even if the task does not end well."""
+        self.send({"event": "said", "value": value})
 
     def receive(self, seconds: float | None = None) -> Event | None:
         """Return the next event; None where the other end is gone, or silent that long.
@@ -61,7 +65,8 @@ class Link:
         `silent` tells the two apart; `garbled` says that something else than an event came.
         """
         until = None if seconds is None else time.monotonic() + seconds
-        while not self.has_event:
+        self.silent = False
+        while b"\n" not in self._text:
             left = None if until is None else max(until - time.monotonic(), 0.0)
             if not select.select([self], [], [], left)[0]:
                 self.silent = True
@@ -84,11 +89,10 @@ class Link:
         self.garbled = True
         return None
 
-
-def with_events(links: Sequence[Link], seconds: float) -> list[Link]:
-    """Return the links that have an event or ended; wait at most `seconds`."""
-    ready = [link for link in links if link.has_event]
-    return ready or list(select.select(links, [], [], max(seconds, 0.0))[0])
+    @property
+    def has_event(self) -> bool:
+        """Return whether an event came that was not received yet."""
+        return b"\n" in self._text
 
 
 def by_status(code: int) -> str:
@@ -115,8 +119,8 @@ class Child:
         self._status: int | None = None
         self._killed = False
         own = os.getpid()
-        self._pid = _fork()
-        if self._pid:
+        self.pid = _fork()
+        if self.pid:
             there.close()
             self.link = Link(here)
             return
@@ -129,51 +133,38 @@ class Child:
             _held.clear()
             os.register_at_fork(after_in_child=_end_unless_expected)
             os.setpgid(0, 0)
-            die_with_parent()
-            if os.getppid() != own:
-                # the parent is gone already
-                os._exit(1)
+            die_with_parent(own)
             work(Link(there))
             os._exit(0)
         finally:
             os._exit(1)
 
-    def close(self) -> None:
-        """End the child and all that it began."""
-        self._end()
-        self.link.close()
+    def close(self) -> int:
+        """End the child and all that it began; return its exit code, once."""
+        if not self._killed:
+            self._killed = True
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            if self._status is None:
+                # one that has no group of its own yet
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+            self.link.close()
+        self._wait()
+        assert self._status is not None
+        return os.waitstatus_to_exitcode(self._status)
 
-    def how_it_ended(self) -> str:
-        """Return why there are no more events: `ended its process with status 3`."""
-        if self.link.silent:
-            return "did not answer any more"
-        if self.link.garbled:
-            return "wrote to the connection of the process that runs it"
-        # it closed its end and is about to end: wait, but not for long
+    def exit_code(self) -> int:
+        """Return the exit code of a child that closed its end and is about to end."""
         until = time.monotonic() + _LEAVING_SECONDS
         while self._status is None and time.monotonic() < until:
             self._wait(os.WNOHANG)
             time.sleep(0.005)
-        code = os.waitstatus_to_exitcode(self._end())
-        return f"ended its process {by_status(code)}"
-
-    def _end(self) -> int:
-        """Kill the child and its children, once; return its status."""
-        if not self._killed:
-            self._killed = True
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL)
-            if self._status is None:
-                # one that has no group of its own yet
-                with suppress(ProcessLookupError):
-                    os.kill(self._pid, signal.SIGKILL)
-        self._wait()
-        assert self._status is not None
-        return self._status
+        return self.close()
 
     def _wait(self, how: int = 0) -> None:
         if self._status is None:
-            pid, status = os.waitpid(self._pid, how)
+            pid, status = os.waitpid(self.pid, how)
             self._status = status if pid else None
 
 

@@ -1,27 +1,25 @@
-"""What a mutant may take: time, memory, and nobody's terminal."""
+"""What a task may take: time, memory, and nobody's terminal."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from generator.execution.linux import (
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_PDEATHSIG,
-    prctl,
-)
-
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 # after the first alarm: a mutant that catches everything gets it again and again
 _AGAIN_SECONDS = 0.25
 # beside what a definition's cases need
 MORE_BYTES = 2 * 2**30
 _STATUS = Path("/proc/self/statm")
+# the process that adopts orphans; its forks inherit the variable alone
+_adopter = 0
 
 
 class TimeIsUp(BaseException):
@@ -76,28 +74,49 @@ def be_quiet() -> None:
     os.close(null)
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int) -> None:
     """End with the process that started this one, where the system can do that."""
-    if sys.platform.startswith("linux"):
-        with suppress(OSError):
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, what="die with the parent")
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # gone already
+        os._exit(1)
 
 
 def adopt_orphans() -> None:
     """Become the parent of what descendants leave behind, where the system can."""
-    if sys.platform.startswith("linux"):
-        with suppress(OSError):
-            prctl(PR_SET_CHILD_SUBREAPER, 1, what="adopt orphans")
+    global _adopter
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _adopter = os.getpid()
 
 
-def end_orphans() -> None:
-    """End all children that this process has: those that it adopted, between works.
+def end_orphans(kept: Collection[int]) -> None:
+    """End all children of this process but some, where it adopts orphans.
 
     One in a session of its own is not reached with the group of the child it is of.
     """
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with suppress(OSError):
-        while pids := children.read_text().split():
-            for pid in map(int, pids):
+        while os.getpid() == _adopter:
+            orphans = set(map(int, children.read_text().split())) - set(kept)
+            if not orphans:
+                return
+            for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+
+
+def hide_memory() -> None:
+    """Keep others of the same user from this process's memory and open files.
+
+    Raises OSError where the system can't do that.
+    """
+    if not _prctl(_PR_SET_DUMPABLE, 0):
+        raise OSError("the memory of this process can't be hidden from its user")
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Return whether prctl(2) is there and did it."""
+    if not sys.platform.startswith("linux"):
+        return False
+    done: int = ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+    return done == 0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from generator.execution.gpus import visible_gpus
 from generator.testing import sglang_light
 
 _IMPORT_SECONDS = 120
@@ -100,37 +99,10 @@ def this_machine() -> Machine:
 
     NVIDIA's management library is asked; torch would take seconds to say the same.
     """
-    try:
-        import pynvml
-    except ImportError:
-        return Machine(None, is_known=False)
-    try:
-        pynvml.nvmlInit()
-        device = _visible(pynvml)
-        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
-    except pynvml.NVMLError:
-        return Machine(None)
-
-    def asked(function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return an answer, None where the library has none: that does no harm."""
-        try:
-            return function(*arguments)
-        except pynvml.NVMLError:
-            return None
-
-    memory = asked(pynvml.nvmlDeviceGetMemoryInfo, device)
-    cuda = asked(pynvml.nvmlSystemGetCudaDriverVersion)
+    gpus = visible_gpus()
+    if not gpus.found:
+        return Machine(None, is_known=gpus.is_known)
+    first = gpus.found[0]
     return Machine(
-        10 * major + minor,
-        device=asked(pynvml.nvmlDeviceGetName, device) or "",
-        memory=memory.total if memory is not None else 0,
-        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
+        first.capability, device=first.model, memory=first.memory, cuda=gpus.cuda
     )
-
-
-def _visible(pynvml: Any) -> Any:
-    """Return the first device that CUDA sees; the library counts all that there are."""
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    if first.isdecimal():
-        return pynvml.nvmlDeviceGetHandleByIndex(int(first))
-    return pynvml.nvmlDeviceGetHandleByUUID(first)

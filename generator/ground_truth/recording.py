@@ -1,33 +1,30 @@
-"""Recording ground truths: workers, one a rendered file, and what becomes of each."""
+"""Recording ground truths: a task a definition, and what becomes of each."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import DatasetFile
+from generator.execution.cluster import RayExecutor
+from generator.execution.local import LocalExecutor
+from generator.execution.outcome import DONE, Folder, Outcome, Task
 from generator.rendering.standalone import SUPPORT, is_standalone
+from generator.testing.recording_file import recording_path
 
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
-_WORKER = "testing.record_worker"
-# where this package lies, for a worker that starts in another folder
-_ROOT = str(Path(__file__).parents[2])
 # so many definitions a worker: several share what a large op_type has
-_SHARE = 12
-_POLL_SECONDS = 0.2
+_PER_WORKER = 12
+# seconds for one definition: its kernels may be compiled first
+_TIMEOUT = 3600.0
 _HEADER_LINE = re.compile(r"^([0-9a-f]{64})  (\w+)$", re.MULTILINE)
 
 
@@ -45,7 +42,6 @@ class RecordOptions:
     providers: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ("small",)
     force: bool = False
-    jobs: int = 4
     logs: Path | None = None
 
 
@@ -72,49 +68,79 @@ class RecordingResult:
 def record(
     files: Sequence[DatasetFile],
     options: RecordOptions,
+    executor: LocalExecutor | RayExecutor,
     tell: Callable[[RecordingResult], None],
 ) -> list[RecordingResult]:
-    """Record definitions in workers side by side; return and tell all results.
+    """Record definitions in workers; write the recordings, return and tell all results.
 
     A worker that a kernel takes down costs the definition that it was at; another one
     goes on with the next.
     """
     results: list[RecordingResult] = []
 
-    lock = threading.Lock()
-
     def take(result: RecordingResult) -> None:
-        with lock:
-            results.append(result)
-            tell(result)
+        results.append(result)
+        tell(result)
 
-    shares: list[tuple[Path, list[DatasetFile]]] = []
-    for op_type in sorted({file.op_type for file in files}):
-        test_file = options.tests / f"test_{op_type}.py"
-        fit = []
-        for file in (f for f in files if f.op_type == op_type):
-            obstacle = _not_rendered(file, options.dataset, test_file)
-            if obstacle:
-                take(RecordingResult(file.name, FAILED, remarks=(obstacle,)))
-            else:
-                fit.append(file)
-        shares += [(test_file, fit[i : i + _SHARE]) for i in range(0, len(fit), _SHARE)]
-    stop = threading.Event()
-    with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-        work = [
-            pool.submit(_record_share, *share, options, take, stop) for share in shares
+    fit: list[DatasetFile] = []
+    for file in sorted(files, key=lambda file: file.op_type):
+        test_file = options.tests / f"test_{file.op_type}.py"
+        obstacle = not_rendered(file, options.dataset, test_file)
+        if obstacle:
+            take(RecordingResult(file.name, FAILED, remarks=(obstacle,)))
+        else:
+            fit.append(file)
+    package = SUPPORT if is_standalone(options.tests) else "generator"
+    folders = {"tests": Folder(options.tests), "out": Folder(options.out)}
+    with tempfile.TemporaryDirectory(prefix="trace-dataset-") as own:
+        logs = Path(own) if options.logs is None else options.logs.resolve()
+        tasks = [
+            Task(
+                f"{package}.testing.record_worker:record_definition",
+                {
+                    "file": f"test_{file.op_type}.py",
+                    "name": file.name,
+                    "symbols": _symbols(options.dataset / file.path),
+                    "device": options.device,
+                    "providers": options.providers,
+                    "sizes": options.sizes,
+                    "force": options.force,
+                    "log": str(logs / f"{file.name}.log"),
+                },
+            )
+            for file in fit
         ]
-        try:
-            for done in work:
-                done.result()
-        except BaseException:
-            # no worker is started any more; those at work are ended
-            stop.set()
-            raise
+        outcomes = executor.run(
+            tasks, folders, timeout=_TIMEOUT, per_worker=_PER_WORKER
+        )
+        for place, outcome in outcomes:
+            file = fit[place]
+            path = recording_path(options.out, file.op_type, file.name)
+            take(_result(file.name, path, outcome, logs / f"{file.name}.log"))
     return results
 
 
-def _not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
+def _result(name: str, path: Path, outcome: Outcome, log: Path) -> RecordingResult:
+    """Return what became of a definition; write its recording, if it has one."""
+    try:
+        if outcome.status != DONE:
+            last = ""
+            with suppress(OSError):
+                last = log.read_text("utf-8", "replace").strip().rpartition("\n")[2]
+            why = ": ".join(filter(None, (outcome.why, last)))
+            return RecordingResult(name, FAILED, remarks=(why,))
+        value = dict(outcome.value)
+        content = value.pop("content")
+        if content:
+            write_atomically(path, base64.b64decode(content))
+        return RecordingResult(
+            **{**value, **{n: tuple(value[n]) for n in ("labels", "remarks")}}
+        )
+    except OSError as error:
+        return RecordingResult(name, FAILED, remarks=(str(error),))
+
+
+def not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
     """Return why a rendered file does not test a definition as it is now, or nothing."""
     advice = f"gen-tests --op-type {file.op_type}"
     try:
@@ -126,113 +152,6 @@ def _not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
     if held.get(file.name) != now:
         return f"{test_file} was not rendered from {file.path} as it is: {advice}"
     return ""
-
-
-def _record_share(
-    test_file: Path,
-    files: Sequence[DatasetFile],
-    options: RecordOptions,
-    take: Callable[[RecordingResult], None],
-    stop: threading.Event,
-) -> None:
-    left = {file.name: _symbols(options.dataset / file.path) for file in files}
-    while left and not stop.is_set():
-        job = {
-            "file": str(test_file.resolve()),
-            "out": str(options.out.resolve()),
-            "symbols": left,
-            "device": options.device,
-            "providers": options.providers,
-            "sizes": options.sizes,
-            "force": options.force,
-        }
-        under_way, ended, broken = "", 0, None
-        for event in _worker(job, options, stop):
-            if event["event"] == "start":
-                under_way = event["definition"]
-            elif event["event"] == "end":
-                left.pop(event["definition"])
-                under_way, ended = "", ended + 1
-                take(_result(event))
-            else:
-                broken = event["why"]
-        if broken is None:
-            return
-        # between two definitions a worker may end and leave the rest to another; before
-        # the first one, it is the file that can't be worked with
-        gone = list(left) if not ended else []
-        gone = [under_way] if under_way else gone
-        for name in gone:
-            left.pop(name)
-            take(RecordingResult(name, FAILED, remarks=(broken,)))
-
-
-def _worker(
-    job: dict[str, Any], options: RecordOptions, stop: threading.Event
-) -> Iterator[dict[str, Any]]:
-    """Yield a worker's events as they come, and one more where it did not end well."""
-    path = os.pathsep.join(
-        filter(
-            None, (str(options.tests.resolve()), _ROOT, os.environ.get("PYTHONPATH"))
-        )
-    )
-    with tempfile.TemporaryDirectory(prefix="trace-dataset-") as folder:
-        report, log = Path(folder, "report"), Path(folder, "log")
-        report.touch()
-        if options.logs is not None:
-            options.logs.mkdir(parents=True, exist_ok=True)
-            log = options.logs / f"{next(iter(job['symbols']))}.log"
-        package = SUPPORT if is_standalone(options.tests) else "generator"
-        with log.open("wb") as output:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", f"{package}.{_WORKER}"],
-                cwd=options.tests,
-                env={**os.environ, "PYTHONPATH": path},
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            assert worker.stdin is not None
-            # one that is gone already tells why in its log
-            with suppress(BrokenPipeError), worker.stdin as stdin:
-                stdin.write(json.dumps({**job, "report": str(report)}).encode())
-            with report.open(encoding="utf-8") as events:
-                running = True
-                while running and not stop.is_set():
-                    running = worker.poll() is None
-                    yield from map(json.loads, _whole_lines(events))
-                    if running:
-                        time.sleep(_POLL_SECONDS)
-        finally:
-            if worker.poll() is None:
-                worker.kill()
-            worker.wait()
-        if worker.returncode and not stop.is_set():
-            last = log.read_text("utf-8", "replace").strip().splitlines()[-1:]
-            why = f"the worker ended with status {worker.returncode}: {' '.join(last)}"
-            yield {"event": "broken", "why": why}
-
-
-def _whole_lines(events: Any) -> Iterator[str]:
-    while True:
-        place = events.tell()
-        line = events.readline()
-        if not line.endswith("\n"):
-            events.seek(place)
-            return
-        yield line
-
-
-def _result(event: dict[str, Any]) -> RecordingResult:
-    return RecordingResult(
-        event["definition"],
-        event["status"],
-        tuple(event["labels"]),
-        event["bytes"],
-        tuple(event["remarks"]),
-        event["agrees"],
-    )
 
 
 def _symbols(path: Path) -> list[str]:

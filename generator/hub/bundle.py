@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.paths import DatasetFile
+from generator.hub.local import LocalFile
+from generator.hub.preconditions import Judged, Objection
 from generator.problems.messages import one_line, plural
 
 _START = "<!-- trace-dataset push: "
@@ -48,6 +51,30 @@ class Bundle:
         return one_line(f"Add {plural(len(self.files), 'definition')}{of}", 150)
 
 
+@dataclass(frozen=True)
+class Package:
+    """Hold one bundle with its files and its preconditions."""
+
+    root: Path
+    bundle: Bundle
+    files: tuple[LocalFile, ...]
+    judged: Judged
+    allowed: tuple[Objection, ...]
+    reasons: Mapping[str, str]
+    message: str = ""
+    delete: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Return the title of the pull request and of its commit."""
+        return self.message or self.bundle.title
+
+    @property
+    def paths(self) -> list[str]:
+        """Return all paths that the push is about."""
+        return [*(file.path for file in self.files), *self.delete]
+
+
 def make_bundles(
     files: Sequence[DatasetFile],
     *,
@@ -63,8 +90,3 @@ def make_bundles(
         *(f"definition {name}" for name in sorted(set(names))),
     ]
     return [Bundle(", ".join(asked) or "all", tuple(files))]
-
-
-def has_marker(text: str, marker: str) -> bool:
-    """Return whether a pull request's text has the marker as a line of its own."""
-    return marker in (line.strip() for line in text.splitlines())

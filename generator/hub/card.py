@@ -6,23 +6,22 @@ that the Hub's viewer and `datasets` need not guess them: a column may be empty.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from generator.hub.failures import NOT_INSTALLED
-from generator.hub.tables import COLUMNS, Row, Tables, as_jsonl, tables_of
+from generator.hub.tables import TABLES, Row, Tables, as_jsonl, features_of, tables_of
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
+from generator.rendering.render import environment
 from generator.reports.markdown import inert, table
 from generator.results.sources import ORACLE
 from generator.results.verification_report import summary
 
 CARD = "README.md"
-FOLDER = "tables"
 MARK = "<!-- Written by `trace-dataset card`. Don't edit. -->"
 TITLE = "GPU kernel definitions with ground truth"
 LICENSE_ID = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}")
@@ -44,24 +43,6 @@ _LICENSES = (
     (re.compile(rb"\s*BSD 3-Clause"), "bsd-3-clause"),
 )
 _LISTED = 1_000
-_ABOUT = {
-    "definitions": "what each kernel computes: axes, inputs, outputs, and the "
-    "PyTorch reference",
-    "workloads": "the sizes and tensors that the kernels are called with",
-    "verification": "what each reference was compared with, on which machine, and how "
-    "far off it was",
-}
-_LAYOUT = """\
-| path | content |
-|---|---|
-| `definitions/<op_type>/<name>.json` | one definition, with its PyTorch `reference` |
-| `workloads/<op_type>/<name>.jsonl` | its workloads, one a line |
-| `blob/workloads/<op_type>/<name>/` | tensors that the workloads name |
-| `blob/ground_truth/<op_type>/<name>.safetensors` | what production kernels returned |
-| `solutions/`, `traces/` | kernels, and how they did |
-| `verification/*.json` | the evidence behind the table of verification |
-| `tests/references/` | tests of the references; they run with pytest and torch |
-| `tables/*.jsonl` | the tables above, made out of the other files |"""
 
 
 @dataclass(frozen=True)
@@ -98,12 +79,9 @@ def settings_of(dataset: Path, repo: str) -> Settings:
         data = DatasetCard(text).data
     except Exception:  # noqa: BLE001 - the YAML library's kinds; somebody edited it
         raise Failure(f"{CARD} has broken metadata: trace-dataset card.") from None
-    known = str(data.get("license") or "")
-    return Settings(
-        str(data.get("pretty_name") or TITLE),
-        repo,
-        known if LICENSE_ID.fullmatch(known) else "",
-    )
+    title, known = data.get("pretty_name") or TITLE, str(data.get("license") or "")
+    known = known if LICENSE_ID.fullmatch(known) else ""
+    return Settings(str(title), repo, known)
 
 
 def card_files(dataset: Path, settings: Settings | None = None) -> dict[str, bytes]:
@@ -113,15 +91,31 @@ def card_files(dataset: Path, settings: Settings | None = None) -> dict[str, byt
     """
     settings = settings or Settings()
     tables = tables_of(dataset)
-    names = [name for name in COLUMNS if tables.rows(name)]
-    files = {_path(name): as_jsonl(tables.rows(name)) for name in names}
+    rows = {name: found for name, found in tables.rows.items() if found}
+    title = one_line(settings.title, 200)
     known = settings.license or license_of(dataset)
-    return {CARD: _card(tables, names, settings, known).encode("utf-8"), **files}
+    repo = settings.repo or "OWNER/NAME"
+    about = ([f"`{name}`", str(len(of)), TABLES[name]] for name, of in rows.items())
+    page = environment().get_template("card.md.jinja")
+    text = page.render(
+        card_data=_metadata(rows, title, known),
+        title=inert(title) if settings.title != TITLE else TITLE,
+        mark=MARK,
+        summary=summary(tables.evidence),
+        names=list(rows),
+        tables=table(("table", "rows", "what it holds"), about),
+        repo=repo,
+        op_types=_op_types(rows["definitions"]),
+        verification=_verification(tables),
+        license=inert(known) if known else "",
+    )
+    files = {_path(name): as_jsonl(of) for name, of in rows.items()}
+    return {CARD: text.encode("utf-8"), **files}
 
 
 def all_paths() -> tuple[str, ...]:
     """Return every path that a card may have."""
-    return (CARD, *map(_path, COLUMNS))
+    return (CARD, *map(_path, TABLES))
 
 
 def license_of(dataset: Path) -> str:
@@ -135,149 +129,83 @@ def license_of(dataset: Path) -> str:
 
 
 def _path(name: str) -> str:
-    return f"{FOLDER}/{name}.jsonl"
+    return f"tables/{name}.jsonl"
 
 
-def _card(tables: Tables, names: Sequence[str], settings: Settings, known: str) -> str:
-    title = one_line(settings.title, 200)
-    parts = [
-        _metadata(tables, names, title, known),
-        f"# {inert(title)}" if settings.title != TITLE else f"# {TITLE}",
-        MARK,
-        _OPENING,
-        summary(tables.evidence),
-        "## Tables",
-        table(
-            ("table", "rows", "what it holds"),
-            ([f"`{n}`", str(len(tables.rows(n))), _ABOUT[n]] for n in names),
-        ),
-        "## How to load it",
-        _loading(settings.repo or "OWNER/NAME", names),
-        "## Op types",
-        _op_types(tables),
-        "## Verification",
-        _verification(tables),
-        "## Files",
-        _LAYOUT,
-    ]
-    if known:
-        parts += ["## License", f"{inert(known)}, see `LICENSE` if there is one."]
-    return "\n\n".join(parts) + "\n"
-
-
-_OPENING = (
-    "A trace dataset: what GPU kernels of large language models compute, as definitions "
-    "with a\nPyTorch reference each, the workloads they are called with, and what the "
-    "references were\ncompared with. People and agents write fast kernels against the "
-    "definitions."
-)
-
-
-def _metadata(tables: Tables, names: Sequence[str], title: str, known: str) -> str:
+def _metadata(tables: Mapping[str, Sequence[Row]], title: str, known: str) -> str:
     """Return the YAML block. Raises Failure without huggingface_hub."""
     try:
         from huggingface_hub import DatasetCardData
     except ImportError:
         raise Failure(NOT_INSTALLED) from None
 
-    op_types = {str(row["op_type"]) for row in tables.definitions}
-    rows = sum(len(tables.rows(name)) for name in names)
-    size = next((label for limit, label in _SIZES if rows < limit), _LARGEST)
-    configs: list[dict[str, Any]] = [
-        {
-            "config_name": name,
-            "data_files": [{"split": "train", "path": _path(name)}],
-        }
-        for name in names
-    ]
-    configs[0]["default"] = True
+    op_types = {str(row["op_type"]) for row in tables["definitions"]}
+    count = sum(map(len, tables.values()))
     data = DatasetCardData(
         pretty_name=title,
         license=known or None,
         language=["en"],
-        size_categories=[size],
+        size_categories=[next((s for most, s in _SIZES if count < most), _LARGEST)],
         tags=sorted({*_TAGS, *filter(_TAG.fullmatch, op_types)}),
-        configs=configs,
+        configs=[
+            {
+                "config_name": name,
+                "data_files": [{"split": "train", "path": _path(name)}],
+                **({"default": True} if name == "definitions" else {}),
+            }
+            for name in tables
+        ],
         dataset_info=[
-            {"config_name": name, "features": _features(name)} for name in names
+            {"config_name": name, "features": features_of(rows[0])}
+            for name, rows in tables.items()
         ],
     )
-    return f"---\n{data.to_yaml()}\n---"
+    return str(data.to_yaml())
 
 
-def _features(name: str) -> list[dict[str, str]]:
-    found = []
-    for column, kind in COLUMNS[name].items():
-        key, _, of = kind.rpartition(" ")
-        found.append({"name": column, key or "dtype": of})
-    return found
-
-
-def _loading(repo: str, names: Sequence[str]) -> str:
-    shown = json.dumps(repo)
-    lines = [
-        f'{n} = load_dataset({shown}, {json.dumps(n)}, split="train")' for n in names
-    ]
-    body = "\n".join(lines)
-    return (
-        f"```python\nfrom datasets import load_dataset\n\n{body}\n```\n\n"
-        "`axes` and `scalars` of a workload are JSON, since their keys differ from definition "
-        "to\ndefinition. The files themselves, with a check of every hash, and without the blobs "
-        "that nobody needs:\n\n"
-        f"```sh\ntrace-dataset pull --repo {repo} --all --blobs needed\n```"
-    )
-
-
-def _op_types(tables: Tables) -> str:
-    by_type: dict[str, list[Row]] = {}
-    for row in tables.definitions:
-        by_type.setdefault(row["op_type"], []).append(row)
-    rows = []
-    for op_type, of_one in by_type.items():
-        kernels = sum(any(s != ORACLE for s in row["agrees_with"]) for row in of_one)
-        workloads = sum(row["workloads"] for row in of_one)
-        cells = (len(of_one), workloads, kernels)
-        rows.append([inert(op_type), *map(str, cells)])
+def _op_types(definitions: Sequence[Row]) -> str:
+    counts = Counter(row["op_type"] for row in definitions)
+    workloads: Counter[str] = Counter()
+    proven: Counter[str] = Counter()
+    for row in definitions:
+        workloads[row["op_type"]] += row["workloads"]
+        proven[row["op_type"]] += any(s != ORACLE for s in row["agrees_with"])
     head = ("op_type", "definitions", "workloads", "agree with a production kernel")
-    return table(head, rows)
+    return table(
+        head,
+        (
+            [inert(name), str(count), str(workloads[name]), str(proven[name])]
+            for name, count in counts.items()
+        ),
+    )
 
 
 def _verification(tables: Tables) -> str:
     """Return one row a definition: what agreed, what failed, and the largest NMSE."""
-    by_name: dict[str, list[Row]] = {}
-    for row in tables.verification:
-        by_name.setdefault(row["definition"], []).append(row)
-    rows = list(_verified(tables.definitions[:_LISTED], by_name))
-    more = len(tables.definitions) - len(rows)
+    definitions = tables.rows["definitions"]
+    more = len(definitions) - _LISTED
     left = f"\n\n{plural(more, 'definition')} more: see the table `verification`."
     head = "definition|agrees with|worst NMSE of these|failed against"
     head += "|planted defects caught"
-    return table(head.split("|"), rows) + (left if more else "")
+    return table(head.split("|"), _verified(tables)) + (left if more > 0 else "")
 
 
-def _verified(
-    definitions: Iterable[Row], lines: Mapping[str, Sequence[Row]]
-) -> Iterator[list[str]]:
-    for row in definitions:
-        name = row["name"]
-        sources = row["agrees_with"]
-        now = [line for line in lines.get(name, ()) if not line["stale"]]
-        good = [x for x in now if x["compared_with"] in sources]
-        errors = [x["nmse"] for x in good if x["nmse"] is not None]
-        failed = sorted(
-            {x["compared_with"] for x in now if x["verdict"] in ("FAILED", "ERROR")}
-        )
+def _verified(tables: Tables) -> Iterator[list[str]]:
+    lines: dict[str, list[Row]] = {}
+    for line in tables.rows["verification"]:
+        if not line["stale"]:
+            lines.setdefault(line["definition"], []).append(line)
+    for row in tables.rows["definitions"][:_LISTED]:
+        now, sources = lines.get(row["name"], []), row["agrees_with"]
+        good = [x["nmse"] for x in now if x["compared_with"] in sources]
+        errors = [nmse for nmse in good if nmse is not None]
+        bad = {x["compared_with"] for x in now if x["verdict"] in ("FAILED", "ERROR")}
+        planted = row["planted_defects"]
         yield [
-            inert(name),
+            inert(row["name"]),
             ", ".join(map(inert, sources)) or "nothing yet",
             f"{max(errors):.1e}" if errors else "",
-            ", ".join(map(inert, failed)),
-            _caught(row),
+            ", ".join(map(inert, sorted(bad))),
+            # empty where no audit of this text is on record
+            "" if planted is None else f"{row['caught_defects']} / {planted}",
         ]
-
-
-def _caught(row: Row) -> str:
-    """Return `157 / 158`, empty where no audit of this text is on record."""
-    if row["planted_defects"] is None:
-        return ""
-    return f"{row['caught_defects']} / {row['planted_defects']}"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import VERIFICATION, DatasetFile, Discovered, select
-from generator.hub.client import RemoteFile
-from generator.hub.listing import Listing
+from generator.hub.remote import Listing, RemoteFile
+
+UNRECORDED = "blob/ground_truth/unrecorded.json"
 
 
 class BlobChoice(str, Enum):
@@ -23,32 +22,32 @@ class BlobChoice(str, Enum):
     ALL = "all"
 
 
-@dataclass(frozen=True)
-class ChosenFiles:
-    """Hold the files that are text, and the blobs that belong to them."""
-
-    texts: tuple[RemoteFile, ...]
-    blobs: tuple[RemoteFile, ...]
-
-
 def choose(
     listing: Listing, op_types: Sequence[str], names: Sequence[str]
-) -> ChosenFiles:
-    """Return the files of some definitions; everything where none are named.
+) -> tuple[list[RemoteFile], list[RemoteFile]]:
+    """Return the texts and the blobs of some definitions; all where none are named.
 
     What belongs to no definition, the evidence of verification/ for one, is always
     there; rendered tests only with everything, since they are about all of an op_type.
     Raises UnknownName.
     """
-    everything = not op_types and not names
-    keys = {(f.op_type, f.name) for f in select(_found(listing), op_types, names)}
+    owners = {path: owner_of(path) for path in listing.files}
+    found = sorted(
+        DatasetFile(*owner[0], path)
+        for path, owner in owners.items()
+        if owner is not None and owner[1] == "definition"
+    )
+    known = Discovered(tuple(found), tuple({file.op_type for file in found}), ())
+    keys = {(f.op_type, f.name) for f in select(known, op_types, names)}
     texts: list[RemoteFile] = []
     blobs: list[RemoteFile] = []
     for path, file in listing.files.items():
-        if not everything and not _belongs(path, keys):
-            continue
-        (blobs if is_blob(path) else texts).append(file)
-    return ChosenFiles(tuple(texts), tuple(blobs))
+        owner = owners[path]
+        is_shared = path.startswith(f"{VERIFICATION}/") or path == UNRECORDED
+        is_chosen = owner[0] in keys if owner is not None else is_shared
+        if is_chosen or not (op_types or names):
+            (blobs if is_blob(path) else texts).append(file)
+    return texts, blobs
 
 
 def is_blob(path: str) -> bool:
@@ -63,17 +62,14 @@ def needed(
 
     The second list has the paths that workloads name and the repository does not have.
     """
-    named: set[str] = set()
-    for file in texts:
-        if file.path.startswith("workloads/"):
-            named |= blobs_named(root, file.path)
-    there = {file.path: file for file in blobs}
+    lines = [file.path for file in texts if file.path.startswith("workloads/")]
+    named = {blob for path in lines for blob in blobs_named(root, path)}
     wanted = [
         file
-        for path, file in there.items()
-        if path in named or path.startswith("blob/ground_truth/")
+        for file in blobs
+        if file.path in named or file.path.startswith("blob/ground_truth/")
     ]
-    return wanted, sorted(named - there.keys())
+    return wanted, sorted(named - {file.path for file in wanted})
 
 
 def blobs_named(root: Path, path: str) -> set[str]:
@@ -90,22 +86,3 @@ def blobs_named(root: Path, path: str) -> set[str]:
         except (KeyError, TypeError, AttributeError):
             continue
     return found
-
-
-def _belongs(path: str, keys: set[Key]) -> bool:
-    owner = owner_of(path)
-    if owner is not None:
-        return owner[0] in keys
-    shared = path.startswith(f"{VERIFICATION}/")
-    return shared or path == "blob/ground_truth/unrecorded.json"
-
-
-def _found(listing: Listing) -> Discovered:
-    """Return the definitions of a listing as discovery finds them in a folder."""
-    files = []
-    for path in listing.files:
-        owner = owner_of(path)
-        if owner is not None and owner[1] == "definition":
-            files.append(DatasetFile(*owner[0], path))
-    op_types = tuple(sorted({file.op_type for file in files}))
-    return Discovered(tuple(sorted(files)), op_types, ())

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from generator.hub.failures import (
     NOT_INSTALLED,
     HubFailure,
-    brief_of,
     failure_of,
     is_network,
     is_transient,
     retry_after,
+    status_of,
 )
 from generator.problems.messages import one_line
 
@@ -30,31 +29,6 @@ _Value = TypeVar("_Value")
 _ATTEMPTS = 8
 _LONGEST_WAIT = 30.0
 _LONGEST_ASKED = 300.0
-_PATHS_A_REQUEST = 500
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """Hold what the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
-
-    path: str
-    size: int
-    sha1: str
-    sha256: str | None
-
-    @property
-    def digest(self) -> str:
-        """Return the hash that the content has: of the file, or git's of the blob."""
-        return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
-
-
-def remote_files(entries: Iterable[Any]) -> list[RemoteFile]:
-    """Return the files among the entries that huggingface_hub lists."""
-    return [
-        RemoteFile(e.path, e.size, e.blob_id, e.lfs.sha256 if e.lfs else None)
-        for e in entries
-        if hasattr(e, "blob_id")
-    ]
 
 
 @dataclass
@@ -84,6 +58,21 @@ class Client:
                 self.wait_after(error, attempt, revision)
         raise AssertionError("the last attempt raises")
 
+    def ask(
+        self, method: str, *arguments: Any, about: str = "main", **options: Any
+    ) -> Any:
+        """Call a method of the library's API on the repository; listings are lists.
+
+        `about` is the revision that a message names. Raises HubFailure.
+        """
+
+        def once() -> Any:
+            call = getattr(self.api, method)
+            found = call(self.repo, *arguments, repo_type="dataset", **options)
+            return list(found) if isinstance(found, Generator) else found
+
+        return self.call(once, about)
+
     def wait_after(
         self, error: BaseException, attempt: int, revision: str = "main"
     ) -> None:
@@ -100,7 +89,9 @@ class Client:
                 "command again: it goes on where it stopped."
             ) from None
         seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
-        self.tell(f"{brief_of(error)}: trying again in {seconds:.0f} s.")
+        status = status_of(error)
+        said = "did not answer" if status is None else f"answered {status}"
+        self.tell(f"The Hub {said}: trying again in {seconds:.0f} s.")
         time.sleep(seconds)
 
     def account(self) -> dict[str, Any] | None:
@@ -113,78 +104,38 @@ class Client:
             self._account = self.call(self.api.whoami)
         return self._account
 
+    def name(self) -> str:
+        """Return the name of whom the token belongs to, empty where there is no token."""
+        account = self.account()
+        return str(account["name"]) if account else ""
+
     def head(self, revision: str) -> str:
         """Return the commit that a revision names."""
-        info = self.call(
-            # the id alone: else it lists every file
-            lambda: self.api.dataset_info(self.repo, revision=revision, expand=["sha"]),
-            revision,
-        )
-        return str(info.sha)
+        # the id alone: else it lists every file
+        options: dict[str, Any] = {"revision": revision, "expand": ["sha"]}
+        return str(self.ask("repo_info", about=revision, **options).sha)
 
-    def files(self, paths: Sequence[str], revision: str) -> dict[str, RemoteFile]:
-        """Return those of the paths that are files at a revision."""
-        found: dict[str, RemoteFile] = {}
-        for at in range(0, len(paths), _PATHS_A_REQUEST):
-            some = list(paths[at : at + _PATHS_A_REQUEST])
-            infos = self.call(
-                partial(
-                    self.api.get_paths_info,
-                    self.repo,
-                    some,
-                    revision=revision,
-                    repo_type="dataset",
-                ),
-                revision,
-            )
-            found |= {file.path: file for file in remote_files(infos)}
-        return found
-
-    def tree(self, revision: str, folder: str = "", *, deep: bool = False) -> list[Any]:
+    def tree(
+        self, revision: str, folder: str | None = None, *, deep: bool = False
+    ) -> list[Any]:
         """Return the entries of a folder; none where there is no such folder."""
-        from huggingface_hub.errors import EntryNotFoundError
-
-        def ask() -> list[Any]:
-            listed = self.api.list_repo_tree(
-                self.repo,
-                folder or None,
-                recursive=deep,
-                revision=revision,
-                repo_type="dataset",
-            )
-            try:
-                return list(listed)
-            except EntryNotFoundError:
-                return []
-
-        return self.call(ask, revision)
-
-    def commits(self, revision: str) -> list[Any]:
-        """Return the commits of a revision, newest first."""
-        return self.call(
-            lambda: self.api.list_repo_commits(
-                self.repo, revision=revision, repo_type="dataset"
-            ),
-            revision,
-        )
+        options = {"recursive": deep, "revision": revision}
+        try:
+            found = self.ask("list_repo_tree", folder, about=revision, **options)
+        except HubFailure as failure:
+            if failure.status != 404:
+                raise
+            found = []
+        return list(found)
 
     def discussion(self, number: int) -> Any:
         """Return a discussion or pull request with what was said in it."""
-        return self.call(
-            lambda: self.api.get_discussion_details(
-                self.repo, number, repo_type="dataset"
-            ),
-            f"refs/pr/{number}",
-        )
+        return self.ask("get_discussion_details", number, about=f"refs/pr/{number}")
 
     def edit(self, number: int, comment: str, text: str) -> None:
         """Replace the text of a comment, by its id."""
-        self.call(
-            lambda: self.api.edit_discussion_comment(
-                self.repo, number, comment, text, repo_type="dataset"
-            ),
-            f"refs/pr/{number}",
-        )
+        change = ("edit_discussion_comment", number, comment, text)
+        self.ask(*change, about=f"refs/pr/{number}")
 
     def url(self, number: int) -> str:
         """Return the address of a discussion or pull request."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from generator.hub.client import Client
 from generator.hub.failures import HubFailure
 from generator.reports.markdown import LIMIT
-
-if TYPE_CHECKING:
-    from generator.hub.client import Client
 
 MARKER = "<!-- gen-tests: review -->"
 _CUT = "\n\n(cut: the whole report is longer than a comment can be)\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from generator.problems.failure import Failure
@@ -14,14 +13,15 @@ NOT_INSTALLED = (
     "huggingface_hub is not installed, which talks to the Hub: "
     "pip install 'gen-tests[hub]'."
 )
+NO_TOKEN = "There is no token: run `hf auth login`, or set HF_TOKEN."
 _AGAIN = "run the same command again: it goes on where it stopped."
-_QUOTA_TEXT = (
+_FULL = (
     "The Hub takes no more for {repo} ({said}): nothing was committed; free or buy "
     "storage at {place}/settings, then {again}"
 )
 _OFFLINE = "OfflineModeIsEnabled"
-_OF_KIND = {
-    "LocalTokenNotFoundError": "There is no token: run `hf auth login`, or set HF_TOKEN.",
+_ADVICE: dict[str | int, str] = {
+    "LocalTokenNotFoundError": NO_TOKEN,
     _OFFLINE: "HF_HUB_OFFLINE is set, so nothing is asked: unset it.",
     "GatedRepoError": "{repo} is gated: ask for access at {place}, then {again}",
     "RevisionNotFoundError": "{repo} has no revision {revision!r}: see {place}/refs.",
@@ -29,30 +29,33 @@ _OF_KIND = {
 There is no dataset repository {repo}, or it is private and the token may not see it: \
 check --repo and `hf auth whoami`, or make it with \
 `hf repo create {repo} --repo-type dataset`.""",
+    "HFValidationError": "The Hub takes no such name: {said}",
+    401: "The Hub asks for a token (401: {said}): run `hf auth login`.",
+    402: _FULL,
+    403: "The token may not do this to {repo} (403: {said}): give a token with write "
+    "access, or open a pull request instead of committing to a branch.",
+    404: "{repo} has no such thing (404: {said}): see {place}/discussions.",
+    413: _FULL,
+    429: "The Hub limits how often it is asked (429: {said}): wait, then {again}",
+    500: "The Hub has a fault ({status}: {said}): later, {again}",
 }
-"""Name of an exception of huggingface_hub → what to do."""
+"""Exception of huggingface_hub, or else HTTP status (500: all from there) → what to do."""
 
+_OTHER_STATUS = "The Hub refused ({status}: {said}); see {place}."
 _UNKNOWN_TOKEN = (
     "The Hub does not know the token (401), it is wrong or has expired: "
     "`hf auth login --force`, or a new HF_TOKEN from {site}/settings/tokens."
 )
-_OF_STATUS = {
-    401: "The Hub asks for a token (401: {said}): run `hf auth login`.",
-    402: _QUOTA_TEXT,
-    403: "The token may not do this to {repo} (403: {said}): give a token with write "
-    "access, or open a pull request instead of committing to a branch.",
-    404: "{repo} has no such thing (404: {said}): see {place}/discussions.",
-    413: _QUOTA_TEXT,
-    429: "The Hub limits how often it is asked (429: {said}): wait, then {again}",
-    500: "The Hub has a fault ({status}: {said}): later, {again}",
-}
-_OTHER_STATUS = "The Hub refused ({status}: {said}); see {place}."
+_NO_XET = (
+    "The Hub has no Xet storage for {repo} (404), through which huggingface_hub uploads: "
+    "set HF_HUB_DISABLE_XET=1, then {again}"
+)
 _LOST = "The connection to {site} was lost ({said}): {again}"
-_NO_NAME = "The Hub takes no such name: {said}"
 _UNCLEAR = "The Hub's answer was not understood ({kind}: {said}): {again}"
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _ADDRESS = re.compile(r"(https?://[^\s?]+)\?\S*")
 _TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{8,}|[A-Za-z0-9]{16,})|Bearer \S+")
+_XET = re.compile(r"(?s)\(404\b.*/xet-\w+-token/")
 _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 
@@ -87,21 +90,21 @@ def without_secrets(text: str) -> str:
 def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFailure:
     """Return the line for an exception of the client, whatever kind it is."""
     kinds, status, said = _kinds(error), status_of(error), _said(error)
-    lost = status is None and is_network(error)
-    text = next((text for name, text in _OF_KIND.items() if name in kinds), "")
-    if status == 401 and "Invalid" in said and "RepositoryNotFoundError" not in kinds:
+    named = next((kind for kind in _ADVICE if kind in kinds), None)
+    is_lost = _OFFLINE in kinds or (status is None and is_network(error))
+    is_full = status in (None, 403) and _QUOTA.search(said)
+    if status == 401 and "Invalid" in said and named != "RepositoryNotFoundError":
         text = _UNKNOWN_TOKEN
-    elif text:
+    elif named is not None:
+        text = _ADVICE[named]
         # a 404 is that of something in the repository
-        lost, status = _OFFLINE in kinds, None if status == 404 else status
-    elif status is not None:
-        is_full = status == 403 and _QUOTA.search(said)
-        known = _OF_STATUS.get(min(500, status), _OTHER_STATUS)
-        text = _QUOTA_TEXT if is_full else known
-    elif "HFValidationError" in kinds:
-        text = _NO_NAME
+        status = None if status == 404 else status
+    elif _is_without_xet(error):
+        text = _NO_XET
+    elif is_lost or status is None:
+        text = _LOST if is_lost else _FULL if is_full else _UNCLEAR
     else:
-        text = _LOST if lost else _QUOTA_TEXT if _QUOTA.search(said) else _UNCLEAR
+        text = _FULL if is_full else _ADVICE.get(min(500, status), _OTHER_STATUS)
     site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     line = text.format(
         repo=repo,
@@ -113,31 +116,13 @@ def failure_of(error: BaseException, repo: str, revision: str = "main") -> HubFa
         kind=type(error).__name__,
         again=_AGAIN,
     )
-    return (Unreachable if lost else HubFailure)(line, status)
-
-
-def brief_of(error: BaseException) -> str:
-    """Return what happened, for a line on what is tried again."""
-    status, said = status_of(error), _said(error)
-    if status is not None:
-        return f"The Hub answered {status} ({said})"
-    return f"The Hub did not answer ({said})"
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and what caused it: the client wraps what uploads raise."""
-    while error is not None:
-        yield error
-        error = error.__cause__
+    return (Unreachable if is_lost else HubFailure)(line, status)
 
 
 def status_of(error: BaseException) -> int | None:
     """Return the HTTP status behind an exception, or None."""
-    for one in causes(error):
-        status = getattr(getattr(one, "response", None), "status_code", None)
-        if isinstance(status, int):
-            return status
-    return None
+    status = getattr(_response(error), "status_code", None)
+    return status if isinstance(status, int) else None
 
 
 def is_transient(error: BaseException) -> bool:
@@ -151,7 +136,9 @@ def is_transient(error: BaseException) -> bool:
 def is_network(error: BaseException) -> bool:
     """Return whether no whole answer came."""
     kinds = _kinds(error)
-    # httpx of huggingface_hub 1, httpx2 of 2: named alike, and neither is ours to import
+    if _is_without_xet(error):
+        return False
+    # of httpx2, which is the library's and not ours to import
     return _OFFLINE not in kinds and not kinds.isdisjoint(
         {"TransportError", "ConnectionError"}
     )
@@ -159,25 +146,40 @@ def is_network(error: BaseException) -> bool:
 
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds that the answer asks to wait, or None."""
-    for one in causes(error):
-        headers: Any = getattr(getattr(one, "response", None), "headers", None)
-        value = headers.get("Retry-After") if headers is not None else None
-        if value is not None and str(value).strip().isdigit():
-            return float(value)
-    return None
+    headers = getattr(_response(error), "headers", None) or {}
+    value = str(headers.get("Retry-After", "")).strip()
+    return float(value) if value.isdigit() else None
+
+
+def _is_without_xet(error: BaseException) -> bool:
+    """Return whether an upload was refused a token of Xet: hf_xet has a text alone."""
+    return _XET.search(str(_causes(error)[-1])) is not None
+
+
+def _response(error: BaseException) -> Any:
+    """Return the answer behind an exception, or None."""
+    found = (getattr(one, "response", None) for one in _causes(error))
+    return next((response for response in found if response is not None), None)
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """Return an exception and what caused it: the client wraps what uploads raise."""
+    found = []
+    while error is not None:
+        found.append(error)
+        error = error.__cause__
+    return found
 
 
 def _kinds(error: BaseException) -> set[str]:
     """Return the names of the kinds of an exception and of what caused it."""
-    return {kind.__name__ for one in causes(error) for kind in type(one).__mro__}
+    return {kind.__name__ for one in _causes(error) for kind in type(one).__mro__}
 
 
 def _said(error: BaseException) -> str:
     """Return what the server said, else what the innermost exception says."""
-    chain = list(causes(error))
-    for one in chain:
-        said = getattr(one, "server_message", None)
-        if said:
-            return one_line(without_secrets(" ".join(str(said).split())), 200)
-    text = " ".join(str(chain[-1]).split()) or type(chain[-1]).__name__
+    chain = _causes(error)
+    of_server = (getattr(one, "server_message", None) for one in chain)
+    said = next(filter(None, of_server), None) or str(chain[-1])
+    text = " ".join(str(said).split()) or type(chain[-1]).__name__
     return one_line(without_secrets(text), 200)

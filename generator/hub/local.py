@@ -1,4 +1,8 @@
-"""The files of a dataset that belong to definitions, with their hashes."""
+"""The files of a dataset that belong to definitions, and what a push changes of them.
+
+Tests of a checkout may import this package. Those of a dataset on the Hub import a copy
+of what they need, which lies beside them: `make_standalone` writes both.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,26 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.dataset.artifacts import Key
+from generator.dataset.atomic_write import write_atomically
 from generator.dataset.changes import owner_of
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_evidence
+from generator.hub.choose import UNRECORDED
 from generator.hub.names import TESTS
+from generator.hub.remote import RemoteFile
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line
+from generator.rendering.files import SUMS, read_sums, write_files
+from generator.rendering.standalone import is_standalone, standalone
 
-_UNRECORDED = "blob/ground_truth/unrecorded.json"
-_POINTER_OID = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
-_POINTER_SIZE = re.compile(rb"^size (\d+)$", re.MULTILINE)
+_POINTER = re.compile(
+    rb"%b[^\0]*?\noid sha256:([0-9a-f]{64})\nsize (\d+)\s*" % re.escape(LFS_MAGIC)
+)
 _STEP = 1024 * 1024
 _LONGEST_POINTER = 1024
 _SHORTEST_SECRET = 8
@@ -51,23 +60,21 @@ class LocalFile:
 class Inventory:
     """Hold the paths of a dataset: each definition's own, and those of all."""
 
-    owned: dict[Key, tuple[str, ...]]
-    evidence: tuple[str, ...]
-    tests: tuple[str, ...]
+    owned: dict[Key, list[str]]
+    evidence: list[str]
+    tests: Sequence[str]
 
     def shared(self, keys: Collection[Key], unrecorded: Collection[str]) -> list[str]:
         """Return what definitions share with others: tests, evidence, what is left.
 
         `unrecorded` are the definitions that unrecorded.json names.
         """
-        op_types = {op_type for op_type, _ in keys}
-        names = {name for _, name in keys}
-        mine = {f"{TESTS}/test_{op_type}.py" for op_type in op_types}
-        tests = [p for p in self.tests if p in mine or not _is_test(p)]
-        evidence = [
-            p for p in self.evidence if p != _UNRECORDED or names & set(unrecorded)
-        ]
-        return [*evidence, *tests]
+        mine = {f"{TESTS}/test_{op_type}.py" for op_type, _ in keys}
+        others = {path for path in self.tests if path.startswith(f"{TESTS}/test_")}
+        left_out = others - mine
+        if not any(name in unrecorded for _, name in keys):
+            left_out.add(UNRECORDED)
+        return [p for p in (*self.evidence, *self.tests) if p not in left_out]
 
 
 def take_inventory(root: Path) -> Inventory:
@@ -78,14 +85,11 @@ def take_inventory(root: Path) -> Inventory:
         owner = owner_of(path)
         if owner is not None:
             owned.setdefault(owner[0], []).append(path)
-        elif path == _UNRECORDED or is_evidence(path):
+        elif path == UNRECORDED or is_evidence(path):
             evidence.append(path)
-    tests = [p for p in _walk(root, [TESTS]) if _is_rendered(p)]
-    return Inventory(
-        {key: tuple(paths) for key, paths in owned.items()},
-        tuple(evidence),
-        tuple(tests),
-    )
+    rendered = (".py", ".ini", f"/{SUMS}")
+    tests = [path for path in _walk(root, [TESTS]) if path.endswith(rendered)]
+    return Inventory(owned, evidence, tests)
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
@@ -100,36 +104,24 @@ def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
             yield from (f"{start}/{n}" for n in sorted(names) if n[0] != ".")
 
 
-def _is_rendered(path: str) -> bool:
-    return path.endswith((".py", ".ini", "/SHA256SUMS"))
-
-
-def _is_test(path: str) -> bool:
-    return path.startswith(f"{TESTS}/test_")
-
-
 def read_file(root: Path, path: str, secret: str = "") -> LocalFile:
     """Return a file with its hashes. Raises Unfit.
 
     Links are refused: one could lead to anything that this user may read. So is a file
     that has `secret`, the user's token, in it.
     """
-    if not path.isascii():
-        try:
-            path.encode("utf-8")
-        except UnicodeEncodeError:
-            raise Unfit(f"{one_line(path)} has a name that is no text.") from None
     full = root / path
-    real = os.path.realpath(root)
+    place = os.path.join(os.path.realpath(root), *path.split("/"))
     try:
-        inside = os.path.realpath(full) == os.path.join(real, *path.split("/"))
-        if not inside or not stat.S_ISREG(os.lstat(full).st_mode):
+        path.encode("utf-8")
+        if os.path.realpath(full) != place or not stat.S_ISREG(os.lstat(full).st_mode):
             raise Unfit(_is_link(path))
         known = secret.encode() if len(secret) >= _SHORTEST_SECRET else b""
         return _hashed(full, path, known)
+    except UnicodeEncodeError:
+        raise Unfit(f"{one_line(path)} has a name that is no text.") from None
     except OSError as error:
-        reason = one_line(error.strerror or str(error))
-        raise Unfit(f"{one_line(path)} can't be read: {reason}.") from None
+        raise Unfit(_is_unreadable(path, error)) from None
 
 
 def _is_link(path: str) -> str:
@@ -137,6 +129,11 @@ def _is_link(path: str) -> str:
         f"{one_line(path)} is a link or no ordinary file, and could lead anywhere: put "
         "what it leads to in its place."
     )
+
+
+def _is_unreadable(path: str, error: OSError) -> str:
+    reason = one_line(error.strerror or str(error))
+    return f"{one_line(path)} can't be read: {reason}."
 
 
 def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
@@ -151,14 +148,111 @@ def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
                     f"{one_line(path)} has your Hugging Face token in it: take it out, "
                     "and revoke the token if anybody else saw it."
                 )
-            tail = chunk[-len(secret) :] if secret else b""
+            tail = chunk[-len(secret) :]
             sha1.update(chunk)
             sha256.update(chunk)
             read += len(chunk)
     if read != size:
         raise Unfit(f"{one_line(path)} is being written: wait, and run again.")
-    oid, far = _POINTER_OID.search(head), _POINTER_SIZE.search(head)
-    if head.startswith(LFS_MAGIC) and oid and far and size <= _LONGEST_POINTER:
-        name = oid.group(1).decode()
-        return LocalFile(path, full, int(far.group(1)), sha1.hexdigest(), name, True)
+    pointer = _POINTER.fullmatch(head) if size <= _LONGEST_POINTER else None
+    if pointer is not None:
+        oid, size = pointer[1].decode(), int(pointer[2])
+        return LocalFile(path, full, size, sha1.hexdigest(), oid, True)
     return LocalFile(path, full, size, sha1.hexdigest(), sha256.hexdigest())
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Hold what is to be added, changed and deleted, and how many are there already.
+
+    `absent` were to be deleted and are not there.
+    """
+
+    added: tuple[LocalFile, ...]
+    changed: tuple[LocalFile, ...]
+    deleted: tuple[RemoteFile, ...]
+    same: int
+    absent: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> list[LocalFile]:
+        """Return the files that are to be sent."""
+        return sorted((*self.added, *self.changed), key=lambda f: f.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is to be done."""
+        return not (self.added or self.changed or self.deleted)
+
+
+def compare(
+    files: Collection[LocalFile],
+    remote: Mapping[str, RemoteFile],
+    delete: Sequence[str] = (),
+) -> Delta:
+    """Compare by hash; nothing is downloaded. Raises Unfit for a pointer to be sent."""
+    news = [file for file in files if not is_same(file, remote.get(file.path))]
+    for file in news:
+        if file.is_pointer:
+            raise Unfit(
+                f"{one_line(file.path)} is a Git LFS pointer here, and the repository "
+                "does not have what it points to: git lfs pull."
+            )
+    return Delta(
+        tuple(file for file in news if file.path not in remote),
+        tuple(file for file in news if file.path in remote),
+        tuple(remote[path] for path in delete if path in remote),
+        len(files) - len(news),
+        tuple(path for path in delete if path not in remote),
+    )
+
+
+def is_same(file: LocalFile, there: RemoteFile | None) -> bool:
+    """Return whether the Hub has these bytes."""
+    if there is None or there.sha256 is not None:
+        return there is not None and there.sha256 == file.sha256
+    return not file.is_pointer and there.sha1 == file.sha1
+
+
+def make_standalone(
+    root: Path, tests: Sequence[str], folder: Path, secret: str = ""
+) -> tuple[str, ...] | None:
+    """Write the standalone form of a dataset's tests below `folder`; return the paths.
+
+    `tests` are the paths of the files in tests/references. None, and nothing is written,
+    where they are standalone already, or there are none. A file that a person edited is
+    left out of SHA256SUMS, so that it passes for edited in a clone too. Raises Unfit.
+    """
+    if not tests or is_standalone(root / TESTS):
+        return None
+    recorded = read_sums(root / TESTS)
+    texts, edited = {}, set()
+    for path in tests:
+        # refuses links before anything is read through them
+        file, name = read_file(root, path, secret), path.removeprefix(f"{TESTS}/")
+        if name == SUMS:
+            continue
+        texts[name] = _text(file)
+        if recorded.get(name) != file.sha256:
+            edited.add(name)
+    try:
+        made = standalone(texts)
+    except (SyntaxError, ValueError, FileNotFoundError) as error:
+        raise Unfit(
+            f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
+            "--all renders the tests anew."
+        ) from None
+    output = folder / TESTS
+    write_files(output, {name: made[name] for name in made.keys() - edited})
+    for name in edited:
+        write_atomically(output / name, made[name].encode("utf-8"))
+    return tuple(sorted(f"{TESTS}/{name}" for name in (*made, SUMS)))
+
+
+def _text(file: LocalFile) -> str:
+    try:
+        return file.source.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise Unfit(f"{one_line(file.path)} is not UTF-8.") from None
+    except OSError as error:
+        raise Unfit(_is_unreadable(file.path, error)) from None

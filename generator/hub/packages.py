@@ -9,17 +9,22 @@ from pathlib import Path
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.json_file import read_json
-from generator.hub.bundle import Bundle
+from generator.hub.bundle import Bundle, Package
 from generator.hub.card import card_files, settings_of
-from generator.hub.client import Client, RemoteFile
-from generator.hub.local import LocalFile, Unfit, read_file, take_inventory
-from generator.hub.plan import Package, PushPlan
+from generator.hub.choose import UNRECORDED
+from generator.hub.client import Client
+from generator.hub.local import (
+    LocalFile,
+    Unfit,
+    make_standalone,
+    read_file,
+    take_inventory,
+)
+from generator.hub.plan import PushPlan
 from generator.hub.pr_description import human
 from generator.hub.preconditions import Judged, split
-from generator.hub.standalone_tests import make_standalone
+from generator.hub.remote import RemoteFile
 from generator.problems.messages import one_line, plural
-
-_UNRECORDED = "blob/ground_truth/unrecorded.json"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def pack(
         is_made = path in tests or path in card
         return read_file(folder if is_made else dataset, path, secret)
 
-    unrecorded = read_json(dataset, _UNRECORDED).value
+    unrecorded = read_json(dataset, UNRECORDED).value
     named = set(unrecorded) if isinstance(unrecorded, dict) else set()
     made = []
     for bundle in bundles:
@@ -104,7 +109,7 @@ def may_write(client: Client) -> str:
 def lines_of(client: Client, plan: PushPlan) -> Iterator[str]:
     """Yield the changes of a plan, a line for each file."""
     delta = plan.delta
-    where = f"pull request {plan.pull.number}" if plan.pull else plan.revision
+    where = f"pull request {plan.number}" if plan.pull else plan.revision
     where = "a new pull request" if plan.opens else where
     yield f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"
     adds = {file.path for file in delta.added}

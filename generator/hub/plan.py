@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from generator.hub.bundle import Bundle
+from generator.hub.bundle import Package
 from generator.hub.card import all_paths
-from generator.hub.client import RemoteFile, remote_files
-from generator.hub.delta import Delta, compare
+from generator.hub.client import Client
 from generator.hub.failures import HubFailure
-from generator.hub.local import LocalFile, Unfit
+from generator.hub.local import Delta, Unfit, compare
 from generator.hub.names import TESTS
-from generator.hub.pr_description import Facts, describe
-from generator.hub.preconditions import Judged, Objection, of_partial
-from generator.hub.pulls import PullRequest
-
-if TYPE_CHECKING:
-    from generator.hub.client import Client
-    from generator.hub.pulls import PullRequests
+from generator.hub.pr_description import describe
+from generator.hub.preconditions import of_partial
+from generator.hub.pulls import OPEN, PullRequests, has_marker, text_of
+from generator.hub.remote import RemoteFile, files_at, remote_files
 
 MAIN = "main"
 
@@ -31,30 +26,6 @@ class Where:
 
     number: int | None = None
     branch: str | None = None
-
-
-@dataclass(frozen=True)
-class Package:
-    """Hold one bundle with its files and its preconditions."""
-
-    root: Path
-    bundle: Bundle
-    files: tuple[LocalFile, ...]
-    judged: Judged
-    allowed: tuple[Objection, ...]
-    reasons: Mapping[str, str]
-    message: str = ""
-    delete: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """Return the title of the pull request and of its commit."""
-        return self.message or self.bundle.title
-
-    @property
-    def paths(self) -> list[str]:
-        """Return all paths that the push is about."""
-        return [*(file.path for file in self.files), *self.delete]
 
 
 @dataclass(frozen=True)
@@ -72,9 +43,14 @@ class PushPlan:
     remote: Mapping[str, RemoteFile]
     delta: Delta
     text: str
-    pull: PullRequest | None = None
-    opens: bool = False
-    owns_text: bool = False
+    pull: Any | None
+    opens: bool
+    owns_text: bool
+
+    @property
+    def number(self) -> int | None:
+        """Return the number of the pull request that is gone on with, or None."""
+        return self.pull.num if self.pull else None
 
 
 def make_plan(
@@ -84,34 +60,45 @@ def make_plan(
 
     Raises HubFailure, and Unfit for a file that can't be pushed.
     """
-    account = client.account()
-    name = str(account["name"]) if account else ""
+    name, marker = client.name(), package.bundle.marker
     pull = None
     if where.number is not None:
         pull = pulls.read(where.number)
-        if pull.status not in ("open", "draft"):
+        if pull.status not in OPEN:
             raise HubFailure(
                 f"Pull request {where.number} of {client.repo} is {pull.status}: "
                 "leave --pr out for a new one."
             )
     elif where.branch is None and name:
-        pull = pulls.find_own(name, package.bundle.marker, package.title)
-    revision = where.branch or (pull.revision if pull else MAIN)
-    parent = client.head(revision)
-    remote = client.files(package.paths, parent)
-    delta = compare(package.files, remote, package.delete)
+        pull = pulls.find_own(name, marker, package.title)
+    revision = where.branch or (pull.git_reference if pull else MAIN)
+    parent, remote, delta = _compared(client, package, revision)
     package = _whole(client, package, delta, parent)
+    # what the pull request as a whole does, not this push of it
+    seen = _compared(client, package, MAIN) if pull else (parent, remote, delta)
+    folders = [e.path for e in client.tree(seen[0]) if not hasattr(e, "blob_id")]
     return PushPlan(
         package,
         revision,
         parent,
         remote,
         delta,
-        _text(client, package, revision, parent, remote, delta),
+        describe(package, seen[2], seen[1], folders),
         pull,
-        pull is None and where.branch is None,
-        pull is not None and pull.author == name and package.bundle.marker in pull.text,
+        opens=pull is None and where.branch is None,
+        owns_text=pull is not None
+        and pull.author == name
+        and has_marker(text_of(pull), marker),
     )
+
+
+def _compared(
+    client: Client, package: Package, revision: str
+) -> tuple[str, Mapping[str, RemoteFile], Delta]:
+    """Return a revision's commit, its files of the package, and what is to be done."""
+    parent = client.head(revision)
+    remote = files_at(client, package.paths, parent)
+    return parent, remote, compare(package.files, remote, package.delete)
 
 
 def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Package:
@@ -134,32 +121,3 @@ def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Packa
     if objection.rule not in package.reasons:
         raise Unfit(str(objection))
     return replace(package, allowed=(*package.allowed, objection))
-
-
-def _text(
-    client: Client,
-    package: Package,
-    revision: str,
-    parent: str,
-    remote: Mapping[str, RemoteFile],
-    delta: Delta,
-) -> str:
-    if revision.startswith("refs/pr/"):
-        # what the pull request as a whole does, not this push of it
-        parent = client.head(MAIN)
-        remote = client.files(package.paths, parent)
-        delta = compare(package.files, remote, package.delete)
-    folders = [e.path for e in client.tree(parent) if not hasattr(e, "blob_id")]
-    return describe(
-        Facts(
-            package.root,
-            package.bundle,
-            package.files,
-            delta,
-            remote,
-            folders,
-            package.judged,
-            package.allowed,
-            package.reasons,
-        )
-    )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from generator import __version__
 from generator.dataset.changes import Files, owner_of, sort_changes
-from generator.hub.bundle import Bundle
-from generator.hub.client import RemoteFile
-from generator.hub.delta import Delta, is_same
-from generator.hub.local import LocalFile
-from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN, Judged, Objection
+from generator.hub.bundle import Package
+from generator.hub.local import Delta, is_same
+from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
+from generator.hub.remote import RemoteFile
 from generator.problems import Severity
 from generator.problems.messages import plural
+from generator.rendering.render import environment
 from generator.reports.markdown import LIMIT, folded, inert, rows_of, table_of
 from generator.reports.report import Code, Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
@@ -41,41 +39,55 @@ _ROOM = LIMIT - 4_000
 _MORE = "`verification/` and the files have all"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Hold what the description of a pull request shows.
+def describe(
+    package: Package,
+    delta: Delta,
+    remote: Mapping[str, RemoteFile],
+    folders: Sequence[str],
+) -> str:
+    """Return the description; the same facts give the same text.
 
     `delta` is against the branch that it is to be merged into, `remote` are that
     branch's files and `folders` its folders at the top.
     """
-
-    root: Path
-    bundle: Bundle
-    files: Sequence[LocalFile]
-    delta: Delta
-    remote: Mapping[str, RemoteFile]
-    folders: Sequence[str]
-    judged: Judged
-    allowed: Sequence[Objection]
-    reasons: Mapping[str, str]
-
-
-def describe(facts: Facts) -> str:
-    """Return the description; the same facts give the same text."""
-    changes, sides = _changes(facts)
-    parts = [
-        _what(facts),
-        _provenance(facts, changes),
-        _checks(facts, _answers(facts, changes, sides)),
-        _allowed(facts),
-        _reproduce(facts),
-    ]
-    left = _ROOM - sum(map(len, parts))
-    compared = _compared(facts, left // 2)
-    listed = _listed(facts, left - len(compared))
-    order = [parts[0], listed, parts[1], parts[2], compared, parts[3], parts[4]]
-    text = "\n\n".join(part for part in order if part)
-    return f"{text}\n\n{facts.bundle.marker}\n"
+    judged, keys = package.judged, package.bundle.keys
+    names = [file.name for file in package.bundle.files]
+    is_short = len(names) <= _ONE_BY_ONE
+    missed = {objection.rule for objection in package.allowed}
+    lines = [x for x in judged.table.lines if (x.op_type, x.definition) in set(keys)]
+    lesser = [p for p in judged.problems if p.severity is not Severity.ERROR]
+    owners = [owner_of(problem.file) for problem in lesser]
+    changes, sides = _changes(package, delta, remote, folders)
+    models = {m for c in changes if c.new for m in c.new.tag_values("model")}
+    answers = _answers(package, changes, sides)
+    op_types = sorted({op_type for op_type, _ in keys})
+    facts = {
+        "plural": plural,
+        "inert": inert,
+        "version": __version__,
+        "names": names,
+        "shown": ", ".join(map(inert, names[:_ONE_BY_ONE])),
+        "delta": delta,
+        "size": human(sum(file.size for file in delta.sent)),
+        "models": ", ".join(map(inert, sorted(models)[:20])),
+        "runs": _runs(package, lines),
+        "notes": sum(owner is not None and owner[0] in keys for owner in owners),
+        "is_valid": missed <= set(OWN),
+        "is_rendered": missed.isdisjoint(OF_TESTS),
+        "is_proven": missed.isdisjoint(OF_EVIDENCE),
+        "answers": table_of(checklist(answers) if is_short else _counts(answers)),
+        "allowed": _allowed(package),
+        "chosen": _options("--definition-name", names)
+        if is_short
+        else _options("--op-type", op_types),
+        "tests": " " + _options("--definition", names) if is_short else "",
+        "marker": package.bundle.marker,
+    }
+    page = environment().get_template("pull_request.md.jinja")
+    left = _ROOM - len(page.render(facts, files="", compared=""))
+    compared = _folded("Comparisons", *_comparisons(lines), left // 2)
+    files = _folded("Files", *_files(delta), left - len(compared))
+    return page.render(facts, files=files, compared=compared)
 
 
 def human(size: int) -> str:
@@ -87,119 +99,65 @@ def human(size: int) -> str:
     return f"{size / 1024**2:.1f} MiB"
 
 
-def _what(facts: Facts) -> str:
-    delta, names = facts.delta, [file.name for file in facts.bundle.files]
-    shown = ", ".join(inert(name) for name in names[:_ONE_BY_ONE])
-    more = f" and {len(names) - _ONE_BY_ONE} more" if len(names) > _ONE_BY_ONE else ""
-    size = sum(file.size for file in delta.sent)
-    return (
-        f"### What\n\n{plural(len(names), 'definition')}: {shown}{more}. "
-        f"{plural(len(delta.added), 'file')} added, {len(delta.changed)} changed, "
-        f"{len(delta.deleted)} deleted, {human(size)}; {delta.same} are there already.\n\n"
-        f"Written by `trace-dataset push` {__version__}, which lets pass only what is "
-        "listed under the checklist, for the bytes that are pushed."
-    )
+def _options(option: str, values: Iterable[str]) -> str:
+    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
 
 
-def _listed(facts: Facts, room: int) -> str:
-    delta = facts.delta
+def _files(delta: Delta) -> tuple[Sequence[str], list[Row]]:
     rows = [
         *(("add", f.path, f.size) for f in delta.added),
         *(("change", f.path, f.size) for f in delta.changed),
         *(("delete", f.path, f.size) for f in delta.deleted),
     ]
     listed = [Row((does, Quoted(path), human(size))) for does, path, size in rows]
-    return _folded("Files", ("", "file", "size"), listed, room)
+    return ("", "file", "size"), listed
 
 
-def _provenance(facts: Facts, changes: Sequence[Change]) -> str:
-    models = sorted(
-        {
-            tag.removeprefix("model:")
-            for change in changes
-            if change.new is not None
-            for tag in change.new.tags
-            if tag.startswith("model:")
-        }
-    )
-    texts = {line.definition for line in facts.judged.table.lines}
-    mine = {file.name for file in facts.bundle.files} & texts
+def _runs(package: Package, lines: Sequence[VerificationLine]) -> str:
+    """Return the machines on which the definitions were compared, as a table."""
     rows = []
-    used = {x.run for x in _lines(facts) if x.run and not x.stale}
-    for number in sorted(used):
-        run = facts.judged.table.runs[number - 1]
+    for number in sorted({x.run for x in lines if x.run and not x.stale}):
+        run = package.judged.table.runs[number - 1]
         cells = [run.date, *(run.machine.get(name, "") for name in _VERSIONS)]
-        count = len({x.definition for x in _lines(facts) if x.run == number} & mine)
+        count = len({x.definition for x in lines if x.run == number})
         rows.append(Row((*map(Quoted, cells), str(count))))
-    shown = ", ".join(inert(name) for name in models[:20]) or "not said"
-    runs = table_of(Table(rows, ("date", *_VERSIONS, "definitions")))
-    said = runs if rows else "No run is on record."
-    return f"### Provenance\n\nModels: {shown}\n\n{said}"
+    return table_of(Table(rows, ("date", *_VERSIONS, "definitions"))) if rows else ""
 
 
-def _lines(facts: Facts) -> list[VerificationLine]:
-    keys = set(facts.bundle.keys)
-    return [x for x in facts.judged.table.lines if (x.op_type, x.definition) in keys]
-
-
-def _checks(facts: Facts, answers: Sequence[Answer]) -> str:
-    judged, allowed = facts.judged, {o.rule for o in facts.allowed}
-    errors = [o for o in facts.allowed if o.rule not in OWN]
-    keys = set(facts.bundle.keys)
-    lesser = [p for p in judged.problems if p.severity is not Severity.ERROR]
-    owners = [owner_of(p.file) for p in lesser]
-    notes = sum(owner is not None and owner[0] in keys for owner in owners)
-    passed = [
-        (
-            not errors,
-            f"`trace-dataset validate` finds no error ({notes} lesser remarks)",
-        ),
-        (
-            allowed.isdisjoint(OF_TESTS),
-            "the tests are what `gen-tests` renders",
-        ),
-        (
-            allowed.isdisjoint(OF_EVIDENCE),
-            (
-                "every definition's reference tests agreed with a production kernel, "
-                "live or recorded, for these bytes, and none disagreed"
-            ),
-        ),
-    ]
-    lines = [f"- [{'x' if good else ' '}] {text}" for good, text in passed]
-    is_short = len(facts.bundle.files) <= _ONE_BY_ONE
-    body = table_of(checklist(answers) if is_short else _counts(answers))
-    return "\n".join(["### Checklist", "", *lines, "", body])
-
-
-def _answers(facts: Facts, changes: Sequence[Change], sides: Sides) -> list[Answer]:
+def _answers(package: Package, changes: Sequence[Change], sides: Sides) -> list[Answer]:
+    judged = package.judged
     known = ReviewContext(
-        facts.root,
+        package.root,
         sides,
-        facts.judged.problems,
+        judged.problems,
         (),
-        facts.judged.runs,
+        judged.runs,
         trust_evidence=True,
-        audits_after=facts.judged.audits,
+        audits_after=judged.audits,
     )
     points = answer_all(changes, known)
     return [a for a in points if a.definition or a.point == ONE_DEFINITION]
 
 
-def _changes(facts: Facts) -> tuple[list[Change], Sides]:
-    base: Tree = {f"{folder}/.": TreeEntry("100644", "", 0) for folder in facts.folders}
+def _changes(
+    package: Package,
+    delta: Delta,
+    remote: Mapping[str, RemoteFile],
+    folders: Sequence[str],
+) -> tuple[list[Change], Sides]:
+    base: Tree = {f"{folder}/.": TreeEntry("100644", "", 0) for folder in folders}
     head: Tree = {}
-    for file in facts.files:
+    for file in package.files:
         head[file.path] = TreeEntry("100644", file.sha256, file.size)
-        there = facts.remote.get(file.path)
+        there = remote.get(file.path)
         if there is not None:
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
             base[file.path] = TreeEntry("100644", oid, there.size)
-    changed = sort_changes(file.path for file in facts.delta.sent).definitions
-    mine = {key: changed.get(key, Files()) for key in facts.bundle.keys}
-    sides = Sides(base, head)
+    changed = sort_changes(file.path for file in delta.sent).definitions
+    mine = {key: changed.get(key, Files()) for key in package.bundle.keys}
+    sides, root = Sides(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
-    return make_changes(mine, sides, facts.root / ".no-such-folder", facts.root), sides
+    return make_changes(mine, sides, root / ".no-such-folder", root), sides
 
 
 def _counts(answers: Iterable[Answer]) -> Table:
@@ -215,8 +173,8 @@ def _counts(answers: Iterable[Answer]) -> Table:
     return Table(rows, ("point", "yes", "no", "unknown", "the first that is not yes"))
 
 
-def _compared(facts: Facts, room: int) -> str:
-    made = line_table(_lines(facts))
+def _comparisons(lines: Sequence[VerificationLine]) -> tuple[Sequence[str], list[Row]]:
+    made = line_table(lines)
     # the last two columns say which run, by numbers that nothing here explains
     rows = [
         Row((*map(Quoted, r.cells[:2]), *r.cells[2:6], Quoted(r.cells[6])), r.status)
@@ -224,43 +182,21 @@ def _compared(facts: Facts, room: int) -> str:
     ]
     # a failure comes first: it must not be what is cut off
     rows.sort(key=lambda row: row.status is Status.PASSED)
-    return "### Comparisons\n\n" + _folded("Comparisons", made.columns[:7], rows, room)
+    return made.columns[:7], rows
 
 
-def _allowed(facts: Facts) -> str:
-    if not facts.allowed:
-        return ""
+def _allowed(package: Package) -> str:
+    """Return the objections that were let pass, with the reason given for each rule."""
+    by_rule: dict[str, list[str]] = {}
+    for objection in package.allowed:
+        by_rule.setdefault(objection.rule, []).append(objection.message)
     rows = []
-    for rule in dict.fromkeys(o.rule for o in facts.allowed):
-        found = [o for o in facts.allowed if o.rule == rule]
+    for rule, found in by_rule.items():
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        message = Quoted(f"{found[0].message}{more}")
-        rows.append(Row((Code(rule), Quoted(facts.reasons[rule]), message)))
+        reason, message = Quoted(package.reasons[rule]), Quoted(f"{found[0]}{more}")
+        rows.append(Row((Code(rule), reason, message)))
     made = Table(rows, ("rule", "reason given", "what it objects to"))
-    return f"### Let pass all the same\n\n{table_of(made)}"
-
-
-def _reproduce(facts: Facts) -> str:
-    names = [file.name for file in facts.bundle.files]
-    if len(names) <= _ONE_BY_ONE:
-        chosen = " ".join(f"--definition-name {shlex.quote(n)}" for n in names)
-        tests = "".join(f" --definition {shlex.quote(n)}" for n in names)
-    else:
-        op_types = sorted({file.op_type for file in facts.bundle.files})
-        chosen = " ".join(f"--op-type {shlex.quote(name)}" for name in op_types)
-        tests = ""
-    commands = [
-        f"trace-dataset validate {chosen}",
-        f"gen-tests {chosen} --check",
-        f"pytest tests/references{tests} --strict",
-        f"pytest tests/references{tests} --device cuda --results results.jsonl",
-        "trace-dataset verify --results results.jsonl",
-    ]
-    shown = "\n".join(f"{n}. {inert(c, 2000)}" for n, c in enumerate(commands, 1))
-    return (
-        "### How to reproduce\n\nIn a clone of this pull request, with `pip install "
-        f"gen-tests`; the fourth command needs a GPU.\n\n{shown}"
-    )
+    return table_of(made) if rows else ""
 
 
 def _folded(title: str, columns: Sequence[str], rows: Sequence[Row], room: int) -> str:

@@ -7,17 +7,16 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from generator.hub.choose import BlobChoice, choose, needed
-from generator.hub.client import Client, RemoteFile
-from generator.hub.download import digest_of, fetch
+from generator.hub.client import Client
 from generator.hub.failures import HubFailure, Unreachable
-from generator.hub.listing import list_files
+from generator.hub.remote import RemoteFile, digest_of, fetch, list_files
 from generator.hub.state import INCOMING, PullState, read_state, write_state
 from generator.problems.messages import one_line, plural, quote
 
@@ -82,29 +81,28 @@ def pull(
     offline = None
     try:
         listing = list_files(client, order.revision)
+        state.keep(client.repo, order.revision, listing)
     except Unreachable as error:
         kept = state.kept(client.repo, order.revision)
         if kept is None:
             raise
         listing, offline = kept, error
-    chosen = choose(listing, order.op_types, order.names)
-    if offline is None:
-        state.keep(client.repo, order.revision, listing)
+    texts, blobs = choose(listing, order.op_types, order.names)
     pulled = Pulled(listing.commit, is_offline=offline is not None)
     for path, reason in listing.refused.items():
         pulled.problems.append(f"{quote(path, 200)} {reason}: not pulled")
     job = _Job(client, root, order.force, state, pulled, tell, offline)
-    job.bring(chosen.texts)
-    blobs = list(chosen.blobs) if order.blobs is BlobChoice.ALL else []
+    job.bring(texts)
+    wanted = blobs if order.blobs is BlobChoice.ALL else []
     if order.blobs is BlobChoice.NEEDED:
-        blobs, missing = needed(root, chosen.blobs, chosen.texts)
+        wanted, missing = needed(root, blobs, texts)
         for path in missing[:_GIVEN_UP]:
             pulled.problems.append(
                 f"workloads name {quote(path, 200)}, which the repository has not"
             )
-    job.bring(blobs)
-    left = [f for f in chosen.blobs if f.path not in pulled.fates]
-    pulled.left_out = (len(left), sum(file.size for file in left))
+    job.bring(wanted)
+    left = [file.size for file in blobs if file.path not in pulled.fates]
+    pulled.left_out = (len(left), sum(left))
     if offline is None:
         write_state(root, state)
     if not pulled.count(Fate.FAILED):
@@ -122,13 +120,11 @@ class _Job:
     tell: Callable[[str, Fate], None]
     offline: HubFailure | None
 
-    def bring(self, files: Iterable[RemoteFile]) -> None:
+    def bring(self, files: Collection[RemoteFile]) -> None:
         """Look at all files first, then fetch and place what is missing."""
-        missing = []
-        for file in files:
-            fate = self.pulled.fates[file.path] = self._fate(file)
-            if fate in (Fate.NEW, Fate.CHANGED):
-                missing.append(file)
+        fates = {file.path: self._fate(file) for file in files}
+        self.pulled.fates |= fates
+        missing = [f for f in files if fates[f.path] in (Fate.NEW, Fate.CHANGED)]
         if not missing:
             return
         if self.offline is not None:
@@ -146,10 +142,10 @@ class _Job:
     def _fate(self, file: RemoteFile) -> Fate:
         """Return what is to become of a file, by what lies at its place."""
         path, problems = file.path, self.pulled.problems
-        if in_the_way := _in_the_way(self.root, path):
-            problems.append(f"{path}: {in_the_way}: not pulled")
-            return Fate.BLOCKED
         try:
+            if in_the_way := _in_the_way(self.root, path):
+                problems.append(f"{path}: {in_the_way}: not pulled")
+                return Fate.BLOCKED
             digest = digest_of(self.root / path, file)
         except FileNotFoundError:
             return Fate.NEW
@@ -159,9 +155,10 @@ class _Job:
         if digest == file.digest:
             self.state.files[path] = [digest]
             return Fate.CURRENT
-        if self.force or self.state.knows(path, digest):
+        known = self.state.files.get(path, ())
+        if self.force or digest in known:
             return Fate.CHANGED
-        if self.state.knows(path, file.digest):
+        if file.digest in known:
             return Fate.KEPT
         problems.append(
             f"{path}: edited here, and another one on the Hub: left as it is (--force "
@@ -174,35 +171,34 @@ class _Job:
 
         def one(file: RemoteFile) -> None:
             if not stop.is_set():
-                folder = self.root / INCOMING
-                found = fetch(self.client, self.pulled.commit, file, folder)
+                incoming = self.root / INCOMING
+                found = fetch(self.client, self.pulled.commit, file, incoming)
                 _place(self.root, file.path, found)
 
         with ThreadPoolExecutor(max_workers=_THREADS) as pool:
             work = {pool.submit(one, file): file for file in files}
             try:
                 for done in as_completed(work):
-                    file = work[done]
-                    try:
-                        done.result()
-                    except HubFailure as error:
-                        self.pulled.fates[file.path] = Fate.FAILED
-                        self.pulled.problems.append(f"{file.path}: {error}")
-                        failed = self.pulled.count(Fate.FAILED)
-                        if _concerns_all(error) or failed >= _GIVEN_UP:
-                            raise
-                        continue
-                    self.state.files[file.path] = [file.digest]
-                    self.pulled.bytes += file.size
-                    self.tell(file.path, self.pulled.fates[file.path])
+                    self._note(work[done], done.exception())
             finally:
                 # on a failure no further file is begun; after the loop none is left
                 stop.set()
 
-
-def _concerns_all(failure: HubFailure) -> bool:
-    """Return whether the next file would fare no better."""
-    return isinstance(failure, Unreachable) or failure.status in (401, 403, 429)
+    def _note(self, file: RemoteFile, error: BaseException | None) -> None:
+        """Note what became of a file; raise what the next file would not escape."""
+        pulled = self.pulled
+        if error is None:
+            self.state.files[file.path] = [file.digest]
+            pulled.bytes += file.size
+            self.tell(file.path, pulled.fates[file.path])
+            return
+        if not isinstance(error, HubFailure):
+            raise error
+        pulled.fates[file.path] = Fate.FAILED
+        pulled.problems.append(f"{file.path}: {error}")
+        concerns_all = isinstance(error, Unreachable) or error.status in (401, 403, 429)
+        if concerns_all or pulled.count(Fate.FAILED) >= _GIVEN_UP:
+            raise error
 
 
 def _in_the_way(root: Path, path: str) -> str:
@@ -216,10 +212,9 @@ def _in_the_way(root: Path, path: str) -> str:
             return ""
         if stat.S_ISLNK(mode):
             return f"{shown} is a symbolic link here, which is not followed"
-        is_last = depth == len(parts)
-        if is_last and not stat.S_ISREG(mode):
+        if depth == len(parts) and not stat.S_ISREG(mode):
             return "no ordinary file lies here"
-        if not is_last and not stat.S_ISDIR(mode):
+        if depth < len(parts) and not stat.S_ISDIR(mode):
             return f"{shown} is no folder here"
     return ""
 

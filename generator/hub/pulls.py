@@ -1,106 +1,71 @@
-"""Find, make and describe the pull request that a push goes into."""
+"""Find and describe the pull request that a push goes into.
+
+A pull request is the `DiscussionWithDetails` of huggingface_hub.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
-from generator.hub.bundle import has_marker
+from generator.hub.client import Client
 from generator.hub.failures import HubFailure
 
-if TYPE_CHECKING:
-    from generator.hub.client import Client
-
-_OPEN = ("open", "draft")
+OPEN = ("open", "draft")
 
 
-@dataclass(frozen=True)
-class PullRequest:
-    """Hold a pull request of the Hub; `comment` is the id of its first text."""
-
-    number: int
-    title: str
-    author: str
-    status: str
-    comment: str
-    text: str
-
-    @property
-    def revision(self) -> str:
-        """Return the ref that its commits are on."""
-        return f"refs/pr/{self.number}"
-
-
+@dataclass
 class PullRequests:
-    """Know the pull requests of a repository; own open ones are read once."""
+    """Know the pull requests of a repository; each text is read once."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._own: dict[int, str] | None = None
-        self._read: dict[int, PullRequest] = {}
+    client: Client
+    _read: dict[int, Any] = field(default_factory=dict)
 
-    def find_own(self, author: str, marker: str, title: str) -> PullRequest | None:
-        """Return the author's open pull request with a marker, the newest."""
-        for number in self._numbers(author, title):
-            if number not in self._read:
-                self._read[number] = self.read(number)
-            found = self._read[number]
-            if has_marker(found.text, marker) and found.status in _OPEN:
-                return found
+    def find_own(self, author: str, marker: str, title: str) -> Any | None:
+        """Return the author's open pull request with a marker, the newest, or None."""
+        options = {"author": author, "discussion_type": "pull_request"}
+        own = [
+            one
+            for one in self.client.ask("get_repo_discussions", **options)
+            if one.is_pull_request and one.status in OPEN and one.author == author
+        ]
+        # most often the first one asked for is it
+        for one in sorted(own, key=lambda one: (one.title != title, -one.num)):
+            if one.num not in self._read:
+                self._read[one.num] = self.read(one.num)
+            if has_marker(text_of(self._read[one.num]), marker):
+                return self._read[one.num]
         return None
 
-    def forget(self) -> None:
-        """Ask anew next time: something may have been opened."""
-        self._own, self._read = None, {}
-
-    def _numbers(self, author: str, title: str) -> list[int]:
-        client = self._client
-        if self._own is None:
-            listed = client.call(
-                lambda: list(
-                    client.api.get_repo_discussions(
-                        client.repo,
-                        author=author,
-                        discussion_type="pull_request",
-                        repo_type="dataset",
-                    )
-                )
-            )
-            self._own = {
-                one.num: one.title
-                for one in listed
-                if one.is_pull_request and one.status in _OPEN and one.author == author
-            }
-        own = self._own
-        # most often the first one asked for is it
-        return sorted(own, key=lambda number: (own[number] != title, -number))
-
-    def read(self, number: int) -> PullRequest:
+    def read(self, number: int) -> Any:
         """Return a pull request. Raises HubFailure where the number is none."""
-        client = self._client
-        details = client.discussion(number)
+        details = self.client.discussion(number)
         if not details.is_pull_request:
             raise HubFailure(
-                f"#{number} of {client.repo} is a discussion, not a pull request."
+                f"#{number} of {self.client.repo} is a discussion, not a pull request."
             )
-        first = next((e for e in details.events if e.type == "comment"), None)
-        return PullRequest(
-            number,
-            details.title,
-            details.author,
-            details.status,
-            first.id if first is not None else "",
-            getattr(first, "content", ""),
-        )
+        return details
 
-    def describe(self, pull: PullRequest, text: str) -> bool:
+    def describe(self, pull: Any, text: str) -> bool:
         """Make a pull request's text what it should be; return whether it was not."""
-        if _normal(pull.text) == _normal(text) or not pull.comment:
+        comment = _opening(pull)
+        # the Hub may change the white space
+        if comment is None or comment.content.split() == text.split():
             return False
-        self._client.edit(pull.number, pull.comment, text)
-        self._read.pop(pull.number, None)
+        self.client.edit(pull.num, comment.id, text)
+        self._read.pop(pull.num, None)
         return True
 
 
-def _normal(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+def text_of(pull: Any) -> str:
+    """Return the text that a pull request opens with."""
+    return str(getattr(_opening(pull), "content", ""))
+
+
+def has_marker(text: str, marker: str) -> bool:
+    """Return whether a pull request's text has the marker as a line of its own."""
+    return marker in (line.strip() for line in text.splitlines())
+
+
+def _opening(pull: Any) -> Any | None:
+    return next((event for event in pull.events if event.type == "comment"), None)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.hub.choose import is_blob
-from generator.hub.delta import compare
+from generator.hub.client import Client
 from generator.hub.failures import Changed, HubFailure, status_of
+from generator.hub.local import LocalFile, compare
 from generator.hub.plan import PushPlan
+from generator.hub.pulls import PullRequests
+from generator.hub.remote import files_at
 from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd
-
-    from generator.hub.client import Client
-    from generator.hub.local import LocalFile
-    from generator.hub.pulls import PullRequests
 
 _CONFLICTS = (409, 412)
 _SHOWN = 5
@@ -45,7 +44,7 @@ class Pushed:
 
 def carry_out(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
     """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
-    made = Pushed(number=plan.pull.number if plan.pull else None)
+    made = Pushed(number=plan.number)
     if not plan.delta.is_empty:
         made = _commit(client, pulls, plan)
         if made.unfinished:
@@ -69,7 +68,6 @@ def _commit(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
     deletions = [
         CommitOperationDelete(file.path, is_folder=False) for file in plan.delta.deleted
     ]
-    number = plan.pull.number if plan.pull else None
     for attempt in count(1):
         try:
             info = client.api.create_commit(
@@ -94,9 +92,8 @@ def _commit(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
         else:
             if str(info.oid) == plan.parent:
                 # somebody committed the same bytes: the library sent no commit
-                return Pushed(number=number)
-            pulls.forget()
-            return Pushed(str(info.oid), number or info.pr_num)
+                return Pushed(number=plan.number)
+            return Pushed(str(info.oid), plan.number or info.pr_num)
     raise AssertionError("the client raises after its last attempt")
 
 
@@ -124,15 +121,13 @@ def _addition(file: LocalFile) -> CommitOperationAdd:
 
 def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | None:
     """Return the commit if the Hub has it although no answer came, or None."""
-    revision, number = plan.revision, plan.pull.number if plan.pull else None
+    revision, number = plan.revision, plan.number
     if plan.opens:
-        pulls.forget()
-        account = client.account()
-        name = str(account["name"]) if account else ""
-        found = pulls.find_own(name, plan.package.bundle.marker, plan.package.title)
+        marker, title = plan.package.bundle.marker, plan.package.title
+        found = pulls.find_own(client.name(), marker, title)
         if found is None:
             return None
-        revision, number = found.revision, found.number
+        revision, number = found.git_reference, found.num
     head = client.head(revision)
     if _is_there(client, plan, head):
         return Pushed(head, number)
@@ -140,16 +135,21 @@ def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | N
 
 
 def _is_there(client: Client, plan: PushPlan, revision: str) -> bool:
-    remote = client.files(plan.package.paths, revision)
+    remote = files_at(client, plan.package.paths, revision)
     return compare(plan.package.files, remote, plan.package.delete).is_empty
 
 
 def _changed(client: Client, plan: PushPlan) -> Changed:
     """Return what somebody else did since the plan was made."""
-    listed = client.commits(plan.revision)
+    at = {"revision": plan.revision, "about": plan.revision}
+    listed = client.ask("list_repo_commits", **at)
     commits = list(takewhile(lambda commit: commit.commit_id != plan.parent, listed))
-    titles = [_of_commit(commit) for commit in commits[:_SHOWN]]
-    now = client.files(plan.package.paths, plan.revision)
+    titles = [
+        f"{quote(commit.title)} by {one_line(', '.join(map(str, commit.authors)), 60)} "
+        f"({commit.commit_id[:12]})"
+        for commit in commits[:_SHOWN]
+    ]
+    now = files_at(client, plan.package.paths, plan.revision)
     paths = [p for p in plan.package.paths if now.get(p) != plan.remote.get(p)]
     shown = ", ".join(one_line(path) for path in paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
@@ -159,8 +159,3 @@ def _changed(client: Client, plan: PushPlan) -> Changed:
         f"meanwhile: {', '.join(titles) or 'unknown'}. Of what is pushed {of}. Nothing "
         "was committed: look at it, then run the same command again."
     )
-
-
-def _of_commit(commit: Any) -> str:
-    authors = one_line(", ".join(map(str, commit.authors)), 60)
-    return f"{quote(commit.title)} by {authors} ({commit.commit_id[:12]})"

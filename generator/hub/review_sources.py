@@ -18,10 +18,9 @@ from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of, sort_changes
 from generator.dataset.paths import is_rendered
 from generator.hub.choose import blobs_named
-from generator.hub.client import Client, RemoteFile
-from generator.hub.download import fetch
+from generator.hub.client import Client
 from generator.hub.failures import HubFailure
-from generator.hub.listing import Listing, is_commit, list_files
+from generator.hub.remote import Listing, RemoteFile, fetch, is_commit, list_files
 from generator.problems.messages import one_line, quote
 from generator.review.snapshots import (
     MAX_TOTAL,
@@ -136,7 +135,8 @@ def _revisions(client: Client, number: int) -> Revisions:
 
 
 def _commits(client: Client, revision: str) -> list[str]:
-    commits = [str(commit.commit_id) for commit in client.commits(revision)]
+    listed = client.ask("list_repo_commits", revision=revision, about=revision)
+    commits = [str(commit.commit_id) for commit in listed]
     if not commits or not all(map(is_commit, commits)):
         raise HubFailure(f"The Hub names no commit of {one_line(revision, 100)}.")
     return commits

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
-from generator.hub.client import RemoteFile
-from generator.hub.listing import Listing, listing_of
+from generator.hub.remote import Listing, RemoteFile, listing_of
 
 FOLDER = ".trace-dataset"
 INCOMING = f"{FOLDER}/incoming"
@@ -28,20 +27,12 @@ class PullState:
     files: dict[str, list[str]] = field(default_factory=dict)
     listing: dict[str, Any] = field(default_factory=dict)
 
-    def knows(self, path: str, digest: str) -> bool:
-        """Return whether a file with this digest was pulled before."""
-        return digest in self.files.get(path, ())
-
     def keep(self, repo: str, revision: str, listing: Listing) -> None:
         """Keep the listing of a revision."""
         every = (*listing.files.values(), *listing.others.values())
         files = [asdict(file) for file in every]
-        self.listing = {
-            "repo": repo,
-            "revision": revision,
-            "commit": listing.commit,
-            "files": files,
-        }
+        at = {"repo": repo, "revision": revision, "commit": listing.commit}
+        self.listing = {**at, "files": files}
 
     def kept(self, repo: str, revision: str) -> Listing | None:
         """Return the listing of the last pull, None where that was of something else."""
@@ -62,16 +53,11 @@ def read_state(root: Path) -> PullState:
     """
     try:
         value = json.loads((root / _RECORD).read_bytes())
-        files = value["files"].items()
-        if value["format"] != _FORMAT:
-            return PullState()
-        kept = {
-            path: [d for d in digests if isinstance(d, str)] for path, digests in files
-        }
-        listing = value.get("listing")
+        files = {path: list(map(str, known)) for path, known in value["files"].items()}
+        listing = dict(value["listing"])
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return PullState()
-    return PullState(kept, listing if isinstance(listing, dict) else {})
+    return PullState(files, listing) if value.get("format") == _FORMAT else PullState()
 
 
 def write_state(root: Path, state: PullState) -> None:
@@ -79,6 +65,4 @@ def write_state(root: Path, state: PullState) -> None:
     files = dict(sorted(state.files.items()))
     value = {"format": _FORMAT, "files": files, "listing": state.listing}
     write_atomically(root / _RECORD, json.dumps(value).encode("ascii"))
-    ignore = root / FOLDER / ".gitignore"
-    if not ignore.exists():
-        write_atomically(ignore, b"*\n")
+    write_atomically(root / FOLDER / ".gitignore", b"*\n")

@@ -31,72 +31,37 @@ from generator.results.verification import (
 )
 from generator.rules.load import load_definitions
 
-STRING, INTEGER, NUMBER, FLAG, DATE = "string", "int64", "float64", "bool", "date32"
-_MACHINE = ("gpu", "torch", "cuda", "flashinfer", "sglang")
-COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "definitions": {
-        "name": STRING,
-        "op_type": STRING,
-        "description": STRING,
-        "models": f"list {STRING}",
-        "fi_api": f"list {STRING}",
-        "tags": f"list {STRING}",
-        "const_axes": STRING,
-        "var_axes": f"list {STRING}",
-        "inputs": f"list {STRING}",
-        "outputs": f"list {STRING}",
-        "constraints": f"list {STRING}",
-        "reference": STRING,
-        "workloads": INTEGER,
-        "agrees_with": f"list {STRING}",
-        "planted_defects": INTEGER,
-        "caught_defects": INTEGER,
-        "path": STRING,
-        "sha256": STRING,
-    },
-    "workloads": {
-        "definition": STRING,
-        "op_type": STRING,
-        "uuid": STRING,
-        "axes": STRING,
-        "random": f"list {STRING}",
-        "scalars": STRING,
-        "blobs": f"list {STRING}",
-    },
-    "verification": {
-        "definition": STRING,
-        "op_type": STRING,
-        "compared_with": STRING,
-        "verdict": STRING,
-        "stale": FLAG,
-        "cases": INTEGER,
-        "skipped": INTEGER,
-        "nmse": NUMBER,
-        "lse_error": NUMBER,
-        "hit_ratio": NUMBER,
-        "note": STRING,
-        "date": DATE,
-        **dict.fromkeys(_MACHINE, STRING),
-    },
+TABLES = {
+    "definitions": "what each kernel computes: axes, inputs, outputs, and the "
+    "PyTorch reference",
+    "workloads": "the sizes and tensors that the kernels are called with",
+    "verification": "what each reference was compared with, on which machine, and how "
+    "far off it was",
 }
-"""Table → its columns and their types, as the Hub's viewer and `datasets` name them."""
+"""Table → what it holds."""
+
+_MACHINE = ("gpu", "torch", "cuda", "flashinfer", "sglang")
+_TYPES = {
+    **dict.fromkeys(("models", "fi_api", "tags", "var_axes"), "list string"),
+    **dict.fromkeys(("inputs", "outputs", "constraints"), "list string"),
+    **dict.fromkeys(("agrees_with", "random", "blobs"), "list string"),
+    **dict.fromkeys(("workloads", "cases", "skipped"), "int64"),
+    **dict.fromkeys(("planted_defects", "caught_defects"), "int64"),
+    **dict.fromkeys(("nmse", "lse_error", "hit_ratio"), "float64"),
+    "stale": "bool",
+    "date": "date32",
+}
+"""Column → its type, as the Hub's viewer and `datasets` name it; the others hold text."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Hold a dataset's tables: the rows of each, and the evidence behind them."""
+    """Hold the rows of each of TABLES, and the evidence behind them."""
 
-    definitions: Sequence[Row]
-    workloads: Sequence[Row]
-    verification: Sequence[Row]
+    rows: Mapping[str, Sequence[Row]]
     evidence: Verification
-
-    def rows(self, name: str) -> Sequence[Row]:
-        """Return the rows of the table with a name of COLUMNS."""
-        found: Sequence[Row] = getattr(self, name)
-        return found
 
 
 def tables_of(dataset: Path) -> Tables:
@@ -113,15 +78,31 @@ def tables_of(dataset: Path) -> Tables:
         raise Failure(f"{error.filename}: {error.strerror}") from error
     agreeing = agreed(evidence.lines)
     audited = {line.definition: line.current for line in evidence.audits}
-    rows, workloads = [], []
-    for definition in definitions:
-        of_one = list(_workloads(dataset, definition))
-        workloads += of_one
-        sources = agreeing.get(definition.name, ())
-        found = audited.get(definition.name)
-        rows.append(_definition(definition, len(of_one), sources, found))
-    verification = [_verification(line, evidence) for line in evidence.lines]
-    return Tables(rows, workloads, verification, evidence)
+    workloads = {d.name: list(_workloads(dataset, d)) for d in definitions}
+    made = {
+        "definitions": [
+            _definition(
+                d,
+                len(workloads[d.name]),
+                agreeing.get(d.name, ()),
+                audited.get(d.name),
+            )
+            for d in definitions
+        ],
+        "workloads": [row for of_one in workloads.values() for row in of_one],
+        "verification": [_verification(line, evidence) for line in evidence.lines],
+    }
+    rows = {name: [_readable(row) for row in found] for name, found in made.items()}
+    return Tables(rows, evidence)
+
+
+def features_of(row: Row) -> list[dict[str, str]]:
+    """Return the columns of a row's table and their types, for the card's metadata."""
+    found = []
+    for column in row:
+        key, _, of = _TYPES.get(column, "string").rpartition(" ")
+        found.append({"name": column, key or "dtype": of})
+    return found
 
 
 def as_jsonl(rows: Iterable[Row]) -> bytes:
@@ -149,16 +130,16 @@ def _definition(
     return {
         "name": d.name,
         "op_type": d.op_type,
-        "description": _text(d.description),
-        "models": [_text(v) for v in d.tag_values("model")],
-        "fi_api": [_text(v) for v in d.tag_values("fi_api")],
-        "tags": [_text(tag) for tag in d.tags],
-        "const_axes": _text(", ".join(const)),
-        "var_axes": [_text(name) for name in d.var_axes],
+        "description": d.description,
+        "models": list(d.tag_values("model")),
+        "fi_api": list(d.tag_values("fi_api")),
+        "tags": list(d.tags),
+        "const_axes": ", ".join(const),
+        "var_axes": list(d.var_axes),
         "inputs": [_tensor(tensor) for tensor in d.inputs.values()],
         "outputs": [_tensor(tensor) for tensor in d.outputs.values()],
-        "constraints": [_text(c) for c in d.constraints],
-        "reference": _text(d.reference),
+        "constraints": list(d.constraints),
+        "reference": d.reference,
         "workloads": workloads,
         "agrees_with": list(sources),
         "planted_defects": audited.defects if audited else None,
@@ -173,7 +154,7 @@ def _tensor(tensor: Tensor) -> str:
     names = tensor.shape
     shape = " scalar" if names is None else f"[{', '.join(names)}]"
     optional = ", optional" if tensor.optional else ""
-    return _text(f"{tensor.name}: {tensor.dtype}{shape}{optional}")
+    return f"{tensor.name}: {tensor.dtype}{shape}{optional}"
 
 
 def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
@@ -194,11 +175,11 @@ def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
         yield {
             "definition": d.name,
             "op_type": d.op_type,
-            "uuid": _text(workload["uuid"]),
+            "uuid": workload["uuid"],
             "axes": json.dumps(workload["axes"]),
-            "random": [_text(n) for n, v in inputs if v["type"] == "random"],
+            "random": [n for n, v in inputs if v["type"] == "random"],
             "scalars": json.dumps(scalars),
-            "blobs": sorted(_text(b).removeprefix("./") for b in blobs),
+            "blobs": sorted(b.removeprefix("./") for b in blobs),
         }
 
 
@@ -207,20 +188,20 @@ def _verification(line: VerificationLine, evidence: Verification) -> Row:
     figures = line.figures
     machine = run.machine if run is not None else {}
     return {
-        "definition": _text(line.definition),
-        "op_type": _text(line.op_type),
+        "definition": line.definition,
+        "op_type": line.op_type,
         "compared_with": line.source,
         "verdict": line.verdict,
         "stale": line.stale,
         "cases": figures.cases if figures else 0,
         "skipped": figures.skipped if figures else 0,
-        "nmse": _finite(figures.nmse if figures else None),
-        "lse_error": _finite(figures.lse if figures else None),
-        "hit_ratio": _finite(figures.hit_ratio if figures else None),
-        "note": _text(line.note),
+        "nmse": figures.nmse if figures else None,
+        "lse_error": figures.lse if figures else None,
+        "hit_ratio": figures.hit_ratio if figures else None,
+        "note": line.note,
         # readers take what looks like a date for one, whatever the column is said to be
         "date": _date(run.date) if run is not None else None,
-        **{name: _text(machine.get(name) or "") for name in _MACHINE},
+        **{name: machine.get(name) or "" for name in _MACHINE},
     }
 
 
@@ -232,11 +213,18 @@ def _date(text: str) -> str | None:
         return None
 
 
-def _finite(value: float | None) -> float | None:
-    """Return a figure, None for what JSON has no number for: the verdict says it."""
-    return value if value is not None and math.isfinite(value) else None
+def _readable(row: Row) -> Row:
+    """Return a row whose text every reader of JSON takes.
+
+    Halves of characters are escaped, and figures that JSON has no number for are none:
+    the verdict says it.
+    """
+    return {name: _value(value) for name, value in row.items()}
 
 
-def _text(text: str) -> str:
-    """Return text that every reader of JSON takes: halves of characters are escaped."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [_value(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

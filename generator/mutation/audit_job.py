@@ -54,7 +54,7 @@ class AuditJob:
         try:
             catch = self.bench.judge(mutant.load)
         except TimeIsUp as error:
-            return timed_out(mutant.result, str(error))
+            return replace(mutant.result, status=TIMED_OUT, why=str(error))
         if catch is not None:
             return replace(mutant.result, status=CAUGHT, **vars(catch))
         on_survival()
@@ -152,13 +152,3 @@ def _wrapping(mutant: DomainMutant, load: Load) -> Load:
         return update_wrapper(mutant.wrap(run), run)
 
     return wrapped
-
-
-def timed_out(result: MutantResult, why: str) -> MutantResult:
-    """Return the result of a mutant that exceeded its time limit."""
-    return replace(result, status=TIMED_OUT, why=why)
-
-
-def ended(result: MutantResult, how: str) -> MutantResult:
-    """Return the result of a mutant that ended its process: it is caught."""
-    return replace(result, status=CAUGHT, test="run", why=how)

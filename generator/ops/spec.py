@@ -30,7 +30,8 @@ class OpSpec:
     (`neox`) to a constant and the value that it states, `name_constants` a token to
     the constant that its number is. `figures` maps a constant axis to the figures of a
     model that give it. `constants` maps a constant that the interface does not carry to
-    the op's convention for it, None where there is none. `absent` says why the op's
+    the op's convention for it, None where there is none. `variant_constants` are those
+    that a definition has only where its name states them. `absent` says why the op's
     module has no adapter for a provider. `filled_inputs` names the inputs that `run()`
     writes to, as buffers that callers pass for that.
     """
@@ -38,6 +39,7 @@ class OpSpec:
     op_type: str
     name_tokens: Mapping[str, str | tuple[str, ...]]
     constants: Mapping[str, Any] = field(default_factory=dict)
+    variant_constants: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     name_words: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     name_constants: Mapping[str, str] = field(default_factory=dict)

@@ -71,6 +71,11 @@ class TestClass:
     fi_apis: tuple[str, ...] = ()
 
     @property
+    def constant_names(self) -> tuple[str, ...]:
+        """Return the names of the constants."""
+        return tuple(constant.name for constant in self.constants)
+
+    @property
     def dependent_constants(self) -> tuple[str, ...]:
         """Return the constants that were read from the reference under test."""
         return tuple(c.name for c in self.constants if not c.independent)
@@ -98,6 +103,12 @@ class TestPlan:
             for name, value in first.axes.items()
             if others and all(c.axes.get(name) == value for c in others)
         }
+
+    @property
+    def shared_constant_names(self) -> tuple[str, ...]:
+        """Return the constants that every class has."""
+        names = [planned.constant_names for planned in self.classes]
+        return tuple(n for n in names[0] if all(n in others for others in names))
 
     @property
     def shared_constants(self) -> tuple[Constant, ...]:

@@ -21,7 +21,9 @@ SUPPORT = "reference_support"
 _OWN = "generator"
 _PACKAGE = Path(generator.__file__).parent
 # started by name in processes of their own
-_STARTED = (f"{_OWN}.testing.sglang_worker", f"{_OWN}.testing.record_worker")
+_STARTED = tuple(
+    f"{_OWN}.testing.{name}_worker" for name in ("sglang", "record", "warm")
+)
 _INIT = '''"""Support of the rendered reference tests, copied from gen-tests."""
 '''
 

@@ -45,7 +45,7 @@ _FIGURES: Mapping[str, tuple[str, Any]] = {
     "unit_offset": ("rms_norm_unit_offset", False),
     "top_k": ("num_experts_per_tok", None),
 }
-_READ = ("eps", "top_k", "n_group", "topk_group")
+_READ = ("eps", "top_k", "n_group", "topk_group", "window_left", "logits_soft_cap")
 """The constants that can be read in a reference."""
 
 
@@ -69,7 +69,10 @@ def resolve_constants(
     """Return the op's constants for a definition, and a Problem for each disagreement."""
     constants = []
     problems: list[Problem] = []
-    for name, convention in spec.constants.items():
+    variant = (
+        n for n in spec.variant_constants if any(_from_name(definition, spec, n))
+    )
+    for name, convention in {**dict.fromkeys(variant), **spec.constants}.items():
         found = [*_from_name(definition, spec, name)][:1]
         found = found or [*_from_models(definition, name)]
         if len({value for value, _ in found}) > 1:

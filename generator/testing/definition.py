@@ -69,13 +69,15 @@ class Case:
     """Hold one set of inputs to try: a size class, variable axes, free parameters.
 
     `size` is small, medium or large. `axes` gives every variable axis, so that the
-    bytes of a case are known before anything is allocated.
+    bytes of a case are known before anything is allocated. `seed` makes other inputs
+    than those of every run.
     """
 
     name: str
     size: str
     axes: Mapping[str, int]
     params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

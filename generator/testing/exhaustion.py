@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from generator.testing.definition import Case
-from generator.testing.memory import available_bytes, needed_bytes
+from generator.testing.memory import available_bytes, needed_bytes, total_bytes
 from generator.testing.obstacle import Kind
 from generator.testing.skipping import skip
 
@@ -63,17 +63,6 @@ def shortfall(item: Any, device: torch.device) -> str:
         of = f" of {_gib(total)}" if total is not None else ""
         parts.append(f"{device} has {_gib(free)} GiB free{of}")
     return ", ".join(parts)
-
-
-def total_bytes(device: torch.device) -> int | None:
-    """Return the bytes of a device's memory, None where the system does not say."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[1])
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return 1024 * int(next(lines).split()[1])
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
 
 
 def _gib(count: int) -> str:

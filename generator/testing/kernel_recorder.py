@@ -30,12 +30,10 @@ KEPT_BYTES = 2**30
 
 @dataclass(frozen=True)
 class RecordJob:
-    """Say what a worker records; `symbols` are the definitions' fi_api tags."""
+    """Say what a worker records; `symbols` are what its fi_api tags name."""
 
-    file: str
     out: str
-    report: str
-    symbols: Mapping[str, Sequence[str]]
+    symbols: Sequence[str] = ()
     device: str = "cuda"
     providers: Sequence[str] = ()
     sizes: Sequence[str] = ("small",)
@@ -99,9 +97,8 @@ class KernelRecorder:
         if not outputs:
             return False
         about = self.machine.about(provider, backend)
-        symbols = self.job.symbols.get(self.cls.name, ())
         adapter = getattr(self.cls, f"{provider}_ground_truth")
-        symbol = [s for s in symbols if s.split(".")[0] == provider]
+        symbol = [s for s in self.job.symbols if s.split(".")[0] == provider]
         self._recordings[label] = {
             **about,
             "symbol": ", ".join(symbol) or f"{adapter.__module__}.{adapter.__name__}",

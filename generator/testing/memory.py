@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from generator.testing.obstacle import Kind, Obstacle
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
 COPIES = 8
 PeakBytes = Callable[[Definition, Case], int]
+# of a worker for memory of the GPU that others hold: their cases last seconds
+WAIT_SECONDS = 120.0
+_POLL_SECONDS = 0.2
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -102,6 +106,41 @@ def shortage(
     said = f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"
     said += "" if workers == 1 else f" for {workers} workers"
     return Obstacle(Kind.NEEDS_MEMORY, said)
+
+
+def shortage_after_waiting(
+    definition: Definition,
+    case: Case,
+    device: torch.device,
+    peak_bytes: PeakBytes | None = None,
+) -> Obstacle | None:
+    """Return `shortage`, where workers share a GPU after waiting for the others' memory.
+
+    A case that is larger than the GPU does not wait.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while (found := shortage(definition, case, device, peak_bytes)) is not None:
+        total = total_bytes(device) or 0
+        if (
+            device.type != "cuda"
+            or sharing_workers() == 1
+            or needed_bytes(definition, case, peak_bytes) > total
+            or time.monotonic() > deadline
+        ):
+            return found
+        time.sleep(_POLL_SECONDS)
+    return None
+
+
+def total_bytes(device: torch.device) -> int | None:
+    """Return the bytes of a device's memory, None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    try:
+        with _MEMINFO.open(encoding="ascii") as lines:
+            return 1024 * int(next(lines).split()[1])
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
 
 
 def sharing_workers() -> int:

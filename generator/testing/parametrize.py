@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def spread(
     sizes: Sequence[str],
     device: torch.device,
     recordings: Path,
+    seeds: Sequence[int] = (),
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
@@ -46,7 +48,7 @@ def spread(
         params = _over_backends(cls, provider, cases, device)
     elif "relation" in metafunc.fixturenames:
         assert issubclass(cls, Metamorphic)
-        _spread_relations(metafunc, cls, sizes)
+        _spread_relations(metafunc, cls, sizes, seeds)
         return
     elif metafunc.function.__name__ == "test_ground_truths_agree":
         usable = usable_sources(cls, device)
@@ -60,11 +62,15 @@ def spread(
     else:
         params = [_case(cls, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
+    params = _seeded(params, seeds)
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
 
 
 def _spread_relations(
-    metafunc: pytest.Metafunc, cls: type[Metamorphic], sizes: Sequence[str]
+    metafunc: pytest.Metafunc,
+    cls: type[Metamorphic],
+    sizes: Sequence[str],
+    seeds: Sequence[int],
 ) -> None:
     """Parametrise `related` and `relation` over the relations that a class lists."""
     params = [_case(cls, case, relation) for relation, case in relations_of(cls, sizes)]
@@ -72,7 +78,23 @@ def _spread_relations(
         obstacle = Obstacle(Kind.NO_ADAPTER, "no relation is listed for it")
         params = [_skipped(obstacle, "no-relation", None)]
     names = ["related", "relation"]
+    params = _seeded(params, seeds)
     metafunc.parametrize(names, params, indirect=["related"], scope="class")
+
+
+def _seeded(params: list[Any], seeds: Sequence[int]) -> list[Any]:
+    """Return parameter sets once for each seed; one seed alone changes no id."""
+    if not seeds:
+        return params
+    made = [param for param in params if not isinstance(param.values[0], Case)]
+    for seed in seeds:
+        for param in params:
+            case, *others = param.values
+            if isinstance(case, Case):
+                name = param.id if len(seeds) == 1 else f"{param.id}-seed{seed}"
+                values = replace(case, seed=seed), *others
+                made.append(pytest.param(*values, id=name, marks=param.marks))
+    return made
 
 
 def _over_recorded(

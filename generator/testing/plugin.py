@@ -10,13 +10,14 @@ import importlib.util
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.testing.obstacle import Obstacle
+from generator.testing.spreading import Spreading, bind_worker
 from generator.testing.summary_table import SummaryTable
 
 SIZES = ("small", "medium", "large")
@@ -58,9 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seed",
         type=int,
+        action="append",
+        default=[],
         metavar="N",
         help="make other inputs than every run has: those of this seed (recordings, "
-        "which are of the usual inputs, are not replayed then)",
+        "which are of the usual inputs, are not replayed then); may be repeated",
     )
     group.addoption(
         "--error-maps",
@@ -77,6 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options before anything is collected."""
+    bind_worker(config)
     config.addinivalue_line("markers", "slow: a large case, or one over ten seconds")
     for module in ("torch", "numpy"):
         if importlib.util.find_spec(module) is None:
@@ -99,6 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     register(ContextGuard(config, device), "reference-context")
     register(MemoryGuard(device), "reference-memory")
     register(EvidencePlugin(config, device), "reference-evidence")
+    register(Spreading(config, device), "reference-spreading")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -150,8 +155,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         name = torch.cuda.get_device_name(device)
         hardware = f" ({name}, SM{major}{minor}, CUDA {torch.version.cuda})"
     sizes = config.getoption("--sizes") or "as rendered"
-    shift = config.getoption("--seed")
-    inputs = "" if shift is None else f", inputs of seed {shift}"
+    seeds = ", ".join(map(str, config.getoption("--seed") or ()))
+    inputs = f", inputs of seed {seeds}" if seeds else ""
     return [
         f"reference tests: device {device}{hardware}",
         f"  torch {torch.__version__}, sizes {sizes}{inputs}",
@@ -231,7 +236,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--sizes")
         sizes = tuple(chosen.split(",")) if chosen else cls.sizes
         recordings = _recordings(metafunc.config, cls)
-        spread(metafunc, cls, sizes, _device(metafunc.config), recordings)
+        seeds = dict.fromkeys(metafunc.config.getoption("--seed") or ())
+        device = _device(metafunc.config)
+        spread(metafunc, cls, sizes, device, recordings, list(seeds))
 
 
 def _recordings(config: pytest.Config, cls: type) -> Path:
@@ -251,23 +258,23 @@ def recordings(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="class")
-def trial(request: pytest.FixtureRequest) -> Any:
+def trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Make one case's inputs for one definition; skip what does not fit."""
-    return _trial(request)
+    yield from _trial(request)
 
 
 @pytest.fixture(scope="class")
-def related(request: pytest.FixtureRequest) -> Any:
+def related(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Make a trial of a case of relations, which all relations of the case share.
 
     A fixture of its own: pytest would put a test beside those of another case else,
     and make either trial anew for every one.
     """
-    return _trial(request)
+    yield from _trial(request)
 
 
-def _trial(request: pytest.FixtureRequest) -> Any:
-    from generator.testing.memory import shortage
+def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
+    from generator.testing.memory import shortage_after_waiting
     from generator.testing.relation import RelatedCase
     from generator.testing.skipping import Skipped
     from generator.testing.trial import Trial
@@ -277,10 +284,10 @@ def _trial(request: pytest.FixtureRequest) -> Any:
         raise Skipped(case)
     definition = cls.definition()
     own_inputs = case.make_inputs if isinstance(case, RelatedCase) else None
-    obstacle = shortage(definition, case, device, cls.peak_bytes)
+    obstacle = shortage_after_waiting(definition, case, device, cls.peak_bytes)
     if obstacle is not None:
         raise Skipped(obstacle)
-    return Trial(
+    made = Trial(
         definition,
         case,
         device,
@@ -288,8 +295,10 @@ def _trial(request: pytest.FixtureRequest) -> Any:
         lambda *inputs: cls.load_run()(*inputs),
         guessed=cls.oracle is None,
         error_maps=request.config.getoption("--error-maps"),
-        shift=request.config.getoption("--seed"),
+        shift=case.seed,
     )
+    yield made
+    made.release()
 
 
 class ComparedDefinitions:

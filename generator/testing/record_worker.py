@@ -1,20 +1,18 @@
 """Record what production kernels return: one file a definition, whole or not at all.
 
-`python -m generator.testing.record_worker` is run by `trace-dataset record` in the folder of
-the rendered tests. It reads a Job as JSON from stdin and writes an event, a line of
-JSON, to the job's report at the start and the end of each definition, so that whoever
-started it knows how far it came even if a kernel takes the process down.
+`trace-dataset record` calls `record_definition` in worker processes.
 """
 
 from __future__ import annotations
 
+import base64
 import importlib.util
-import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +29,12 @@ from generator.testing.recorded_outputs import Unstorable
 from generator.testing.recording_file import (
     Damaged,
     Recording,
+    pack,
     read,
     recording_path,
     write,
 )
 
-# the status of a worker whose CUDA context a kernel has broken: the rest needs a new one
-BROKEN_CONTEXT = 70
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
 Sources = list[tuple[str, Backend]]
 
@@ -58,11 +55,14 @@ class WorkerResult:
 
 
 def record(
-    cls: type[ReferenceTests], job: RecordJob, machine: RecordingMachine
+    cls: type[ReferenceTests],
+    job: RecordJob,
+    machine: RecordingMachine,
+    keep: Callable[[Path, Recording], int] = write,
 ) -> WorkerResult:
     """Record one definition's cases from its kernels, beside what its file has.
 
-    What was recorded of other inputs or another interface is dropped. Raises nothing
+    `keep` takes the recording and returns its bytes. What was recorded of other inputs or another interface is dropped. Raises nothing
     but KeyboardInterrupt: what went wrong is in the result.
     """
     result = WorkerResult(cls.name, FAILED)
@@ -83,7 +83,7 @@ def record(
         result.agrees = taken.agrees
         if made is None:
             return result
-        result.bytes = write(path, made)
+        result.bytes = keep(path, made)
         result.labels = tuple(taken.labels)
         result.status = RECORDED
     except (OSError, Unstorable) as error:
@@ -212,34 +212,40 @@ def classes_of(file: Path) -> Iterator[type[ReferenceTests]]:
             yield value
 
 
-def main() -> int:
-    """Record the definitions of the job on stdin; tell their results as they come."""
-    value: dict[str, Any] = json.load(sys.stdin)
-    job = RecordJob(**value)
+def record_definition(task: Mapping[str, Any], link: object) -> dict[str, Any]:
+    """Record a definition; return its WorkerResult and the new file's bytes, base64.
+
+    What the kernels print goes to the task's `log`.
+    """
+    _print_to(Path(task["log"]))
+    classes = _classes(Path(task["tests"], task["file"]))
+    name = task["name"]
+    if name not in classes:
+        missing = [f"{task['file']} does not test it"]
+        return {**vars(WorkerResult(name, FAILED, remarks=missing)), "content": ""}
+    choice = ("out", "symbols", "device", "providers", "sizes", "force")
+    job = RecordJob(**{option: task[option] for option in choice})
+    made: list[bytes] = []
+
+    def keep(path: Path, recording: Recording) -> int:
+        made.append(pack(recording))
+        return len(made[0])
+
     machine = this_machine(torch.device(job.device))
-    # the report's lines are whole even where a process is killed between two of them
-    with open(job.report, "a", encoding="utf-8") as report:
-
-        def tell(event: Mapping[str, Any]) -> None:
-            report.write(json.dumps(event) + "\n")
-            report.flush()
-            os.fsync(report.fileno())
-
-        classes = {cls.name: cls for cls in classes_of(Path(job.file))}
-        for name in job.symbols:
-            tell({"event": "start", "definition": name})
-            if name in classes:
-                result = record(classes[name], job, machine)
-            else:
-                result = WorkerResult(
-                    name, FAILED, remarks=[f"{job.file} does not test it"]
-                )
-            tell({"event": "end", **vars(result)})
-            if not can_go_on(torch.device(job.device)):
-                # without the destructors that would use the lost context
-                os._exit(BROKEN_CONTEXT)
-    return 0
+    result = record(classes[name], job, machine, keep)
+    content = base64.b64encode(made[0]).decode() if made else ""
+    return {**vars(result), "content": content}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _print_to(log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with log.open("wb") as output:
+        for descriptor in (1, 2):
+            os.dup2(output.fileno(), descriptor)
+
+
+@cache
+def _classes(file: Path) -> dict[str, type[ReferenceTests]]:
+    return {cls.name: cls for cls in classes_of(file)}

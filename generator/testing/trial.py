@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +56,19 @@ class Trial:
         self.shift = shift
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
+
+    def release(self) -> None:
+        """Drop all tensors, and give a GPU's memory back; the trial can be used again.
+
+        Other workers of the GPU can't have what PyTorch keeps for this process.
+        """
+        for name in [n for n in vars(self) if hasattr(type(self), n)]:
+            delattr(self, name)
+        self.answers.clear()
+        if self.device.type == "cuda":
+            # a context that a kernel has broken gives it back at its end
+            with suppress(RuntimeError):
+                torch.cuda.empty_cache()
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import os
-import signal
-import sys
-from collections import deque
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from generator.execution.child import Link
+from generator.execution.forks import Forks
 from generator.validation.definition_check import (
     CheckedDefinition,
     DefinitionFiles,
@@ -23,8 +23,8 @@ _CHUNK = 32
 _FEW = 256
 """Fewer units are checked sooner than processes are started."""
 
-_AHEAD = 4
-"""Tasks a process may be ahead of the reader, so that results don't pile up."""
+_TIMEOUT = 600.0
+"""Seconds for a task."""
 
 Checked = Iterator[tuple[DefinitionFiles, CheckedDefinition]]
 """Units in order, each with its outcome."""
@@ -44,7 +44,7 @@ def outcomes(
     jobs: int,
 ) -> Checked:
     """Yield each unit with its outcome, in order; memory does not grow with them."""
-    if jobs < 2 or len(units) < _FEW:
+    if jobs < 2 or len(units) < _FEW or not hasattr(os, "fork"):
         return ((unit, check_unit(root, unit, config)) for unit in units)
     return _in_processes(root, units, config, jobs)
 
@@ -55,46 +55,19 @@ def _in_processes(
     config: Mapping[str, Any] | None,
     jobs: int,
 ) -> Checked:
-    import multiprocessing
-    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-
     # small datasets in smaller tasks, so that every process has some
     size = max(1, min(_CHUNK, len(units) // (4 * jobs)))
-    waiting: deque[tuple[Sequence[DefinitionFiles], Future[list[CheckedDefinition]]]]
-    waiting = deque()
+    chunks = [units[at : at + size] for at in range(0, len(units), size)]
 
-    def oldest() -> Checked:
-        chunk, task = waiting.popleft()
-        yield from zip(chunk, task.result(), strict=True)
+    def work(place: int, link: Link) -> str:
+        checked = [check_unit(root, unit, config) for unit in chunks[place]]
+        return base64.b64encode(pickle.dumps(checked)).decode()
 
-    # fork shares what is imported; elsewhere threads may hold locks, so spawn
-    method = "fork" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(jobs, context, _leave_interrupts) as pool:
-        try:
-            for at in range(0, len(units), size):
-                chunk = units[at : at + size]
-                waiting.append((chunk, pool.submit(_task, root, chunk, config)))
-                if len(waiting) >= jobs * _AHEAD:
-                    yield from oldest()
-            while waiting:
-                yield from oldest()
-        except BrokenExecutor as error:
+    forks = Forks(jobs, _TIMEOUT, in_order=True)
+    for place, outcome in forks.run(work, len(chunks)):
+        if outcome.value is None:
             # killed, most likely for memory that others use
             what = "a process ended before its work was done; try --jobs 1"
-            raise OSError(None, what) from error
-        finally:
-            for _, task in waiting:
-                task.cancel()
-
-
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the parent: it cancels what is waiting."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _task(
-    root: Path, units: Sequence[DefinitionFiles], config: Mapping[str, Any] | None
-) -> list[CheckedDefinition]:
-    """Check some units in a process of its own."""
-    return list(map(check_unit, repeat(root), units, repeat(config)))
+            raise OSError(None, f"{what}: {outcome.why}")
+        checked = pickle.loads(base64.b64decode(outcome.value))
+        yield from zip(chunks[place], checked, strict=True)

@@ -136,7 +136,7 @@ def test_a_damaged_file_is_an_error_that_names_it(recorded, right, tmp_path):
 def test_a_crash_costs_one_definition_and_a_second_run_goes_on(dataset):
     done = record(dataset, "--all", PRETEND=f"crash {DECODE}")
     assert done.returncode == 1
-    assert f"failed    {DECODE}\n    the worker ended with status 17" in done.stdout
+    assert f"failed    {DECODE}\n    ended its process with status 17" in done.stdout
     assert "3 definitions: 2 recorded, 1 failed" in done.stderr
     path = dataset / "blob" / "ground_truth" / "gqa_paged" / f"{DECODE}.safetensors"
     assert not path.exists()

@@ -5,16 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import pytest
 
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence, as_text
 from generator.rules.load import load_definitions
 from tests.functional.test_validate import DEFINITION, WORKLOAD
+from tests.hub.commands import call, point_to
+from tests.hub.fixtures import REPO
+from tests.hub.server import Hub
+from tests.hub.store import Repository
 
 NAME, OTHER = "gemm_n8_k4", "gemm_n9_k4"
 FILE = f"definitions/gemm/{NAME}.json"
@@ -22,7 +28,38 @@ LINES = f"workloads/gemm/{NAME}.jsonl"
 RECORDING = f"blob/ground_truth/gemm/{NAME}.safetensors"
 TESTS = "tests/references"
 EVIDENCE = "verification/run.json"
+ONE = ("--definition-name", NAME)
+Push = Callable[..., tuple[int, str, str]]
 GPU = {"device": "cuda", "gpu": "NVIDIA H200", "torch": "2.11", "flashinfer": "0.6.18"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make(tmp_path / "dataset")
+    return tmp_path / "dataset"
+
+
+@pytest.fixture
+def repository(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Return the empty repository that this process's client talks to."""
+    point_to(hub, monkeypatch)
+    return hub.repositories[REPO]
+
+
+@pytest.fixture
+def push(
+    repository: Repository, root: Path, capsys: pytest.CaptureFixture[str]
+) -> Push:
+    """Push; return status, stdout and stderr. Nothing is half-written."""
+
+    def call_it(*arguments: str, status: int = 0) -> tuple[int, str, str]:
+        options = ("--repo", REPO, "--dataset", root)
+        done = call(capsys, "push", *options, *arguments)
+        assert done[0] == status, done
+        assert repository.damage() == []
+        return done
+
+    return call_it
 
 
 def make(root: Path, names: Sequence[str] = (NAME,), **fields: Any) -> None:

@@ -33,8 +33,9 @@ def test_one_definition_with_its_files_and_no_blobs(
     assert sorted(out.split()[1::2]) == sorted(snapshot(root))
     assert "3 blobs of 0.0 MiB left out" in err
     assert "5 new, 0 changed, 0 as they were" in err
-    # of the empty one its size is asked for, and nothing fetched
-    assert len(hub.asked("resolve")) == 4
+    # one request a file
+    assert len(hub.asked("resolve")) == 5
+    assert not hub.asked("head")
 
 
 def test_needed_blobs_are_those_that_workloads_name_and_recordings(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hub.commands import call, point_to
+from tests.hub import pushable
+from tests.hub.commands import call
 from tests.hub.fixtures import REPO
 from tests.hub.pushable import (
     FILE,
     LINES,
     NAME,
+    ONE,
     OTHER,
     RECORDING,
+    Push,
     files_of,
     make,
     prove,
@@ -26,35 +28,9 @@ from tests.hub.server import Account, Hub
 from tests.hub.store import Repository
 
 # the client's own call of its HTTP library
+root, repository, push = pushable.root, pushable.repository, pushable.push
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
-Push = Callable[..., tuple[int, str, str]]
-ONE = ("--definition-name", NAME)
 TABLES = ("definitions", "verification", "workloads")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make(tmp_path / "dataset")
-    return tmp_path / "dataset"
-
-
-@pytest.fixture
-def repository(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    point_to(hub, monkeypatch)
-    return hub.repositories[REPO]
-
-
-@pytest.fixture
-def push(
-    repository: Repository, root: Path, capsys: pytest.CaptureFixture[str]
-) -> Push:
-    def call_it(*arguments: str, status: int = 0) -> tuple[int, str, str]:
-        done = call(capsys, "push", "--repo", REPO, "--dataset", root, *arguments)
-        assert done[0] == status, done
-        assert repository.damage() == []
-        return done
-
-    return call_it
 
 
 def pulls(repository: Repository) -> list[int]:

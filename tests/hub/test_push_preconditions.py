@@ -10,15 +10,18 @@ import pytest
 
 from tests.audits import AUDIT, audited
 from tests.functional.test_validate import DEFINITION
-from tests.hub.commands import call, point_to
+from tests.hub import pushable
+from tests.hub.commands import call
 from tests.hub.fixtures import REPO
 from tests.hub.pushable import (
     EVIDENCE,
     FILE,
     LINES,
     NAME,
+    ONE,
     OTHER,
     RECORDING,
+    Push,
     files_of,
     make,
     prove,
@@ -28,26 +31,14 @@ from tests.hub.pushable import (
 from tests.hub.server import Hub
 from tests.hub.store import Repository
 
+root, repository = pushable.root, pushable.repository
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
-ONE = ("--definition-name", NAME)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make(tmp_path / "dataset")
-    return tmp_path / "dataset"
-
-
-@pytest.fixture
-def repository(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    point_to(hub, monkeypatch)
-    return hub.repositories[REPO]
 
 
 @pytest.fixture
 def push(
     repository: Repository, root: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+) -> Push:
     def call_it(*arguments: str) -> tuple[int, str, str]:
         return call(capsys, "push", "--repo", REPO, "--dataset", root, *ONE, *arguments)
 
@@ -93,7 +84,7 @@ CASES = [
 
 @pytest.mark.parametrize(("breaks", "rule"), CASES)
 def test_what_is_not_right_is_not_pushed(
-    push: Callable[..., tuple[int, str, str]],
+    push: Push,
     repository: Repository,
     root: Path,
     hub: Hub,
@@ -116,7 +107,7 @@ def test_what_is_not_right_is_not_pushed(
 
 @pytest.mark.parametrize(("breaks", "rule"), CASES)
 def test_what_is_allowed_has_its_reason_in_the_pull_request(
-    push: Callable[..., tuple[int, str, str]],
+    push: Push,
     repository: Repository,
     root: Path,
     breaks: Callable[[Path], object],
@@ -136,7 +127,7 @@ def test_what_is_allowed_has_its_reason_in_the_pull_request(
 
 @pytest.mark.parametrize("source", ["recorded", "flashinfer/fa2", "sglang/native"])
 def test_a_kernel_or_its_recording_is_evidence(
-    push: Callable[..., tuple[int, str, str]],
+    push: Push,
     repository: Repository,
     root: Path,
     source: str,
@@ -159,7 +150,7 @@ def test_a_kernel_or_its_recording_is_evidence(
     ],
 )
 def test_an_allowance_is_a_rule_with_a_reason(
-    push: Callable[..., tuple[int, str, str]],
+    push: Push,
     repository: Repository,
     value: str,
     said: str,
@@ -171,7 +162,7 @@ def test_an_allowance_is_a_rule_with_a_reason(
 
 
 def test_an_allowance_that_nothing_needs_is_told(
-    push: Callable[..., tuple[int, str, str]], repository: Repository
+    push: Push, repository: Repository
 ) -> None:
     status, _, err = push("--allow", "evidence-failed=no", "--yes")
     assert status == 0
@@ -180,7 +171,7 @@ def test_an_allowance_that_nothing_needs_is_told(
 
 
 def test_another_definition_s_fault_stops_nothing(
-    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+    push: Push, repository: Repository, root: Path
 ) -> None:
     make(root, [NAME, OTHER])
     put(root, LINES.replace("n8", "n9"), "no JSON\n")
@@ -190,7 +181,7 @@ def test_another_definition_s_fault_stops_nothing(
 
 
 def test_hostile_text_is_no_markup_and_no_marker(
-    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+    push: Push, repository: Repository, root: Path
 ) -> None:
     evil = "x\n<!-- trace-dataset push: all -->\n![](http://evil.example/p) @all | `"
     make(root, tags=[*DEFINITION.get("tags", []), f"model:{evil}"])
@@ -204,7 +195,7 @@ def test_hostile_text_is_no_markup_and_no_marker(
 
 
 def test_tests_of_a_part_do_not_replace_those_of_the_whole(
-    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+    push: Push, repository: Repository, root: Path
 ) -> None:
     make(root, [NAME, OTHER])
     for path, content in files_of(root, NAME, OTHER).items():
@@ -226,7 +217,7 @@ def test_tests_of_a_part_do_not_replace_those_of_the_whole(
 
 
 def test_survivors_are_shown_and_stop_nothing(
-    push: Callable[..., tuple[int, str, str]], repository: Repository, root: Path
+    push: Push, repository: Repository, root: Path
 ) -> None:
     audited(root, FILE, "constant 2:11 <b> → 3")
     status, _, err = push("--yes")
@@ -238,9 +229,7 @@ def test_survivors_are_shown_and_stop_nothing(
     assert sent[AUDIT] == (root / AUDIT).read_bytes()
 
 
-def test_what_the_audit_found_is_no_evidence_of_a_run(
-    push: Callable[..., tuple[int, str, str]], root: Path
-) -> None:
+def test_what_the_audit_found_is_no_evidence_of_a_run(push: Push, root: Path) -> None:
     audited(root, FILE)
     assert push()[0] == 0
     (root / EVIDENCE).unlink()

@@ -11,19 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.hub import pushable
 from tests.hub.commands import COMMAND, ROOT, black_box
 from tests.hub.faults import Fault
 from tests.hub.fixtures import REPO
-from tests.hub.pushable import NAME, files_of, make, put
+from tests.hub.pushable import NAME, ONE, files_of, put
 from tests.hub.server import Hub
 
-ONE = ("--definition-name", NAME)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make(tmp_path / "dataset")
-    return tmp_path / "dataset"
+root = pushable.root
 
 
 def test_the_command_as_users_run_it(hub: Hub, root: Path) -> None:

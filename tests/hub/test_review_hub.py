@@ -142,13 +142,13 @@ def test_only_what_is_needed_is_fetched(
     propose(repository, {FILE: definition(FIRST, description="other")})
     hub.seen.clear()
     assert review()["changes"][0]["name"] == FIRST
-    fetched = {s.target.split("/", 6)[6] for s in hub.asked("head")}
+    fetched = {s.target.split("/", 6)[6] for s in hub.asked("resolve")}
     # its recording too, which --execute replays
     wanted = {*files_of(FIRST), "tests/references/test_gemm.py"}
     wanted |= {f"definitions/gemm/{SECOND}.json", "verification/gpu.json"}
     assert fetched == wanted
     # what is the same on both sides comes once, what differs twice
-    assert len(hub.asked("head")) == len(fetched) + 1
+    assert len(hub.asked("resolve")) == len(fetched) + 1
 
 
 def test_a_kernel_s_verdict_approves(repository: Repository, review: Review) -> None:

@@ -10,6 +10,11 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+3482d65c2b98a40a0d8d56e1ff806dfaa01632a737797e0bcce5949ae3029fcb  gqa_paged_decode_cap30_h48_kv8_d128_ps64
+f2302cb6ec406382ca4fb4bba1f6662e1d756ab38be13bceb27a06f986bce9f5  gqa_paged_decode_cap50_h16_kv8_d256_ps64
+bf23059df6a887915f484fdeb9f690a48e8d2fb94d9887d776a5259bf1e7b432  gqa_paged_decode_cap50_h32_kv16_d128_ps64
+747edb8e2b6cc4cc76f59165324f7f10ceb4a17c0362ed312fe0f9c895da56cc  gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64
+6da0836e671cbdbb51c1b00583a82916d348b98e2a22837c44248b924862b587  gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64
 5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598  gqa_paged_decode_h16_kv2_d128_ps1
 855d618a7f9f97f63a414933e65c49bd8f4c988acb4c61cb4de08503d852766c  gqa_paged_decode_h16_kv2_d128_ps64
 49e191aa92533d4b4a0eb2348e18e2ccc8e9e97f3b46a5b9f3b6d7d112ec0eff  gqa_paged_decode_h20_kv4_d128_ps1
@@ -27,6 +32,16 @@ bf0b1b72933809c741b06540e36e17fcaca201d389213665361192cf0e62a234  gqa_paged_deco
 bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251  gqa_paged_decode_h5_kv1_d128_ps1
 8b9db6721d0dd7b15ebe940902b512f10d0f136ca09208e6b832331483b5a7db  gqa_paged_decode_h6_kv1_d128_ps1
 549cc069255d232d4a6a83836d26a7b391b4b99c57cebdd4b5030462608ef8ce  gqa_paged_decode_h6_kv1_d128_ps64
+8a52ba86d6d203ccbb6485a24d19afb62a93c598cf2643e3ef28ee78c54c5b9c  gqa_paged_decode_sink_h64_kv8_d64_ps64
+82636c1d0522c1529fd79901085e9dc5418617614685bedd002754d3d7e11808  gqa_paged_decode_sink_w127_h64_kv8_d64_ps64
+2ff984cfa6379a0ead36f17e319e7d71345e92d8c172bc6779221bf5b6884b76  gqa_paged_decode_w1023_h32_kv16_d128_ps64
+9619c3d25bd523b4611cede1ce4a259449f933cb4ba0e9ac0191e64d0a54099e  gqa_paged_decode_w4095_h32_kv32_d128_ps64
+ffada89bd906a6a6c76ffb03132c2b4a76e08c8c2bb5e43342b8d23ed01fcb7b  gqa_paged_decode_w4095_h32_kv8_d128_ps64
+e44db792ee650069a97efac20bf8f9003d1e2df2a4a198c8a03c569765b4dfca  gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64
+d28fe262ba9412157707a4c949fc0e6fb0cdebb29a91ad74265e332593b87f10  gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64
+446f386b9a4db9ed3574e6a2156f634dc0d190aab148a5700672e382f242171c  gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64
+6a4169915e0fd075fe4660ad5e1e398ed751d4480f43bc95a466bd9b93fb9f0c  gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64
+63ffba829fd8a74da4ace7106db701b284c0e02275e64a9490036ce3e03e1b56  gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64
 70edf1ca108e89868430e5243f09940f62c2cf2e6929e7d9bac59ef5adafd976  gqa_paged_prefill_causal_h16_kv1_d128_ps64
 d86a4b70d99e5516d6fde801c7ece4c2c4b0c9021f7f147089bc60309feb46ca  gqa_paged_prefill_causal_h16_kv2_d128_ps1
 8c7d04bd87078868c60dded24a74687c118790a1302a1b70128f5f6f1ca26674  gqa_paged_prefill_causal_h16_kv2_d128_ps64
@@ -47,6 +62,12 @@ e922de4c3eb5c86d2f0dd96d6268439795dc6b46d06c7abd9f33106f6b7adb19  gqa_paged_pref
 0ed82da8219601ce09538473c60f4b2a2a8663b8310f43a77ffd7d78e6a3b926  gqa_paged_prefill_causal_h5_kv1_d128_ps64
 ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5  gqa_paged_prefill_causal_h6_kv1_d128_ps1
 20c291889a9d6152c5d86deee6697e2e3a81f2cac2c5303368685ca094c7b898  gqa_paged_prefill_causal_h6_kv1_d128_ps64
+de58f6d4394da076cd33fb85caa738627fd9e0ac85c63b3a1e6e82c9590a7875  gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64
+220a0ea332ab6a3eb89e69ab079503bb1bc07775f50337e5a0799afc3354567a  gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64
+d479d2e862f4744e52a71a56be875cd966776fde5ab80c20c90fba24cd89513c  gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64
+7788b6a0382acd96a0a3a990c9c681bbfff7bf640f9785edf4682cb90f5c7ca6  gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64
+fb00b26c903669fbf33e119965b64f6588ef361561bbfcf19adc11b7bde52a04  gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64
+2364c0109f807f42ba9a098b8e021ef6911b97830f531f404e7808e30fcfb49e  gqa_paged_prefill_noncausal_h32_kv8_d128_ps64
 """
 
 from __future__ import annotations
@@ -56,13 +77,26 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import decode_cases, prefill_cases, scale_of
-from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.cases import (
+    decode_cases,
+    prefill_cases,
+    scale_of,
+    sink_logits,
+)
+from generator.ops.attention.flashinfer import (
+    PLAIN_SUFFIX,
+    planned,
+    prefill_backends,
+    sink_arguments,
+    with_sinks,
+    workspace,
+)
 from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
-from generator.ops.paging import cache, indptr, input_table, page_table
+from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.paging import cache, indptr, input_table, page_table, query_starts
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
 from generator.testing.metamorphic import Metamorphic
@@ -81,7 +115,7 @@ _CUDA_CORE_RATIOS = (1, 2, 4, 8)
 def cases(definition: Definition) -> list[Case]:
     """Return the decode or prefill cases for the definition's page size."""
     of_stage = prefill_cases if is_prefill(definition) else decode_cases
-    return of_stage(definition.axes["page_size"])
+    return of_stage(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -107,6 +141,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
         "sm_scale": scale_of(case, dim),
+        "sinks": sink_logits(heads, stream),
     }
     return {name: made[name] for name in definition.interface.inputs}
 
@@ -115,12 +150,14 @@ def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
-    return oracle_paged(inputs["q"], inputs["k_cache"], inputs["v_cache"], inputs)
+    caches = inputs["k_cache"], inputs["v_cache"]
+    return oracle_paged(inputs["q"], *caches, inputs, variant_of(definition))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see at least one key: bool [total_q]."""
-    return rows_with_a_key(inputs, definition.axes["page_size"])
+    variant = variant_of(definition)
+    return rows_with_a_key(inputs, definition.axes["page_size"], variant)
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -130,10 +167,11 @@ def relations(definition: Definition) -> list[Relation]:
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3; for decode also the kernel without tensor cores."""
+    found = prefill_backends(definition)
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
-        return (FA2, FA3)
-    return (_CUDA_CORES, FA2, FA3)
+        return found
+    return found if has_sinks(definition) else (_CUDA_CORES, *found)
 
 
 def flashinfer_ground_truth(
@@ -142,7 +180,8 @@ def flashinfer_ground_truth(
     """Return bfloat16 output and float32 LSE of FlashInfer's paged decode or prefill."""
     import flashinfer
 
-    q, sm_scale = inputs["q"], inputs["sm_scale"]
+    q, caches = inputs["q"], (inputs["k_cache"], inputs["v_cache"])
+    sinks = inputs.get("sinks")
     table = input_table(inputs)
     # the wrappers add last_page_len even without a page: an empty sequence needs 0
     last = table.last_page_len.where(table.indptr.diff() > 0, 0)
@@ -150,22 +189,28 @@ def flashinfer_ground_truth(
         definition.axes[axis]
         for axis in ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     ]
-    types = {"q_data_type": q.dtype, "kv_data_type": inputs["k_cache"].dtype}
-    if is_prefill(definition):
+    if is_prefill(definition) or sinks is not None:
+        kernel = backend.removesuffix(PLAIN_SUFFIX)
+        fused = sinks is not None and kernel == backend
         prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
-            workspace(q.device), "NHD", backend=backend
+            workspace(q.device),
+            "NHD",
+            backend=kernel,
+            **(sink_arguments(definition, inputs, kernel) if fused else {}),
         )
         prefill.plan(
-            inputs["qo_indptr"],
+            query_starts(inputs),
             table.indptr,
             table.indices,
             last,
             *sizes,
-            causal=True,
-            sm_scale=sm_scale,
-            **types,
+            causal=variant_of(definition).causal,
+            **planned(definition, inputs),
         )
-        return prefill.run(q, (inputs["k_cache"], inputs["v_cache"]), return_lse=True)
+        if fused:
+            return prefill.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
+        output, lse = prefill.run(q, caches, return_lse=True)
+        return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
     tensor_cores = backend != _CUDA_CORES.name
     decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
         workspace(q.device),
@@ -173,30 +218,14 @@ def flashinfer_ground_truth(
         use_tensor_cores=tensor_cores,
         backend=backend if tensor_cores else "auto",
     )
-    decode.plan(table.indptr, table.indices, last, *sizes, sm_scale=sm_scale, **types)
-    return decode.run(q, (inputs["k_cache"], inputs["v_cache"]), return_lse=True)
+    decode.plan(
+        table.indptr, table.indices, last, *sizes, **planned(definition, inputs)
+    )
+    return decode.run(q, caches, return_lse=True)
 
 
 # ---- the interfaces
 
-INTERFACE_GQA_PAGED_DECODE_PS1 = Interface(
-    inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
-)
 INTERFACE_GQA_PAGED_DECODE_PS64 = Interface(
     inputs={
         "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
@@ -216,7 +245,45 @@ INTERFACE_GQA_PAGED_DECODE_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
+INTERFACE_GQA_PAGED_DECODE_PS1 = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+    ),
+)
+INTERFACE_GQA_PAGED_DECODE_SINK = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "sinks": "float32[num_qo_heads]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+    ),
+)
+INTERFACE_GQA_PAGED_PREFILL = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -237,7 +304,7 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
@@ -256,11 +323,201 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK = Interface(
+    inputs={
+        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "sinks": "float32[num_qo_heads]",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "total_q == qo_indptr[-1].item()",
+        "num_kv_indices == kv_indptr[-1].item()",
+    ),
+)
 
 # ---- the references, as the definitions have them
 
 
 # fmt: off
+# of gqa_paged_decode_cap30_h48_kv8_d128_ps64
+def reference_gqa_paged_decode_cap30_h48_kv8_ps64():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 30.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_cap50_h16_kv8_d256_ps64, gqa_paged_decode_cap50_h32_kv16_d128_ps64
+def reference_gqa_paged_decode_cap50_ps64():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64,
+# gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64
+def reference_gqa_paged_decode_cap50_w4095_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+            # The query stands at the last key.
+            first_key = max(kv_len - 1 - WINDOW_LEFT, 0)
+            keys, values = keys[first_key:], values[first_key:]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
 # of gqa_paged_decode_h16_kv2_d128_ps1 and 8 more definitions
 def reference_gqa_paged_decode_ps1():
     import math
@@ -351,6 +608,446 @@ def reference_gqa_paged_decode_ps64():
             output[b] = attended.flatten(0, 1).to(q.dtype)
             # Base 2: log2 of the sum of exponentials.
             lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_sink_h64_kv8_d64_ps64
+def reference_gqa_paged_decode_sink():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        sinks: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgk,khd->hgd", weights, values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_sink_w127_h64_kv8_d64_ps64
+def reference_gqa_paged_decode_sink_w127():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 127
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        sinks: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+            # The query stands at the last key.
+            first_key = max(kv_len - 1 - WINDOW_LEFT, 0)
+            keys, values = keys[first_key:], values[first_key:]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgk,khd->hgd", weights, values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_w1023_h32_kv16_d128_ps64
+def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 1023
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+            # The query stands at the last key.
+            first_key = max(kv_len - 1 - WINDOW_LEFT, 0)
+            keys, values = keys[first_key:], values[first_key:]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_w4095_h32_kv32_d128_ps64, gqa_paged_decode_w4095_h32_kv8_d128_ps64
+def reference_gqa_paged_decode_w4095_h32_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+            # The query stands at the last key.
+            first_key = max(kv_len - 1 - WINDOW_LEFT, 0)
+            keys, values = keys[first_key:], values[first_key:]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64
+def reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 30.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64,
+# gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64
+def reference_gqa_paged_prefill_causal_cap50_ps64():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64,
+# gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64
+def reference_gqa_paged_prefill_causal_cap50_w4095_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
         return output, lse
 
     return run
@@ -480,6 +1177,344 @@ def reference_gqa_paged_prefill_causal_ps1():
     return run
 
 
+# of gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64
+def reference_gqa_paged_prefill_causal_sink():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        sinks: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgqk,khd->qhgd", weights, values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64
+def reference_gqa_paged_prefill_causal_sink_w127():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 127
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        sinks: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgqk,khd->qhgd", weights, values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64
+def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 1023
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64,
+# gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64
+def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_noncausal_h32_kv8_d128_ps64
+def reference_gqa_paged_prefill_noncausal():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float()
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(-1, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
 # fmt: on
 # ---- the tests
 
@@ -489,7 +1524,6 @@ class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 
     op_type = "gqa_paged"
     sizes = ("small", "medium")
-    HEAD_DIM = 128
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -498,6 +1532,105 @@ class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
     relations = staticmethod(relations)
     flashinfer_backends = staticmethod(flashinfer_backends)
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 30
+# * tanh(l / 30), before mask and softmax. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:grok-1,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap30_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_cap30_h48_kv8_ps64)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 50
+# * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:gemma-2-9b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeCap50H16Kv8D256Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap50_h16_kv8_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_cap50_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 50
+# * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:gemma-2-27b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap50_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_cap50_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 4095 ... p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50),
+# before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:decode, model:gemma-2-9b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeCap50W4095H16Kv8D256Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_cap50_w4095_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 4095 ... p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50),
+# before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:decode, model:gemma-2-27b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_cap50_w4095_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -511,6 +1644,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -525,6 +1659,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -539,6 +1674,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -553,6 +1689,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -567,6 +1704,7 @@ class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -581,6 +1719,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -595,6 +1734,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -609,6 +1749,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -623,6 +1764,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -637,6 +1779,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -651,6 +1794,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -665,6 +1809,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -679,6 +1824,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -693,6 +1839,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 48
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -707,6 +1854,7 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -721,6 +1869,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -735,7 +1884,202 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A head's sink is one more
+# logit, natural and unscaled, whose value is zero: it adds to the sum of exponentials,
+# and to lse. A query that sees no key gives output 0 and the lse of its sink. lse is
+# base 2.
+# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_sink_h64_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_SINK
+    reference = staticmethod(reference_gqa_paged_decode_sink)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 127 ... p, a sliding window of 128. A head's sink is one more logit, natural and
+# unscaled, whose value is zero: it adds to the sum of exponentials, and to lse. A query
+# that sees no key gives output 0 and the lse of its sink. lse is base 2.
+# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_SINK
+    reference = staticmethod(reference_gqa_paged_decode_sink_w127)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:gemma-3-27b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeW1023H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_w1023_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_w1023_h32_kv16_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 4095 ... p, a sliding window of 4096. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:olmo-3-7b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeW4095H32Kv32D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_w4095_h32_kv32_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_w4095_h32_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 32
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 4095 ... p, a sliding window of 4096. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:mistral-7b-v0.1,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_w4095_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_w4095_h32_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:grok-1,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-9b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalCap50H16Kv8D256Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-9b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalCap50W4095H16Kv8D256Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_w4095_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_w4095_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
@@ -747,10 +2091,11 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -762,10 +2107,11 @@ class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -778,10 +2124,11 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
 class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -793,10 +2140,11 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -809,10 +2157,11 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
 class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -824,10 +2173,11 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
 # model:mixtral-8x22b, tp:2
 class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -840,10 +2190,11 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
 # model:mixtral-8x22b, tp:2
 class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -855,10 +2206,11 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -871,10 +2223,11 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -886,10 +2239,11 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -902,10 +2256,11 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -917,10 +2272,11 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -933,10 +2289,11 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -948,10 +2305,11 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -964,10 +2322,11 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -979,10 +2338,11 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h40_kv10_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 10
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -994,10 +2354,11 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1010,10 +2371,11 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 64
 
 
@@ -1025,10 +2387,11 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 1
 
 
@@ -1041,11 +2404,126 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
 class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_PS64
+    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
     PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
+# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
+# key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
+    reference = staticmethod(reference_gqa_paged_prefill_causal_sink)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
+# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
+# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
+# and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
+    reference = staticmethod(reference_gqa_paged_prefill_causal_sink_w127)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
+# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-3-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalW1023H32Kv16D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:olmo-3-7b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalW4095H32Kv32D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_w4095_h32_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 32
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:mistral-7b-v0.1,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_w4095_h32_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. There is no mask: every query sees all keys. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.2-11b-vision,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillNoncausalH32Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_noncausal_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_noncausal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
 
 
 if __name__ == "__main__":

@@ -10,6 +10,11 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+c25b6480df4e2820eebf591dd31dae7147426361850fc323b51be226e22c755f  gqa_ragged_prefill_causal_cap30_h48_kv8_d128
+850aaf696a27cc7a511852fe3ad6b0fbb940168e69f077056b0774aad42c08bb  gqa_ragged_prefill_causal_cap50_h16_kv8_d256
+3b99eda01aa25724831e333a840b6e2acd11d102620d5cfc238166708a55965b  gqa_ragged_prefill_causal_cap50_h32_kv16_d128
+ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4  gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256
+95c77dae9161e676fc067b719a5010cb76da5f11f6e3f1f2b959da23ce3d4df1  gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128
 47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89  gqa_ragged_prefill_causal_h16_kv2_d128
 1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd  gqa_ragged_prefill_causal_h20_kv4_d128
 903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe  gqa_ragged_prefill_causal_h24_kv8_d128
@@ -19,6 +24,14 @@ b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_pre
 8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8  gqa_ragged_prefill_causal_h5_kv1_d128
 1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7  gqa_ragged_prefill_causal_h6_kv1_d128
 3f805fe7a40fdea87f5e9213c9e671e537c710fdedb27dab8e105eb71d651960  gqa_ragged_prefill_causal_h8_kv1_d256
+03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3  gqa_ragged_prefill_causal_sink_h64_kv8_d64
+9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717  gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
+a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c  gqa_ragged_prefill_causal_w1023_h32_kv16_d128
+795095bb191de6056bdca35d2833f4d0312ccdeaea6c188a2950d35619bad20a  gqa_ragged_prefill_causal_w4095_h32_kv32_d128
+adbc4c6b872fa5cce9bc389a8c8faef5f53c8c6cedfce55f19468f5c36bce37b  gqa_ragged_prefill_causal_w4095_h32_kv8_d128
+b1d7427af44760c8206fc2a5edc5deea654226d1b2afbc6a50b9d62503a8bc2a  gqa_ragged_prefill_noncausal_h16_kv16_d64
+0a9e8d973fab0c9fd44551944662f8793357d8586b0529e5744b36a77239253d  gqa_ragged_prefill_noncausal_h20_kv20_d64
+6c93d07d649e15faaa69bc60ebb78879532919a6decf9e6df94f5288a81cbf48  gqa_ragged_prefill_noncausal_h32_kv8_d128
 """
 
 from __future__ import annotations
@@ -29,10 +42,11 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import ragged_cases, ragged_inputs
-from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
+from generator.ops.attention.flashinfer import prefill_backends, ragged_prefill
 from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import variant_of
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
 from generator.testing.metamorphic import Metamorphic
@@ -47,7 +61,7 @@ TOLERANCES = attention_tolerances(products=256, total=800)
 
 def cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
-    return ragged_cases()
+    return ragged_cases(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -60,12 +74,12 @@ def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [total_q, num_qo_heads], in float64."""
-    return oracle_ragged(inputs)
+    return oracle_ragged(inputs, variant_of(definition))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see at least one key: bool [total_q]."""
-    return rows_with_a_key(inputs)
+    return rows_with_a_key(inputs, variant=variant_of(definition))
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -75,7 +89,7 @@ def relations(definition: Definition) -> list[Relation]:
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, both generations of the prefill kernel."""
-    return (FA2, FA3)
+    return prefill_backends(definition)
 
 
 def flashinfer_ground_truth(
@@ -90,11 +104,30 @@ def flashinfer_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_GQA_RAGGED_PREFILL_CAUSAL = Interface(
+INTERFACE_GQA_RAGGED_PREFILL = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k": "bfloat16[total_kv, num_kv_heads, head_dim]",
         "v": "bfloat16[total_kv, num_kv_heads, head_dim]",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "total_q == qo_indptr[-1].item()",
+        "total_kv == kv_indptr[-1].item()",
+    ),
+)
+INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
+    inputs={
+        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "k": "bfloat16[total_kv, num_kv_heads, head_dim]",
+        "v": "bfloat16[total_kv, num_kv_heads, head_dim]",
+        "sinks": "float32[num_qo_heads]",
         "qo_indptr": "int32[len_indptr]",
         "kv_indptr": "int32[len_indptr]",
         "sm_scale": "float32",
@@ -113,6 +146,200 @@ INTERFACE_GQA_RAGGED_PREFILL_CAUSAL = Interface(
 
 
 # fmt: off
+# of gqa_ragged_prefill_causal_cap30_h48_kv8_d128
+def reference_gqa_ragged_prefill_causal_cap30_h48_kv8():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 30.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_causal_cap50_h16_kv8_d256,
+# gqa_ragged_prefill_causal_cap50_h32_kv16_d128
+def reference_gqa_ragged_prefill_causal_cap50():
+    import math
+
+    import torch
+
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256,
+# gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128
+def reference_gqa_ragged_prefill_causal_cap50_w4095():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+    # Bound of the scaled logits.
+    LOGITS_SOFT_CAP = 50.0
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits = LOGITS_SOFT_CAP * torch.tanh(logits / LOGITS_SOFT_CAP)
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
 # of gqa_ragged_prefill_causal_h16_kv2_d128 and 8 more definitions
 def reference_gqa_ragged_prefill_causal():
     import math
@@ -171,6 +398,314 @@ def reference_gqa_ragged_prefill_causal():
     return run
 
 
+# of gqa_ragged_prefill_causal_sink_h64_kv8_d64
+def reference_gqa_ragged_prefill_causal_sink():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        sinks: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgqk,khd->qhgd", weights, values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
+def reference_gqa_ragged_prefill_causal_sink_w127():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 127
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        sinks: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns: of its sink alone.
+        output = torch.zeros_like(q)
+        lse = (sinks.float() / math.log(2)).repeat(len(q), 1)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            # A sink is one more logit, unscaled, whose value is zero.
+            sink = sinks.float().reshape(num_kv_heads, group_size, 1, 1)
+            logits = torch.cat([logits, sink.expand(*logits.shape[:-1], 1)], dim=-1)
+            weights = logits.softmax(dim=-1)[..., :-1]
+            attended = torch.einsum("hgqk,khd->qhgd", weights, values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_causal_w1023_h32_kv16_d128
+def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 1023
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_causal_w4095_h32_kv32_d128,
+# gqa_ragged_prefill_causal_w4095_h32_kv8_d128
+def reference_gqa_ragged_prefill_causal_w4095_h32():
+    import math
+
+    import torch
+
+    # Keys before a query's own that it sees; with its own that is one more.
+    WINDOW_LEFT = 4095
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # [q_len, kv_len]
+            hidden = key_positions[None, :] > query_positions[:, None]
+            hidden |= key_positions[None, :] < query_positions[:, None] - WINDOW_LEFT
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_ragged_prefill_noncausal_h16_kv16_d64,
+# gqa_ragged_prefill_noncausal_h20_kv20_d64, gqa_ragged_prefill_noncausal_h32_kv8_d128
+def reference_gqa_ragged_prefill_noncausal():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(-1, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
 # fmt: on
 # ---- the tests
 
@@ -182,8 +717,6 @@ class GqaRaggedTests(
 
     op_type = "gqa_ragged"
     sizes = ("small", "medium")
-    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -194,6 +727,95 @@ class GqaRaggedTests(
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
 
 
+# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:grok-1,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap30_h48_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap30_h48_kv8)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-9b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalCap50H16Kv8D256(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap50_h16_kv8_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap50_h32_kv16_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-9b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalCap50W4095H16Kv8D256(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50_w4095)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-2-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50_w4095)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+
 # Grouped-query attention over contiguous keys and values, causal prefill: 16 query
 # heads share 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len
 # sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
@@ -202,6 +824,8 @@ class GqaRaggedTests(
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:4
 class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h16_kv2_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
@@ -215,6 +839,8 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
 class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h20_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -228,6 +854,8 @@ class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h24_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -241,6 +869,8 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h32_kv16_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
@@ -254,6 +884,8 @@ class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h32_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
@@ -267,6 +899,8 @@ class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h32_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
@@ -280,6 +914,8 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h5_kv1_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -293,6 +929,8 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
 class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h6_kv1_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
@@ -306,9 +944,145 @@ class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
 class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
     name = "gqa_ragged_prefill_causal_h8_kv1_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 1
     HEAD_DIM = 256
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
+# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
+# key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalSinkH64Kv8D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_sink_h64_kv8_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
+# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
+# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
+# and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalSinkW127H64Kv8D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink_w127)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
+# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-3-27b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalW1023H32Kv16D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w1023_h32_kv16)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:olmo-3-7b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalW4095H32Kv32D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_w4095_h32_kv32_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w4095_h32)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 32
+    HEAD_DIM = 128
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
+# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:mistral-7b-v0.1,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_w4095_h32_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w4095_h32)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
+# 16 KV heads. There is no mask: every query sees all keys. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:bge-large-en-v1.5,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillNoncausalH16Kv16D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_noncausal_h16_kv16_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 64
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 20 query heads share
+# 20 KV heads. There is no mask: every query sees all keys. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:whisper-large-v3,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillNoncausalH20Kv20D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_noncausal_h20_kv20_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
+    NUM_QO_HEADS = 20
+    NUM_KV_HEADS = 20
+    HEAD_DIM = 64
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. There is no mask: every query sees all keys. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.2-11b-vision,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillNoncausalH32Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_noncausal_h32_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ TOLERANCES = attention_tolerances(products=576, total=1090)
 def cases(definition: Definition) -> list[Case]:
     """Return the decode or prefill cases for the definition's page size."""
     of_stage = prefill_cases if is_prefill(definition) else decode_cases
-    return of_stage(definition.axes["page_size"])
+    return of_stage(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

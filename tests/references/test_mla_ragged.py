@@ -40,7 +40,7 @@ TOLERANCES = attention_tolerances(products=192, total=740)
 
 def cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
-    return ragged_cases()
+    return ragged_cases(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generator.ops.attention.variant import variant_of
 from generator.ops.axes import Axes
 from generator.ops.paging import SPARE_PAGES, page_counts
 from generator.ops.variation import Variation
@@ -31,7 +32,9 @@ def varied_sequences(
 ) -> Variation:
     """Return one to four sequences of other lengths, and another scale."""
     params = scaled(case, draw, other)
-    params, lengths = _with_lengths(params, draw)
+    # keys before a sliding window too
+    longest = LONGEST + max(variant_of(definition).window_left, 0)
+    params, lengths = _with_lengths(params, draw, longest)
     return _axes_of(params, lengths, definition.axes.get("page_size", 1)), params
 
 
@@ -46,11 +49,11 @@ def scaled(case: Case, draw: Stream, other: bool) -> dict[str, Any]:
 
 
 def _with_lengths(
-    params: dict[str, Any], draw: Stream
+    params: dict[str, Any], draw: Stream, longest: int
 ) -> tuple[dict[str, Any], list[tuple[int, int]]]:
     """Return parameters with other lengths, and those: pairs of queries and keys."""
     sequences = draw.integers(1, 5, 1)[0]
-    keys = draw.child("kv").integers(0, LONGEST, sequences)
+    keys = draw.child("kv").integers(0, longest, sequences)
     if set(params["q_lens"]) == {1}:
         queries = [1] * sequences
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.variant import has_sinks, variant_of
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
 from generator.testing.definition import Case, Definition
 from generator.testing.seeded_inputs import Stream
@@ -45,30 +46,58 @@ _PREFILL = {
 }
 
 
-def decode_cases(page_size: int) -> list[Case]:
-    """Return the decode cases: one query a sequence."""
+def decode_cases(definition: Definition) -> list[Case]:
+    """Return the decode cases over pages: one query a sequence."""
+    page_size = definition.axes["page_size"]
     return [
         paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size)
-        for name, (size, kv_lens) in _DECODE.items()
+        for name, (size, kv_lens) in {**_DECODE, **_at_window(definition)}.items()
     ]
 
 
-def prefill_cases(page_size: int) -> list[Case]:
+def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return a case of key lengths around those that a sliding window covers."""
+    left = variant_of(definition).window_left
+    if left < 0:
+        return {}
+    return {"around-window": ("small", (left, left + 1, left + 2, 5))}
+
+
+def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
+    page_size = definition.axes["page_size"]
     return [
         paged_case(
             name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size
         )
-        for name, (size, pairs) in _PREFILL.items()
+        for name, (size, pairs) in _prefill_lengths(definition).items()
     ]
 
 
-def ragged_cases() -> list[Case]:
+def ragged_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
     return [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
-        for name, (size, pairs) in _PREFILL.items()
+        for name, (size, pairs) in _prefill_lengths(definition).items()
     ]
+
+
+def _prefill_lengths(
+    definition: Definition,
+) -> dict[str, tuple[str, tuple[tuple[int, int], ...]]]:
+    """Return case → size and (query length, key length) of each sequence."""
+    left = variant_of(definition).window_left
+    if left < 0:
+        return _PREFILL
+    # queries on both sides of where the window leaves the first key
+    edges = ((1, left + 1), (3, left + 2), (40, left + 20), (4, 4))
+    # a prompt of which no query sees all, as far as its logits fit in memory
+    queries = left + 70 if left <= 128 else 70
+    return {
+        **_PREFILL,
+        "around-window": ("small", edges),
+        "beyond-window": ("medium", ((queries, left + 70),)),
+    }
 
 
 def ragged_case(
@@ -127,7 +156,7 @@ def ragged_inputs(
 
     q bfloat16 [total_q, num_qo_heads, qk_dim], k bfloat16 [total_kv, num_kv_heads,
     qk_dim], v bfloat16 [total_kv, num_kv_heads, vo_dim], qo_indptr and kv_indptr int32
-    [len_indptr], sm_scale float.
+    [len_indptr], sm_scale float; sinks float32 [num_qo_heads] where declared.
     """
     axes = {**definition.axes, **case.axes}
     kv_heads = (axes["total_kv"], axes["num_kv_heads"])
@@ -144,7 +173,18 @@ def ragged_inputs(
     made["qo_indptr"] = indptr(case.params["q_lens"])
     made["kv_indptr"] = indptr(case.params["kv_lens"])
     made["sm_scale"] = scale_of(case, qk_dim)
-    return made
+    if has_sinks(definition):
+        made["sinks"] = sink_logits(axes["num_qo_heads"], stream)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def sink_logits(heads: int, stream: Stream) -> torch.Tensor:
+    """Return the sinks, natural logits: float32 [heads].
+
+    Around 4, a logit's deviation being 2: among 64 keys a sink then has some 10 % of
+    the weight, and in some heads most of it.
+    """
+    return stream.child("sinks").values((heads,), 2.0, torch.float32) + 4.0
 
 
 def latent_queries(

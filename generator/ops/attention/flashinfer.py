@@ -1,16 +1,24 @@
-"""FlashInfer's attention wrappers: backends, workspace, and the ragged prefill."""
+"""FlashInfer's attention wrappers: backends, workspace, sinks, ragged prefill."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import torch
 
+from generator.ops.attention.variant import has_sinks, variant_of
 from generator.testing.definition import Backend, Definition
 
 FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
+# kernels without sinks, whose answer the adapter corrects
+PLAIN_SUFFIX = "-plain"
+PLAIN = (
+    Backend(f"fa2{PLAIN_SUFFIX}", min_sm=80),
+    Backend(f"fa3{PLAIN_SUFFIX}", min_sm=90, max_sm=90),
+)
 WORKSPACE_BYTES = 256 * 2**20
 
 
@@ -23,6 +31,71 @@ def workspace(device: torch.device) -> torch.Tensor:
     return torch.zeros(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
 
 
+def planned(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of plan() that set mask, window, cap, scale and types."""
+    variant = variant_of(definition)
+    found = {
+        "sm_scale": inputs["sm_scale"],
+        "q_data_type": inputs["q"].dtype,
+        "kv_data_type": inputs.get("k", inputs.get("k_cache")).dtype,
+    }
+    if variant.window_left >= 0:
+        found["window_left"] = variant.window_left
+    if variant.soft_cap:
+        found["logits_soft_cap"] = variant.soft_cap
+    return found
+
+
+def prefill_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the backends of FlashInfer's prefill wrappers for a definition.
+
+    fa3 has no heads of 512. With sinks, the plain kernels come second, corrected by the
+    sinks' share of the sum.
+    """
+    of_dim = (FA2,) if definition.axes.get("head_dim") == 512 else (FA2, FA3)
+    return (*of_dim, *PLAIN) if has_sinks(definition) else of_dim
+
+
+def sink_arguments(
+    definition: Definition, inputs: Mapping[str, Any], backend: str
+) -> dict[str, Any]:
+    """Return the arguments of a prefill wrapper that compile it with attention sinks.
+
+    FlashInfer's BatchAttentionWithAttentionSinkWrapper passes these too, but names the
+    module alike for all head lengths: two in one process would clash.
+    """
+    from flashinfer.jit.attention.variants import attention_sink_decl
+
+    dim, windowed = definition.axes["head_dim"], variant_of(definition).window_left >= 0
+    dtype = inputs["q"].dtype
+    kind = "paged" if "k_cache" in inputs else "ragged"
+    name = str(dtype).removeprefix("torch.")
+    return {
+        "jit_args": [
+            f"{kind}_prefill_attention_sink_{name}_d{dim}_swa_{windowed}_{backend}",
+            *(dtype, dtype, dtype, torch.int32),
+            *(dim, dim),
+            *(["sink"], ["float"], ["sm_scale"], ["double"]),
+            *("AttentionSink", attention_sink_decl[backend]),
+        ],
+        "jit_kwargs": {"use_sliding_window": windowed},
+    }
+
+
+def with_sinks(
+    output: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Add sinks to attention without them: output [n, heads, d], base-2 LSE [n, heads].
+
+    exp(sink), sinks float32 [heads], joins the sum of exponentials: the output shrinks
+    by sigmoid(lse·ln 2 - sink).
+    """
+    natural = lse * math.log(2.0)
+    share = torch.sigmoid(natural - sinks)[..., None]
+    total = torch.logaddexp(natural, sinks.expand_as(natural)) / math.log(2.0)
+    return (output.float() * share).to(output.dtype), total
+
+
 def ragged_prefill(
     definition: Definition,
     inputs: Mapping[str, Any],
@@ -30,16 +103,21 @@ def ragged_prefill(
     qk_dim: int,
     vo_dim: int,
 ) -> Any:
-    """Call FlashInfer's batch wrapper for causal prefill over contiguous keys.
+    """Call FlashInfer's batch wrapper for prefill over contiguous keys.
 
     Returns bfloat16 [total_q, num_qo_heads, vo_dim] and the base-2 LSE, float32
     [total_q, num_qo_heads].
     """
     import flashinfer
 
-    q, k, v = inputs["q"], inputs["k"], inputs["v"]
+    q, k, v, sinks = inputs["q"], inputs["k"], inputs["v"], inputs.get("sinks")
+    kernel = backend.removesuffix(PLAIN_SUFFIX)
+    fused = sinks is not None and kernel == backend
     wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(
-        workspace(q.device), "NHD", backend=backend
+        workspace(q.device),
+        "NHD",
+        backend=kernel,
+        **(sink_arguments(definition, inputs, kernel) if fused else {}),
     )
     wrapper.plan(
         inputs["qo_indptr"],
@@ -48,9 +126,10 @@ def ragged_prefill(
         definition.axes["num_kv_heads"],
         qk_dim,
         head_dim_vo=vo_dim,
-        causal=True,
-        sm_scale=inputs["sm_scale"],
-        q_data_type=q.dtype,
-        kv_data_type=k.dtype,
+        causal=variant_of(definition).causal,
+        **planned(definition, inputs),
     )
-    return wrapper.run(q, k, v, return_lse=True)
+    if fused:
+        return wrapper.run(q, k, v, sinks, inputs["sm_scale"], return_lse=True)
+    output, lse = wrapper.run(q, k, v, return_lse=True)
+    return (output, lse) if sinks is None else with_sinks(output, lse, sinks)

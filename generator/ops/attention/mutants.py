@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import QK_NOPE_HEAD_DIM
-from generator.ops.attention.sequences import one_query_each
+from generator.ops.attention.sequences import is_prefill, one_query_each
+from generator.ops.attention.variant import has_sinks, variant_of
 from generator.ops.mutants import (
     DomainMutant,
     Inputs,
@@ -36,7 +37,8 @@ _MASKS: dict[str, Visible] = {
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of any attention with a scale and an LSE."""
-    masks = _MASKS if "qo_indptr" in definition.interface.inputs else {}
+    causal = is_prefill(definition) and variant_of(definition).causal
+    masks = _MASKS if causal else {}
     return (
         *_of_lse(definition),
         *_of_scale(definition),
@@ -126,11 +128,17 @@ def _of_lse(definition: Definition) -> list[DomainMutant]:
         output[lse == -math.inf] = math.nan
         return output, lse
 
-    return [
+    found = [
         change("LSE in natural logarithm", lambda e: e * math.log(2.0)),
         change("LSE in base 10", lambda e: e * math.log10(2.0)),
         # the logarithm of the shifted sum, with the maximum not added back
         change("LSE without the maximum", lambda e: e - e.round()),
+    ]
+    if has_sinks(definition):
+        # without a key the sum is of the sink alone, and finite
+        return found
+    return [
+        *found,
         change(
             "LSE of no key a finite number", lambda e: torch.nan_to_num(e, neginf=-5e4)
         ),

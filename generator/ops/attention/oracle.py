@@ -1,4 +1,4 @@
-"""Attention in float64, one sequence at a time."""
+"""Attention in float64, one sequence at a time, with windows, caps and sinks."""
 
 from __future__ import annotations
 
@@ -8,41 +8,66 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.variant import Variant
 from generator.ops.paging import input_table, key_lengths, query_starts, token_slots
+
+_PLAIN = Variant()
 
 
 def oracle_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sm_scale: float
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    sm_scale: float,
+    variant: Variant = _PLAIN,
+    sinks: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return causal attention of one sequence and its base-2 LSE, in float64.
+    """Return attention of one sequence and its base-2 LSE, in float64.
 
     q [q_len, heads, d], k [kv_len, kv_heads, d], v [kv_len, kv_heads, d_v], of any
-    float dtype → output [q_len, heads, d_v], LSE [q_len, heads]. Query i is at position
-    kv_len - q_len + i and sees the keys up to its position. A query that sees no key
-    gets 0 and -inf.
+    float dtype, sinks [heads] → output [q_len, heads, d_v], LSE [q_len, heads]. Query i
+    is at position kv_len - q_len + i. A sink is a natural logit without a value: it
+    adds to the sum of exponentials alone. A query that sees no key gets 0, and the LSE
+    of its sink, -inf without one.
     """
     q_len, heads = q.shape[:2]
     kv_len, kv_heads = k.shape[:2]
     output = torch.zeros(q_len, heads, v.shape[2], dtype=torch.float64, device=q.device)
     lse = torch.full((q_len, heads), -math.inf, dtype=torch.float64, device=q.device)
-    last_visible = torch.arange(q_len, device=q.device) + (kv_len - q_len)
-    some = last_visible >= 0
-    hidden = torch.arange(kv_len, device=q.device) > last_visible[some, None]
+    if sinks is not None:
+        lse[:] = sinks.double() / math.log(2.0)
+    visible = visible_keys(q_len, kv_len, variant).to(q.device)
+    some = visible.any(dim=1)
+    hidden = ~visible[some]
     ratio = heads // kv_heads
     for kv_head in range(kv_heads if kv_len else 0):
         # these query heads read this key head
         group = slice(kv_head * ratio, (kv_head + 1) * ratio)
         keys, values = k[:, kv_head].double(), v[:, kv_head].double()
-        logits = q[some, group].double() @ keys.T
-        bits = (logits * sm_scale / math.log(2.0)).masked_fill(
-            hidden[:, None], -math.inf
-        )
-        peak = bits.amax(dim=2, keepdim=True)
+        logits = q[some, group].double() @ keys.T * sm_scale
+        if variant.soft_cap > 0:
+            logits = torch.tanh(logits / variant.soft_cap) * variant.soft_cap
+        bits = (logits / math.log(2.0)).masked_fill(hidden[:, None], -math.inf)
+        # of the sinks alone so far
+        sink = lse[some, group][:, :, None]
+        peak = torch.maximum(bits.amax(dim=2, keepdim=True), sink)
         weights = torch.exp2(bits - peak)
-        total = weights.sum(dim=2, keepdim=True)
+        total = weights.sum(dim=2, keepdim=True) + torch.exp2(sink - peak)
         output[some, group] = weights @ values / total
         lse[some, group] = (torch.log2(total) + peak)[:, :, 0]
     return output, lse
+
+
+def visible_keys(q_len: int, kv_len: int, variant: Variant = _PLAIN) -> torch.Tensor:
+    """Return which keys each query of a sequence sees: bool [q_len, kv_len]."""
+    own = torch.arange(q_len)[:, None] + (kv_len - q_len)
+    keys = torch.arange(kv_len)
+    visible = torch.ones(q_len, kv_len, dtype=torch.bool)
+    if variant.causal:
+        visible &= keys <= own
+    if variant.window_left >= 0:
+        visible &= keys >= own - variant.window_left
+    return visible
 
 
 def oracle_paged(
@@ -50,38 +75,44 @@ def oracle_paged(
     k: torch.Tensor,
     v: torch.Tensor,
     inputs: Mapping[str, Any],
+    variant: Variant = _PLAIN,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention and LSE of a batch over pages, in float64.
 
     q [total_q, heads, d], k [num_pages, page_size, kv_heads, d], v [num_pages,
     page_size, kv_heads, d_v], of any float dtype → output [total_q, heads, d_v], LSE
-    [total_q, heads]. `inputs` holds the page table, qo_indptr of prefill, and sm_scale.
+    [total_q, heads]. `inputs` holds the page table, qo_indptr of prefill, sm_scale, and
+    sinks where the definition has them.
     """
     slots = token_slots(input_table(inputs), k.shape[1])
     k, v = k.flatten(0, 1), v.flatten(0, 1)
     kv = ((k[tokens], v[tokens]) for tokens in slots)
-    return _batch(_sequences(q, query_starts(inputs)), kv, inputs["sm_scale"])
+    return _batch(_sequences(q, query_starts(inputs)), kv, inputs, variant)
 
 
-def oracle_ragged(inputs: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+def oracle_ragged(
+    inputs: Mapping[str, Any], variant: Variant = _PLAIN
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention and LSE of a batch over contiguous keys, in float64.
 
     `inputs` holds q [total_q, heads, d], k [total_kv, kv_heads, d], v [total_kv,
-    kv_heads, d_v], qo_indptr, kv_indptr and sm_scale → output [total_q, heads, d_v],
-    LSE [total_q, heads].
+    kv_heads, d_v], qo_indptr, kv_indptr, sm_scale, and sinks where the definition has
+    them → output [total_q, heads, d_v], LSE [total_q, heads].
     """
     k, v = (_sequences(inputs[name], inputs["kv_indptr"]) for name in ("k", "v"))
     q = _sequences(inputs["q"], inputs["qo_indptr"])
-    return _batch(q, zip(k, v, strict=True), inputs["sm_scale"])
+    return _batch(q, zip(k, v, strict=True), inputs, variant)
 
 
 def _batch(
     queries: Sequence[torch.Tensor],
     kv: Iterable[tuple[torch.Tensor, torch.Tensor]],
-    sm_scale: float,
+    inputs: Mapping[str, Any],
+    variant: Variant,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    scale, sinks = inputs["sm_scale"], inputs.get("sinks")
     parts = [
-        oracle_attention(q, k, v, sm_scale)
+        oracle_attention(q, k, v, scale, variant, sinks)
         for q, (k, v) in zip(queries, kv, strict=True)
     ]
     return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
@@ -95,7 +126,7 @@ def _sequences(tokens: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor
 
 
 def rows_with_a_key(
-    inputs: Mapping[str, Any], page_size: int | None = None
+    inputs: Mapping[str, Any], page_size: int | None = None, variant: Variant = _PLAIN
 ) -> torch.Tensor:
     """Return the queries that see at least one key: bool [total_q].
 
@@ -104,7 +135,7 @@ def rows_with_a_key(
     """
     q_lens = query_starts(inputs).diff().tolist()
     rows = [
-        torch.arange(q_len) + (kv_len - q_len) >= 0
+        visible_keys(q_len, kv_len, variant).any(dim=1)
         for q_len, kv_len in zip(q_lens, key_lengths(inputs, page_size), strict=True)
     ]
     return torch.cat(rows)

@@ -99,15 +99,16 @@ def _over(definition: Definition, *axes: str) -> list[str]:
     ]
 
 
-def laid_out(definition: Definition, batch: Batch, sm_scale: Any, *key: str) -> Inputs:
+def laid_out(definition: Definition, batch: Batch, common: Inputs, *key: str) -> Inputs:
     """Return the definition's inputs for a batch of sequences.
 
+    `common` holds the inputs that no sequence owns: sm_scale, and sinks if declared.
     `key` seeds the order of the pages. Slots without a token hold values STALE times
     larger than a token's, as in the op's own inputs.
     """
     q_lens = [one.q_len for one in batch]
     kv_lens = [one.kv_len for one in batch]
-    made: Inputs = {"sm_scale": sm_scale, "qo_indptr": indptr(q_lens)}
+    made: Inputs = {**common, "qo_indptr": indptr(q_lens)}
     for name in batch[0].queries:
         made[name] = torch.cat([one.queries[name] for one in batch])
     if is_paged(definition):

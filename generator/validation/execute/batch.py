@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from generator.execution.linux import PR_SET_DUMPABLE, prctl
+from generator.execution.limits import hide_memory
 
 MAX_REPORT = 16 * 1024
 """Bytes of a fork's answer; a longer one is dropped."""
@@ -32,7 +32,7 @@ def main() -> None:
     """Call the definitions of the file that the first argument names."""
     jobs = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     # nobody of the same user may look into this process, or at what it has open
-    prctl(PR_SET_DUMPABLE, 0, what="hide memory")
+    hide_memory()
     # torch and the ops are imported once, for all forks
     from generator.validation.execute.called import call
 

@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from generator.execution.child import Child, Link, with_events
+from generator.execution.child import Child, Link, by_status
 from generator.execution.limits import TimeIsUp, limit_memory, time_limit
 
 
-def of_child(work: Callable[[Link], Any], seconds: float = 30.0) -> tuple[Any, str]:
-    """Return the first event of a child, and how it ended."""
+def of_child(work: Callable[[Link], Any], seconds: float = 30.0) -> tuple[Any, int]:
+    """Return the first event of a child, and its exit code."""
     child = Child(work)
     event = child.link.receive(seconds)
-    how = child.how_it_ended()
-    child.close()
-    return event, how
+    return event, child.exit_code()
 
 
 def test_events_go_both_ways():
@@ -40,24 +38,25 @@ def test_events_go_both_ways():
 @pytest.mark.parametrize(
     ("work", "how"),
     [
-        (lambda link: None, "ended its process with status 0"),
-        (lambda link: os._exit(3), "ended its process with status 3"),
-        (lambda link: 1 / 0, "ended its process with status 1"),
-        (lambda link: os.kill(os.getpid(), 9), "ended its process by SIGKILL"),
+        (lambda link: None, "with status 0"),
+        (lambda link: os._exit(3), "with status 3"),
+        (lambda link: 1 / 0, "with status 1"),
+        (lambda link: os.kill(os.getpid(), 9), "by SIGKILL"),
         # one without a name
-        (lambda link: os.kill(os.getpid(), 40), "ended its process by signal 40"),
+        (lambda link: os.kill(os.getpid(), 40), "by signal 40"),
     ],
 )
 def test_one_that_is_gone_is_told_by_its_status(work, how):
-    assert of_child(work) == (None, how)
+    event, code = of_child(work)
+    assert (event, by_status(code)) == (None, how)
 
 
 def test_one_that_is_silent_is_ended():
     begun = time.monotonic()
-    assert of_child(lambda link: signal.pause(), 0.2) == (
-        None,
-        "did not answer any more",
-    )
+    child = Child(lambda link: signal.pause())
+    assert child.link.receive(0.2) is None
+    assert child.link.silent
+    assert child.close() == -signal.SIGKILL
     assert time.monotonic() - begun < 10.0
 
 
@@ -65,10 +64,10 @@ def test_one_that_is_silent_is_ended():
     "text", [b"{}\n", b"[1]\n", b"\xff\n", b'{"event": 1}\n', b"[" * 9**5 + b"\n"]
 )
 def test_what_is_no_event_is_none(text):
-    assert of_child(lambda link: os.write(link.fileno(), text)) == (
-        None,
-        "wrote to the connection of the process that runs it",
-    )
+    child = Child(lambda link: os.write(link.fileno(), text))
+    assert child.link.receive(30.0) is None
+    assert (child.link.garbled, child.link.silent) == (True, False)
+    child.close()
 
 
 def test_a_child_has_no_end_of_a_link_but_its_own():
@@ -142,24 +141,6 @@ def alive(pid: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def test_those_with_events_are_found_among_others():
-    quiet, speaks = Child(lambda link: link.receive()), Child(two_events)
-    links = [quiet.link, speaks.link]
-    assert with_events(links, 30.0) == [speaks.link]
-    assert speaks.link.receive(30.0) == {"event": "one"}
-    # came with the first: nothing is left in the connection
-    assert with_events(links, 30.0) == [speaks.link]
-    assert speaks.link.receive(30.0) == {"event": "two"}
-    assert with_events([quiet.link], 0.05) == []
-    quiet.close()
-    speaks.close()
-
-
-def two_events(link: Link) -> None:
-    os.write(link.fileno(), b'{"event": "one"}\n{"event": "two"}\n')
-    link.receive()
 
 
 def spins() -> None:

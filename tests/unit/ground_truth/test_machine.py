@@ -6,12 +6,12 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from generator.ground_truth import machine
 from generator.ground_truth.machine import Machine, this_machine
+from tests.unit.execution.nvml import Library
 
 # module → (its text, what is said of it)
 MODULES = {
@@ -96,53 +96,6 @@ def test_version() -> None:
     assert Machine(None).version("there-is-no-such-distribution") is None
 
 
-class NVMLError(Exception):
-    """The library has no answer."""
-
-
-class Library(SimpleNamespace):
-    """Stand in for pynvml on a machine with devices; `silent` functions raise."""
-
-    NVMLError = NVMLError
-    devices = (("GPU-a", 9, 3), ("GPU-b", 12, 0))
-
-    def __init__(self, *silent: str) -> None:
-        super().__init__()
-        for name in silent:
-            setattr(self, name, self.refuse)
-
-    def refuse(self, *_: object) -> None:
-        raise NVMLError
-
-    def nvmlInit(self) -> None:
-        """Do nothing, as it does where there is a driver."""
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> tuple[str, int, int]:
-        if index >= len(self.devices):
-            raise NVMLError
-        return self.devices[index]
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> tuple[str, int, int]:
-        found = [device for device in self.devices if device[0] == uuid]
-        if not found:
-            raise NVMLError
-        return found[0]
-
-    def nvmlDeviceGetCudaComputeCapability(
-        self, device: tuple[str, int, int]
-    ) -> tuple[int, int]:
-        return device[1:]
-
-    def nvmlDeviceGetName(self, device: tuple[str, int, int]) -> str:
-        return f"NVIDIA {device[0]}"
-
-    def nvmlDeviceGetMemoryInfo(self, device: tuple[str, int, int]) -> SimpleNamespace:
-        return SimpleNamespace(total=141 << 30)
-
-    def nvmlSystemGetCudaDriverVersion(self) -> int:
-        return 13010
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Machine]]:
     """Return what asks a library for this machine, and forgets it."""
@@ -160,8 +113,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Machine]]:
     this_machine.cache_clear()
 
 
-FIRST = Machine(93, device="NVIDIA GPU-a", memory=141 << 30, cuda="13.1")
-SECOND = Machine(120, device="NVIDIA GPU-b", memory=141 << 30, cuda="13.1")
+FIRST = Machine(93, device="NVIDIA GPU-a111", memory=141 << 30, cuda="13.1")
+SECOND = Machine(120, device="NVIDIA GPU-b222", memory=141 << 30, cuda="13.1")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +124,7 @@ SECOND = Machine(120, device="NVIDIA GPU-b", memory=141 << 30, cuda="13.1")
         ("0", FIRST),
         (" 1 ,0", SECOND),
         ("GPU-b", SECOND),
-        ("2", Machine(None)),
+        ("4", Machine(None)),
         ("", Machine(None)),
         ("-1", Machine(None)),
     ],

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from generator.hub.choose import blobs_named, choose
-from generator.hub.client import RemoteFile
-from generator.hub.listing import listing_of
+from generator.hub.remote import RemoteFile, listing_of
 from generator.hub.state import PullState, read_state, write_state
 
 OID = "0" * 40
@@ -60,8 +59,8 @@ def test_both_places_of_traces_belong_to_a_definition() -> None:
     paths = ["traces/me/gemm/a.jsonl", "traces/gemm/a.jsonl", "traces/gemm/b.jsonl"]
     solution = "solutions/me/gemm/a/fast.json"
     every = [*paths, solution, "definitions/gemm/a.json", "definitions/gemm/b.json"]
-    chosen = choose(listing_of(OID, map(file, every)), (), ["a"])
-    found = sorted(f.path for f in chosen.texts)
+    texts, _ = choose(listing_of(OID, map(file, every)), (), ["a"])
+    found = sorted(file.path for file in texts)
     assert found == sorted([*paths[:2], solution, "definitions/gemm/a.json"])
 
 

@@ -12,7 +12,7 @@ from generator.dataset.definition import Axis, Definition
 from generator.dataset.paths import DatasetFile
 from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW, Alarm, SeedsResult, most_by_chance
-from generator.mutation.seeds_task import SeedsTask
+from generator.mutation.tasks import seeds_task
 from tests.builders import loaded, replaced, resized_json, write_dataset
 
 NORM = loaded("rmsnorm_h128")
@@ -149,11 +149,11 @@ def test_another_question_or_another_sibling_has_another_key(tmp_path):
     root = write_dataset(tmp_path, values)
     file = DatasetFile("rmsnorm", "first", "definitions/rmsnorm/first.json")
     keys = {
-        SeedsTask(root, *asked).key(file)
+        seeds_task(root, *asked).key(file)
         for asked in ((1, 50), (1, 49), (2, 50), (1, 50, True))
     }
     assert len(keys) == 4
-    assert SeedsTask(root, 1, 50, jobs=3).key(file) in keys
+    assert seeds_task(root, 1, 50).key(file) in keys
     other = root / Path("definitions/rmsnorm/second.json")
     other.write_text(other.read_text("utf-8") + " ", "utf-8")
-    assert SeedsTask(root, 1, 50).key(file) not in keys
+    assert seeds_task(root, 1, 50).key(file) not in keys

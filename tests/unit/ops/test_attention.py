@@ -16,6 +16,7 @@ from generator.ops.attention.oracle import (
     rows_with_a_key,
 )
 from generator.ops.paging import indptr, page_counts, page_table, token_slots
+from generator.testing.definition import Definition
 from generator.testing.seeded_inputs import Stream
 
 SM_SCALE = 0.43
@@ -172,9 +173,14 @@ def test_a_ragged_batch_is_its_sequences_one_after_another():
     assert not rows.all()
 
 
+def of_page_size(page_size):
+    return Definition("plain", "gqa_paged", None, {"page_size": page_size})
+
+
 def test_ragged_cases_have_the_lengths_of_the_paged_ones():
-    paged = prefill_cases(1)
-    for case, other in zip(ragged_cases(), paged, strict=True):
+    plain = of_page_size(1)
+    paged = prefill_cases(plain)
+    for case, other in zip(ragged_cases(plain), paged, strict=True):
         assert (case.name, case.size) == (other.name, other.size)
         assert case.params == other.params
         assert case.axes == {
@@ -187,7 +193,7 @@ def test_ragged_cases_have_the_lengths_of_the_paged_ones():
 @pytest.mark.parametrize("page_size", [1, 64])
 @pytest.mark.parametrize("of_stage", [decode_cases, prefill_cases])
 def test_the_axes_of_a_case_follow_from_its_lengths(of_stage, page_size):
-    cases = of_stage(page_size)
+    cases = of_stage(of_page_size(page_size))
     assert len({case.name for case in cases}) == len(cases)
     assert {case.size for case in cases} == {"small", "medium", "large"}
     for case in cases:
@@ -205,7 +211,7 @@ def test_the_axes_of_a_case_follow_from_its_lengths(of_stage, page_size):
 def test_the_cases_hold_the_lengths_at_which_kernels_go_wrong():
     pairs = {
         (q, kv)
-        for case in prefill_cases(64)
+        for case in prefill_cases(of_page_size(64))
         for q, kv in zip(case.params["q_lens"], case.params["kv_lens"], strict=True)
     }
     assert any(q > kv > 0 for q, kv in pairs)
@@ -214,7 +220,9 @@ def test_the_cases_hold_the_lengths_at_which_kernels_go_wrong():
     assert {(1, 1), (0, 0)} <= pairs
     assert any(q > 0 and kv == 0 for q, kv in pairs)
     assert any(q == 0 and kv > 0 for q, kv in pairs)
-    decode = {n for case in decode_cases(64) for n in case.params["kv_lens"]}
+    decode = {
+        n for case in decode_cases(of_page_size(64)) for n in case.params["kv_lens"]
+    }
     assert {0, 1, 63, 64, 65, 127, 128, 129} <= decode
 
 

@@ -31,20 +31,30 @@ EPS = {
     "qwen3-30b-a3b": 1e-06,
 }
 HEADS = {
+    "bge-large-en-v1.5": (16, 16),
+    "gemma-2-27b": (32, 16),
+    "gemma-2-9b": (16, 8),
     "gemma-3-27b": (32, 16),
+    "gpt-oss-120b": (64, 8),
+    "gpt-oss-20b": (64, 8),
+    "grok-1": (48, 8),
     "llama-3.1-70b": (64, 8),
     "llama-3.1-8b": (32, 8),
+    "llama-3.2-11b-vision": (32, 8),
     "llama-3.2-3b": (24, 8),
     "llama-4-scout": (40, 8),
     "llama-4-scout-17b-16e": (40, 8),
     "minimax-m2": (48, 8),
+    "mistral-7b-v0.1": (32, 8),
     "mixtral-8x22b": (48, 8),
+    "olmo-3-7b": (32, 32),
     "phi-4-14b": (40, 10),
     "qwen3-14b": (40, 8),
     "qwen3-235b": (64, 4),
     "qwen3-30b-a3b": (32, 4),
     "qwen3-32b": (64, 8),
     "qwen3-next-80b-a3b": (16, 2),
+    "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis
 DTYPES = {"fp"}
@@ -93,10 +103,22 @@ def reference_modules(definition):
         return [definition["name"].rpartition("_v")[0]]
     if op_type in ("gqa_paged", "mla_paged"):
         stage = "prefill" if "stage:prefill" in definition["tags"] else "decode"
+        if words := variant_words(definition["name"]):
+            return [f"{op_type}_{stage}_{words}"]
         page_size = definition["axes"]["page_size"]["value"]
         return [f"{op_type}_{stage}" + ("_ps1" if page_size == 1 else "")]
+    if op_type == "gqa_ragged":
+        words = variant_words(definition["name"])
+        return [f"gqa_ragged_prefill_{words}" if words else "gqa_ragged_prefill"]
     folder = op_folder(op_type) / "references"
     return [path.stem for path in folder.glob("*.py")]
+
+
+def variant_words(name):
+    """Name what a definition's name adds to attention, as the modules are named."""
+    known = {"sink": "sink", "cap": "cap", "w": "window", "noncausal": "noncausal"}
+    stems = [re.sub(r"[0-9]+$", "", part) for part in name.split("_")]
+    return "_".join(known[stem] for stem in stems if stem in known)
 
 
 def moe_module(definition):
@@ -144,7 +166,9 @@ def named_axes(spec):
 @EVERY
 def test_name_tokens_are_the_constants(spec):
     axes = named_axes(spec)
+    stated = op_specs()[spec.op_type].name_constants
     found = re.findall(r"_([a-z]+)(\d+)", spec.name)
+    found = [(token, n) for token, n in found if token in axes or token not in stated]
     # what the others of moe, topk8_ng8_kg4, mean is in its own tests
     tokens = {t: n for t, n in found if spec.op_type != "moe" or t in axes}
     named = {axes[t]: int(n) for t, n in tokens.items() if t not in DTYPES}

@@ -93,4 +93,4 @@ def pretend_usable(monkeypatch):
 
 
 def job_in(folder):
-    return RecordJob("", str(folder), "", {}, device="cpu")
+    return RecordJob(str(folder), device="cpu")

@@ -128,7 +128,7 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     assert config.lines[0][1].startswith("slow: ")
     registered = dict(config.registered)
     assert isinstance(registered["reference-comparisons"], plugin.ComparedDefinitions)
-    names = {"comparisons", "context", "memory", "evidence"}
+    names = {"comparisons", "context", "memory", "evidence", "spreading"}
     assert registered.keys() == {f"reference-{name}" for name in names}
 
 
@@ -204,6 +204,24 @@ def test_a_test_is_spread_over_the_cases(sizes, cases):
     assert spread.spread() == cases
     slow = [p.id for p in spread.params if any(m.name == "slow" for m in p.marks)]
     assert slow == [case for case in cases if case.startswith("long")]
+
+
+def test_several_seeds_are_cases_of_their_own():
+    spread = Metafunc(
+        norm_class(), "test_contract", Config(seed=[7, 8, 7], sizes="small")
+    )
+    plugin.pytest_generate_tests(spread)
+    usual = Metafunc(norm_class(), "test_contract", Config(sizes="small"))
+    plugin.pytest_generate_tests(usual)
+    names = [param.id for param in usual.params]
+    assert [param.id for param in spread.params] == [
+        f"{name}-seed{seed}" for seed in (7, 8) for name in names
+    ]
+    assert {param.values[0].seed for param in spread.params} == {7, 8}
+    one = Metafunc(norm_class(), "test_contract", Config(seed=[7], sizes="small"))
+    plugin.pytest_generate_tests(one)
+    # as without a seed: a duration that is known of it counts
+    assert [param.id for param in one.params] == names
 
 
 def test_other_tests_are_left_alone():
@@ -335,10 +353,16 @@ def test_the_trial_fixture_makes_one_case_or_skips(monkeypatch):
     make = plugin.trial.__wrapped__
     cls = norm_class()
     request = SimpleNamespace(cls=cls, param=cases_of(cls)[0], config=Config())
-    made = make(request)
+    fixture = make(request)
+    made = next(fixture)
     assert made.case is request.param
     assert made.guessed is False
+    # what it keeps goes when its case is over
+    assert made.outputs is made.outputs
+    assert {"inputs", "outputs"} <= set(vars(made))
+    assert list(fixture) == []
+    assert not {"inputs", "outputs"} & set(vars(made))
     # the fixture imports the function when it runs
     monkeypatch.setattr("generator.testing.memory.available_bytes", lambda device: 1)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    assert skip_reason(lambda: make(request)).endswith("GiB, device has 0.0")
+    assert skip_reason(lambda: next(make(request))).endswith("GiB, device has 0.0")

@@ -167,7 +167,7 @@ def test_force_records_anew_and_the_same(job):
     cls = rendered(NORM)
     record.record(cls, job, HERE)
     before = path_of(cls, job).read_bytes()
-    again = RecordJob("", job.out, "", {}, "cpu", force=True)
+    again = RecordJob(job.out, device="cpu", force=True)
     assert record.record(cls, again, HERE).status == RECORDED
     assert path_of(cls, job).read_bytes() == before
 
@@ -229,7 +229,7 @@ def test_a_kernel_that_contradicts_the_oracle_is_recorded_and_told(job):
     assert replay(cls, job)
     right = rendered(NORM, flashinfer_ground_truth=pretended(rmsnorm))
     assert record.record(
-        right, RecordJob("", job.out, "", {}, "cpu", force=True), HERE
+        right, RecordJob(job.out, device="cpu", force=True), HERE
     ).agrees
 
 
@@ -325,5 +325,5 @@ def test_large_inputs_are_not_kept_for_the_next_backend(job, monkeypatch):
     record.record(cls, job, HERE)
     assert len(made) == 5
     monkeypatch.setattr(take, "KEPT_BYTES", 0)
-    record.record(cls, RecordJob("", job.out, "", {}, "cpu", force=True), HERE)
+    record.record(cls, RecordJob(job.out, device="cpu", force=True), HERE)
     assert len(made) == 5 + 3 * 5

@@ -92,8 +92,8 @@ def test_inputs_of_another_seed_are_not_held_against_a_recording(job):
 
 def test_the_metadata_says_how_it_came_about(job):
     cls = rendered(DECODE)
-    symbols = {cls.name: ["flashinfer.decode.Wrapper", "other.symbol"]}
-    record.record(cls, RecordJob("", job.out, "", symbols, "cpu"), HERE)
+    symbols = ["flashinfer.decode.Wrapper", "other.symbol"]
+    record.record(cls, RecordJob(job.out, symbols, "cpu"), HERE)
     body = read(path_of(cls, job)).body
     assert list(body["cases"]) == sorted(c.name for c in cases_of(cls))
     assert body["cases"]["boundaries"]["stream"] == [cls.name, "boundaries"]

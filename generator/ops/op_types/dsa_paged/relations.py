@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from generator.ops.attention.relations import ALIKE, MERGED, merged
+from generator.ops.attention.related import ALIKE, MERGED, merged
 from generator.ops.row_relations import in_two_parts, reordered, taken
 from generator.testing.compare import Comparison
 from generator.testing.definition import Definition

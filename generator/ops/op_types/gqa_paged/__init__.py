@@ -17,5 +17,7 @@ SPEC = OpSpec(
         "num_kv_heads": Figure(("num_key_value_heads",), "tp"),
         "head_dim": Figure(("head_dim",)),
     },
-    name_words={"causal": ("is_causal", True)},
+    name_words={"causal": ("is_causal", True), "noncausal": ("noncausal", True)},
+    name_constants={"w": "window_left", "cap": "logits_soft_cap"},
+    variant_constants=("window_left", "logits_soft_cap", "noncausal"),
 )

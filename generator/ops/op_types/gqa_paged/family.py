@@ -6,17 +6,99 @@ import math
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import workloads
+from generator.ops.attention.variant_family import GEOMETRIES, SINKS, Geometry
 from generator.ops.family import Axis, Spec, Tensor
-from generator.ops.op_types.gqa_paged.family_table import DECODE, PREFILL, Heads
+from generator.ops.op_types.gqa_paged.family_table import (
+    DECODE,
+    DECODE_API,
+    DECODE_ENDS,
+    HEADS,
+    PREFILL,
+    PREFILL_API,
+    Heads,
+)
 from generator.ops.reference_text import reference_text
 
 HEAD_DIM = 128
+VARIANT_PAGE_SIZE = 64
+# the length whose inverse root is the model's sm_scale, where it is not HEAD_DIM
+_SCALE_OF = {"model:gemma-3-27b": 168}
 
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     decode = tuple(attention_spec(heads, prefill=False) for heads in DECODE)
-    return decode + tuple(attention_spec(heads, prefill=True) for heads in PREFILL)
+    prefill = tuple(attention_spec(heads, prefill=True) for heads in PREFILL)
+    variants = (
+        variant_spec(geometry, stage)
+        for stage in ("decode", "prefill")
+        for geometry in GEOMETRIES
+        if stage in geometry.stages
+    )
+    return (*decode, *prefill, *variants)
+
+
+def variant_spec(geometry: Geometry, stage: str) -> Spec:
+    """Return the definition of a window, a cap, sinks, or attention without a mask."""
+    prefill = stage == "prefill"
+    words, rows = geometry.words(stage), "total_q" if prefill else "batch_size"
+    ends = ("total_q",) if prefill else ()
+    heads = Heads(
+        geometry.num_qo_heads,
+        geometry.num_kv_heads,
+        VARIANT_PAGE_SIZE,
+        ("batch_size", *HEADS, "page_size", "num_pages", *DECODE_ENDS, *ends),
+        geometry.tags,
+        geometry.head_dim,
+    )
+    api = PREFILL_API if prefill or geometry.sinks else DECODE_API
+    return Spec(
+        name=f"gqa_paged_{stage}_{words}_{geometry.heads}_ps{heads.page_size}",
+        description=(
+            f"Grouped-query attention over a paged KV cache, {stage}:"
+            f" {heads.num_qo_heads} query heads share {heads.num_kv_heads} KV heads."
+            f" {paged.KV_LEN} {geometry.describe(stage)} lse is base 2."
+        ),
+        op_type="gqa_paged",
+        tags=(f"stage:{stage}", *geometry.tags, api, "tp:1"),
+        axes={name: _axis(name, heads) for name in heads.axes},
+        inputs={
+            "q": _query(prefill),
+            "k_cache": _cache("Keys"),
+            "v_cache": _cache("Values"),
+            **({"sinks": SINKS} if geometry.sinks else {}),
+            **paged.structural_inputs(prefill, heads.page_size),
+        },
+        outputs=_outputs(rows),
+        constraints=_constraints(heads, prefill),
+        reference=reference_text(
+            "gqa_paged", f"gqa_paged_{stage}_{geometry.module}", **geometry.constants
+        ),
+        captured_from=(
+            f"gqa_paged_{stage}{'_causal' if prefill else ''}_h32_kv8_d128_ps1"
+        ),
+        structure=workloads.paged,
+        fits=workloads.paged_fits,
+        sm_scale=geometry.sm_scale,
+    )
+
+
+def _query(prefill: bool) -> Tensor:
+    return Tensor(
+        ("total_q" if prefill else "batch_size", "num_qo_heads", "head_dim"),
+        "bfloat16",
+        "Queries of all sequences, one after the other."
+        if prefill
+        else "One query a sequence.",
+    )
+
+
+def _outputs(rows: str) -> dict[str, Tensor]:
+    shape = (rows, "num_qo_heads", "head_dim")
+    return {
+        "output": Tensor(shape, "bfloat16", "Attention output."),
+        "lse": paged.lse_output(rows),
+    }
 
 
 def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
@@ -25,13 +107,6 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
     rows = "total_q" if prefill else "batch_size"
     qo, kv, page_size = heads.num_qo_heads, heads.num_kv_heads, heads.page_size
     module = "gqa_paged_prefill" if prefill else "gqa_paged_decode"
-    query = Tensor(
-        (rows, "num_qo_heads", "head_dim"),
-        "bfloat16",
-        "Queries of all sequences, one after the other."
-        if prefill
-        else "One query a sequence.",
-    )
     return Spec(
         name=f"gqa_paged_{stage}_h{qo}_kv{kv}_d{HEAD_DIM}_ps{page_size}",
         description=_description(heads, prefill),
@@ -39,15 +114,12 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
         tags=("stage:prefill" if prefill else "stage:decode", *heads.tags),
         axes={name: _axis(name, heads) for name in heads.axes},
         inputs={
-            "q": query,
+            "q": _query(prefill),
             "k_cache": _cache("Keys"),
             "v_cache": _cache("Values"),
             **paged.structural_inputs(prefill, page_size),
         },
-        outputs={
-            "output": Tensor(query.shape, "bfloat16", "Attention output."),
-            "lse": paged.lse_output(rows),
-        },
+        outputs=_outputs(rows),
         constraints=_constraints(heads, prefill),
         reference=reference_text(
             "gqa_paged", module if page_size > 1 else f"{module}_ps1"
@@ -55,7 +127,7 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
         captured_from=_captured_from(heads, stage),
         structure=workloads.paged,
         fits=workloads.paged_fits,
-        sm_scale=1 / math.sqrt(HEAD_DIM),
+        sm_scale=1 / math.sqrt(_SCALE_OF.get(heads.tags[0], HEAD_DIM)),
     )
 
 
@@ -82,7 +154,7 @@ def _axis(name: str, heads: Heads) -> Axis:
     consts = {
         "num_qo_heads": Axis("Query heads.", heads.num_qo_heads),
         "num_kv_heads": Axis("Key and value heads.", heads.num_kv_heads),
-        "head_dim": Axis("Length of a head.", HEAD_DIM),
+        "head_dim": Axis("Length of a head.", heads.head_dim),
         "page_size": Axis("Tokens a page holds.", heads.page_size),
     }
     return consts[name] if name in consts else paged.VAR_AXES[name]

@@ -29,6 +29,7 @@ class Heads:
     page_size: int
     axes: tuple[str, ...]
     tags: tuple[str, ...]
+    head_dim: int = 128
 
 
 def _decode(

@@ -2,7 +2,8 @@
 
 Decode has one query a sequence. Prefill, which has the input `qo_indptr`, has several
 under a causal mask aligned bottom-right. LSE is base 2. Interfaces of page size 1 have
-no kv_last_page_len.
+no kv_last_page_len. A name may state a sliding window (`w127`), a soft cap (`cap50`),
+sinks, or that there is no mask (`noncausal`).
 """
 
 from __future__ import annotations
@@ -11,17 +12,31 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import decode_cases, prefill_cases, scale_of
-from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.cases import (
+    decode_cases,
+    prefill_cases,
+    scale_of,
+    sink_logits,
+)
+from generator.ops.attention.flashinfer import (
+    PLAIN_SUFFIX,
+    planned,
+    prefill_backends,
+    sink_arguments,
+    with_sinks,
+    workspace,
+)
 from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import has_sinks, variant_of
 from generator.ops.paging import (
     cache,
     indptr,
     input_table,
     page_table,
+    query_starts,
 )
 from generator.testing.definition import Backend, Case, Definition
 from generator.testing.relation import Relation
@@ -36,7 +51,7 @@ _CUDA_CORE_RATIOS = (1, 2, 4, 8)
 def cases(definition: Definition) -> list[Case]:
     """Return the decode or prefill cases for the definition's page size."""
     of_stage = prefill_cases if is_prefill(definition) else decode_cases
-    return of_stage(definition.axes["page_size"])
+    return of_stage(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -62,6 +77,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
         "sm_scale": scale_of(case, dim),
+        "sinks": sink_logits(heads, stream),
     }
     return {name: made[name] for name in definition.interface.inputs}
 
@@ -70,12 +86,14 @@ def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
-    return oracle_paged(inputs["q"], inputs["k_cache"], inputs["v_cache"], inputs)
+    caches = inputs["k_cache"], inputs["v_cache"]
+    return oracle_paged(inputs["q"], *caches, inputs, variant_of(definition))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see at least one key: bool [total_q]."""
-    return rows_with_a_key(inputs, definition.axes["page_size"])
+    variant = variant_of(definition)
+    return rows_with_a_key(inputs, definition.axes["page_size"], variant)
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -85,10 +103,11 @@ def relations(definition: Definition) -> list[Relation]:
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3; for decode also the kernel without tensor cores."""
+    found = prefill_backends(definition)
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
-        return (FA2, FA3)
-    return (_CUDA_CORES, FA2, FA3)
+        return found
+    return found if has_sinks(definition) else (_CUDA_CORES, *found)
 
 
 def flashinfer_ground_truth(
@@ -97,7 +116,8 @@ def flashinfer_ground_truth(
     """Return bfloat16 output and float32 LSE of FlashInfer's paged decode or prefill."""
     import flashinfer
 
-    q, sm_scale = inputs["q"], inputs["sm_scale"]
+    q, caches = inputs["q"], (inputs["k_cache"], inputs["v_cache"])
+    sinks = inputs.get("sinks")
     table = input_table(inputs)
     # the wrappers add last_page_len even without a page: an empty sequence needs 0
     last = table.last_page_len.where(table.indptr.diff() > 0, 0)
@@ -105,22 +125,28 @@ def flashinfer_ground_truth(
         definition.axes[axis]
         for axis in ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     ]
-    types = {"q_data_type": q.dtype, "kv_data_type": inputs["k_cache"].dtype}
-    if is_prefill(definition):
+    if is_prefill(definition) or sinks is not None:
+        kernel = backend.removesuffix(PLAIN_SUFFIX)
+        fused = sinks is not None and kernel == backend
         prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
-            workspace(q.device), "NHD", backend=backend
+            workspace(q.device),
+            "NHD",
+            backend=kernel,
+            **(sink_arguments(definition, inputs, kernel) if fused else {}),
         )
         prefill.plan(
-            inputs["qo_indptr"],
+            query_starts(inputs),
             table.indptr,
             table.indices,
             last,
             *sizes,
-            causal=True,
-            sm_scale=sm_scale,
-            **types,
+            causal=variant_of(definition).causal,
+            **planned(definition, inputs),
         )
-        return prefill.run(q, (inputs["k_cache"], inputs["v_cache"]), return_lse=True)
+        if fused:
+            return prefill.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
+        output, lse = prefill.run(q, caches, return_lse=True)
+        return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
     tensor_cores = backend != _CUDA_CORES.name
     decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
         workspace(q.device),
@@ -128,5 +154,7 @@ def flashinfer_ground_truth(
         use_tensor_cores=tensor_cores,
         backend=backend if tensor_cores else "auto",
     )
-    decode.plan(table.indptr, table.indices, last, *sizes, sm_scale=sm_scale, **types)
-    return decode.run(q, (inputs["k_cache"], inputs["v_cache"]), return_lse=True)
+    decode.plan(
+        table.indptr, table.indices, last, *sizes, **planned(definition, inputs)
+    )
+    return decode.run(q, caches, return_lse=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import ragged_family as ragged
 from generator.ops.attention import workloads
+from generator.ops.attention.variant_family import GEOMETRIES, SINKS, Geometry
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
 
@@ -26,13 +27,15 @@ class Heads:
     tp: int
     captured_from: str
     head_dim: int = 128
+    # the length whose inverse root is sm_scale, where it is not head_dim
+    scale_of: int = 0
 
 
 HEADS = (
     Heads(16, 2, "qwen3-32b", 4, QWEN),
     Heads(20, 4, "qwen3-14b", 2, QWEN),
     Heads(24, 8, "llama-3.2-3b", 1, LLAMA),
-    Heads(32, 16, "gemma-3-27b", 1, LLAMA),
+    Heads(32, 16, "gemma-3-27b", 1, LLAMA, scale_of=168),
     Heads(32, 4, "qwen3-30b-a3b", 1, QWEN),
     Heads(32, 8, "llama-3.1-8b", 1, LLAMA),
     Heads(5, 1, "llama-4-scout-17b-16e", 8, LLAMA),
@@ -41,9 +44,50 @@ HEADS = (
 )
 
 
+_OUTPUTS = {
+    "output": Tensor(
+        ("total_q", "num_qo_heads", "head_dim"), "bfloat16", "Attention output."
+    ),
+    "lse": paged.lse_output("total_q"),
+}
+
+
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    return tuple(attention_spec(heads) for heads in HEADS)
+    variants = (g for g in GEOMETRIES if "ragged" in g.stages)
+    return (
+        *(attention_spec(heads) for heads in HEADS),
+        *(variant_spec(geometry) for geometry in variants),
+    )
+
+
+def variant_spec(geometry: Geometry) -> Spec:
+    """Return the definition of a window, a cap, sinks, or attention without a mask."""
+    qo, kv, dim = geometry.num_qo_heads, geometry.num_kv_heads, geometry.head_dim
+    inputs = ragged.inputs("head_dim", "head_dim")
+    return Spec(
+        name=f"gqa_ragged_prefill_{geometry.words('ragged')}_{geometry.heads}",
+        description=(
+            "Grouped-query attention over contiguous keys and values, prefill:"
+            f" {qo} query heads share {kv} KV heads. {geometry.describe('ragged')}"
+            " lse is base 2."
+        ),
+        op_type="gqa_ragged",
+        tags=("stage:prefill", *geometry.tags, ragged.FI_API, "tp:1"),
+        axes=_axes(qo, kv, dim),
+        inputs={name: inputs[name] for name in ("q", "k", "v")}
+        | ({"sinks": SINKS} if geometry.sinks else {})
+        | {name: inputs[name] for name in ("qo_indptr", "kv_indptr", "sm_scale")},
+        outputs=_OUTPUTS,
+        constraints=ragged.CONSTRAINTS,
+        reference=reference_text(
+            "gqa_ragged", f"gqa_ragged_prefill_{geometry.module}", **geometry.constants
+        ),
+        captured_from=LLAMA,
+        structure=workloads.ragged,
+        fits=workloads.ragged_fits,
+        sm_scale=geometry.sm_scale,
+    )
 
 
 def attention_spec(heads: Heads) -> Spec:
@@ -63,23 +107,22 @@ def attention_spec(heads: Heads) -> Spec:
             ragged.FI_API,
             f"tp:{heads.tp}",
         ),
-        axes={
-            "num_qo_heads": Axis("Query heads.", qo),
-            "num_kv_heads": Axis("Key and value heads.", kv),
-            "head_dim": Axis("Length of a head.", dim),
-            **ragged.VAR_AXES,
-        },
+        axes=_axes(qo, kv, dim),
         inputs=ragged.inputs("head_dim", "head_dim"),
-        outputs={
-            "output": Tensor(
-                ("total_q", "num_qo_heads", "head_dim"), "bfloat16", "Attention output."
-            ),
-            "lse": paged.lse_output("total_q"),
-        },
+        outputs=_OUTPUTS,
         constraints=ragged.CONSTRAINTS,
         reference=reference_text("gqa_ragged", "gqa_ragged_prefill"),
         captured_from=heads.captured_from,
         structure=workloads.ragged,
         fits=workloads.ragged_fits,
-        sm_scale=1 / math.sqrt(dim),
+        sm_scale=1 / math.sqrt(heads.scale_of or dim),
     )
+
+
+def _axes(num_qo_heads: int, num_kv_heads: int, head_dim: int) -> dict[str, Axis]:
+    return {
+        "num_qo_heads": Axis("Query heads.", num_qo_heads),
+        "num_kv_heads": Axis("Key and value heads.", num_kv_heads),
+        "head_dim": Axis("Length of a head.", head_dim),
+        **ragged.VAR_AXES,
+    }

@@ -1,7 +1,8 @@
 """gqa_ragged: grouped-query attention over contiguous keys and values.
 
 `qo_indptr` delimits each sequence's queries, `kv_indptr` its keys and values. The causal
-mask is aligned bottom-right; LSE is base 2.
+mask is aligned bottom-right; LSE is base 2. A name may state a sliding window (`w127`),
+a soft cap (`cap50`), sinks, or that there is no mask (`noncausal`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import ragged_cases, ragged_inputs
-from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
+from generator.ops.attention.flashinfer import prefill_backends, ragged_prefill
 from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import variant_of
 from generator.testing.definition import Backend, Case, Definition
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
@@ -24,7 +26,7 @@ TOLERANCES = attention_tolerances(products=256, total=800)
 
 def cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
-    return ragged_cases()
+    return ragged_cases(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -37,12 +39,12 @@ def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [total_q, num_qo_heads], in float64."""
-    return oracle_ragged(inputs)
+    return oracle_ragged(inputs, variant_of(definition))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see at least one key: bool [total_q]."""
-    return rows_with_a_key(inputs)
+    return rows_with_a_key(inputs, variant=variant_of(definition))
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -52,7 +54,7 @@ def relations(definition: Definition) -> list[Relation]:
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, both generations of the prefill kernel."""
-    return (FA2, FA3)
+    return prefill_backends(definition)
 
 
 def flashinfer_ground_truth(

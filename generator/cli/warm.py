@@ -1,0 +1,72 @@
+"""The command `trace-dataset warm`: compile the kernels that the tests need."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import click
+
+from generator.cli import options
+from generator.cli.choose import Choice
+from generator.cli.output import require_modules, status_of, write
+from generator.problems.failure import Failure
+
+_NEEDED = ("torch", "numpy", "pytest")
+
+
+def _usual_jobs() -> int:
+    from generator.testing.warming import usual_jobs
+
+    return usual_jobs()
+
+
+@click.command()
+@options.part
+@options.path(
+    "--tests",
+    help="Folder of the rendered tests; tests/references in the dataset if not given.",
+)
+@options.jobs(
+    unset="a quarter of the cores, for each runs several compilers,",
+    usual=_usual_jobs,
+)
+def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
+    """Compile the kernels that the tests need, before a test waits for one.
+
+    All definitions' if none are chosen. A test run on a GPU does the same for
+    definitions of which no kernel was compiled yet. A line on each module goes to
+    stdout. Exit status: 0 fine, 1 a kernel could not be compiled, 2 wrong usage, no GPU
+    or no FlashInfer.
+    """
+    from importlib.util import find_spec
+
+    from generator.execution.gpus import visible_gpus
+    from generator.ground_truth.recording import not_rendered
+    from generator.rendering.standalone import SUPPORT, is_standalone
+    from generator.testing.warming import Job
+    from generator.testing.warming import warm as warm_files
+
+    _, files = choice.find()
+    dataset = choice.dataset
+    gpus = visible_gpus()
+    if gpus.is_known and not gpus.found:
+        said = gpus.shortage() or "No CUDA device here"
+        raise Failure(f"{said}: kernels are compiled on a machine with a GPU.")
+    require_modules("Compiling kernels needs", _NEEDED)
+    if find_spec("flashinfer") is None:
+        raise Failure(
+            "FlashInfer is not installed: pip install 'gen-tests[flashinfer]'."
+        )
+    folder = tests if tests is not None else dataset / "tests" / "references"
+    of_file: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        test_file = folder / f"test_{file.op_type}.py"
+        obstacle = not_rendered(file, dataset, test_file)
+        if obstacle:
+            raise Failure(f"{file.name}: {obstacle}")
+        of_file[str(test_file.resolve())].append(file.name)
+    package = f"{SUPPORT if is_standalone(folder) else 'generator'}.testing"
+    job = Job(of_file, jobs)
+    fine = warm_files(job, package, lambda line: write(f"{line}\n"))
+    return status_of(fine)

@@ -1,0 +1,226 @@
+"""Run numbered tasks in forks of this process: one fails alone, the others go on."""
+
+from __future__ import annotations
+
+import gc
+import select
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from generator.execution.child import Child, Event, Link, by_status
+from generator.execution.limits import end_orphans
+from generator.execution.outcome import (
+    CONTEXT_LOST,
+    CRASHED,
+    DONE,
+    FORGED,
+    OUT_OF_MEMORY,
+    RAISED,
+    TIMED_OUT,
+    CannotRun,
+    Outcome,
+)
+from generator.problems.messages import one_line
+
+# tasks a fork, by which those that are yielded in order may be behind
+_WINDOW = 4
+# what torch and its allocators say, each in its own words
+_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
+Work = Callable[[int, Link], Any]
+
+
+@dataclass(frozen=True)
+class Forks:
+    """Hold how the forks work.
+
+    `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
+    `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by
+    their places. `on_start` gets the place of each task that begins.
+    """
+
+    jobs: int
+    timeout: float
+    per_fork: int | None = None
+    in_order: bool = False
+    on_start: Callable[[int], None] = lambda place: None
+
+    def run(self, work: Work, count: int) -> Iterator[tuple[int, Outcome]]:
+        """Yield the place and the outcome of `work(place, link)` for 0 to count - 1.
+
+        A task that ends badly where another may be at fault runs again, alone and in a
+        fresh fork: what the other left behind, or all memory it took, is gone by then.
+        """
+        waiting, again, alone = deque(range(count)), deque[int](), set[int]()
+        busy, idle = list[_Fork](), list[_Fork]()
+        held: dict[int, Outcome] = {}
+        following = 0
+        try:
+            while waiting or again or busy:
+                last = following + _WINDOW * self.jobs if self.in_order else count
+                while waiting and waiting[0] < last and len(busy) < self.jobs:
+                    busy.append(idle.pop() if idle else _Fork(work))
+                    busy[-1].begin(waiting.popleft(), self)
+                if not busy:
+                    while idle:
+                        idle.pop().child.close()
+                    alone.add(again[0])
+                    busy = [_Fork(work)]
+                    busy[0].begin(again.popleft(), self)
+                for fork in _ready(busy):
+                    outcome = fork.outcome(self.timeout)
+                    if outcome is None:
+                        continue
+                    busy.remove(fork)
+                    if fork.is_over or fork.begun == self.per_fork:
+                        fork.child.close()
+                        end_orphans({other.child.pid for other in (*busy, *idle)})
+                    else:
+                        idle.append(fork)
+                    if fork.was_it_another and fork.place not in alone:
+                        again.append(fork.place)
+                    elif not self.in_order:
+                        yield fork.place, outcome
+                    else:
+                        held[fork.place] = outcome
+                while following in held:
+                    yield following, held.pop(following)
+                    following += 1
+        finally:
+            for fork in (*busy, *idle):
+                fork.child.close()
+
+
+class _Fork:
+    """Hold a child that runs tasks, the place of the one under way, and its deadline.
+
+    After an outcome, `is_over` says that the child is of no use any more, and
+    `was_it_another` that an earlier task, or a lack of memory, may be the cause.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.child = Child(partial(_serve, work))
+        self.place, self.begun = -1, 0
+        self.until = 0.0
+        self.is_over = self.was_it_another = self._is_killed = False
+
+    def begin(self, place: int, how: Forks) -> None:
+        """Let the child run a task."""
+        self.place, self.begun = place, self.begun + 1
+        self._start = time.monotonic()
+        self.until = self._start + how.timeout
+        self._said: list[Any] = []
+        self._where = ""
+        how.on_start(place)
+        # if the child has ended meanwhile, `outcome` reports it
+        with suppress(OSError):
+            self.child.link.send({"event": "next", "place": place})
+
+    def outcome(self, timeout: float) -> Outcome | None:
+        """Return the outcome of the task under way, None while there is none."""
+        event = self.child.link.receive(0.0)
+        try:
+            outcome = self._ended() if event is None else self._read(event, timeout)
+        except (KeyError, TypeError, ValueError):
+            why = "code of the definition reported the end of the work"
+            outcome = Outcome(FORGED, why=why)
+        if outcome is None:
+            return None
+        self.is_over = outcome.status not in (DONE, RAISED, OUT_OF_MEMORY)
+        # the system kills, most likely, for memory that others use
+        suspect = self.begun > 1 or self._is_killed
+        own = outcome.status in (DONE, RAISED, TIMED_OUT)
+        self.was_it_another = suspect and not own
+        if outcome.status != DONE and self._where:
+            outcome = replace(outcome, why=f"{outcome.why} {self._where}")
+        seconds = round(time.monotonic() - self._start, 2)
+        return replace(outcome, said=self._said, seconds=seconds)
+
+    def _read(self, event: Event, timeout: float) -> Outcome | None:
+        """Return an event's outcome, None for a sign of life."""
+        kind = event["event"]
+        if kind in ("at", "said"):
+            if kind == "said":
+                self._said.append(event["value"])
+            else:
+                self._where = str(event["where"])
+            self.until = time.monotonic() + float(event.get("within") or timeout)
+            return None
+        if event["place"] != self.place:
+            raise ValueError(kind)
+        if kind == DONE:
+            return Outcome(DONE, event["value"])
+        if kind in (RAISED, OUT_OF_MEMORY, CONTEXT_LOST):
+            return Outcome(kind, why=str(event["why"]))
+        raise ValueError(kind)
+
+    def _ended(self) -> Outcome | None:
+        link = self.child.link
+        if link.silent:
+            why = "did not answer any more"
+            is_late = time.monotonic() >= self.until
+            return Outcome(TIMED_OUT, why=why) if is_late else None
+        if link.garbled:
+            why = "wrote to the connection of the process that runs it"
+            return Outcome(FORGED, why=why)
+        code = self.child.exit_code()
+        self._is_killed = code == -signal.SIGKILL
+        return Outcome(CRASHED, why=f"ended its process {by_status(code)}")
+
+
+def _ready(forks: list[_Fork]) -> list[_Fork]:
+    """Return the forks with an event, or whose deadline has passed."""
+    ready = {fork.child.link for fork in forks if fork.child.link.has_event}
+    if not ready:
+        links = [fork.child.link for fork in forks]
+        seconds = min(fork.until for fork in forks) - time.monotonic()
+        ready = set(select.select(links, [], [], max(seconds, 0.0))[0])
+    now = time.monotonic()
+    return [f for f in forks if f.child.link in ready or f.until <= now]
+
+
+def _serve(work: Work, link: Link) -> None:
+    """Run the tasks that the parent names until it closes the connection."""
+    # the collections below need not scan what was made before the fork
+    gc.freeze()
+    while (event := link.receive()) is not None:
+        place = event["place"]
+        try:
+            answer: Event = {"event": DONE, "value": work(place, link)}
+        except CannotRun as error:
+            answer = {"event": RAISED, "why": str(error)}
+        except BaseException as error:  # noqa: BLE001
+            text = str(error).lower()
+            is_memory = any(words in text for words in _MEMORY)
+            kind = (
+                OUT_OF_MEMORY if is_memory or isinstance(error, MemoryError) else RAISED
+            )
+            answer = {"event": kind, "why": _short(error)}
+        if lost := _lost_context():
+            answer = {"event": CONTEXT_LOST, "why": f"{CONTEXT_LOST}: {lost}"}
+        link.send({**answer, "place": place})
+        # free what this task kept in its globals: they are part of a cycle
+        gc.collect()
+
+
+def _short(error: BaseException) -> str:
+    """Return a kind of error and the first line of what it says."""
+    lines = str(error).strip().splitlines() or [""]
+    return one_line(f"{type(error).__name__}: {lines[0]}", 200)
+
+
+def _lost_context() -> str:
+    """Return why this process's CUDA context can't be used any more, if it can't."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except Exception as error:  # noqa: BLE001
+        return _short(error)
+    return ""

@@ -1,0 +1,198 @@
+"""The files of a commit: the Hub's listing, taken for hostile, and their bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from generator.hub.client import Client
+from generator.hub.failures import HubFailure
+from generator.hub.names import bad_path, collisions, is_of_dataset
+from generator.problems.messages import one_line
+
+MAX_FILES = 1_000_000
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MIB = 1024 * 1024
+_LARGEST_BLOB, _LARGEST_OTHER = 64 * 1024 * _MIB, 256 * _MIB
+_LARGE = 8 * _MIB
+_PIECE = 1 << 20
+_PATHS_A_REQUEST = 500
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """Hold what the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
+
+    path: str
+    size: int
+    sha1: str
+    sha256: str | None
+
+    @property
+    def digest(self) -> str:
+        """Return the hash that the content has: of the file, or git's of the blob."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"git:{self.sha1}"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Hold the dataset's files in one commit, by path.
+
+    `refused` are paths that are written nowhere, with why; `others` are files outside
+    of the dataset's folders.
+    """
+
+    commit: str
+    files: dict[str, RemoteFile]
+    refused: dict[str, str]
+    others: dict[str, RemoteFile]
+
+
+def remote_files(entries: Iterable[Any]) -> list[RemoteFile]:
+    """Return the files among the entries that huggingface_hub lists."""
+    return [
+        RemoteFile(e.path, e.size, e.blob_id, e.lfs.sha256 if e.lfs else None)
+        for e in entries
+        if hasattr(e, "blob_id")
+    ]
+
+
+def files_at(
+    client: Client, paths: Sequence[str], revision: str
+) -> dict[str, RemoteFile]:
+    """Return those of the paths that are files at a revision."""
+    found: dict[str, RemoteFile] = {}
+    for at in range(0, len(paths), _PATHS_A_REQUEST):
+        some = list(paths[at : at + _PATHS_A_REQUEST])
+        infos = client.ask("get_paths_info", some, revision=revision, about=revision)
+        found |= {file.path: file for file in remote_files(infos)}
+    return found
+
+
+def is_commit(text: str) -> bool:
+    """Return whether a text is a commit's id."""
+    return _SHA1.fullmatch(text) is not None
+
+
+def list_files(client: Client, revision: str) -> Listing:
+    """Return what a branch, a tag, refs/pr/N or a commit has. Raises HubFailure."""
+    commit = client.head(revision)
+    if not is_commit(commit):
+        raise HubFailure(f"The Hub names no commit for {one_line(revision, 100)}.")
+    return client.call(partial(_listed, client, commit), revision)
+
+
+def _listed(client: Client, commit: str) -> Listing:
+    found: list[RemoteFile] = []
+    for entry in client.api.list_repo_tree(
+        client.repo, recursive=True, revision=commit, repo_type="dataset"
+    ):
+        found += remote_files([entry])
+        if len(found) > MAX_FILES:
+            raise ValueError(f"over {MAX_FILES} files")
+    return listing_of(commit, found)
+
+
+def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
+    """Return a listing of files as the Hub names them.
+
+    Raises ValueError for what is no path, size or hash.
+    """
+    every: dict[str, RemoteFile] = {}
+    refused: dict[str, str] = {}
+    for file in files:
+        _check(file)
+        reason = _why_not(file)
+        if file.path in every:
+            reason = "is listed twice"
+        if reason:
+            refused[file.path] = reason
+        every[file.path] = file
+    for path, other in collisions(every.keys() - refused.keys()).items():
+        refused[path] = f"takes the place of {one_line(other, 200)} on some systems"
+    good = {p: f for p, f in sorted(every.items()) if p not in refused}
+    return Listing(
+        commit,
+        {path: file for path, file in good.items() if is_of_dataset(path)},
+        dict(sorted(refused.items())),
+        {path: file for path, file in good.items() if not is_of_dataset(path)},
+    )
+
+
+def _check(file: RemoteFile) -> None:
+    if not (isinstance(file.path, str) and isinstance(file.size, int)) or file.size < 0:
+        raise ValueError("a listing without paths or sizes")
+    hashes = [(_SHA1, file.sha1)]
+    hashes += [] if file.sha256 is None else [(_SHA256, file.sha256)]
+    if not all(isinstance(h, str) and kind.fullmatch(h) for kind, h in hashes):
+        raise ValueError("a listing without hashes")
+
+
+def _why_not(file: RemoteFile) -> str:
+    path, size = file.path, file.size
+    if not is_of_dataset(path) and not path.startswith(("/", "..")):
+        return ""  # never written anywhere: a .gitattributes at the top is no harm
+    largest = _LARGEST_BLOB if path.startswith("blob/") else _LARGEST_OTHER
+    if reason := bad_path(path):
+        return reason
+    too_large = f"has {size / _MIB:,.0f} MiB, over {largest // _MIB:,} MiB"
+    return too_large if size > largest else ""
+
+
+def digest_of(path: Path, file: RemoteFile) -> str:
+    """Return a local file's digest, of the kind that the listing has; raises OSError."""
+    made = hashlib.sha256()
+    if not file.sha256:
+        head = b"blob %d\0" % path.stat().st_size
+        made = hashlib.sha1(head, usedforsecurity=False)
+    with open(path, "rb") as stream:
+        while piece := stream.read(_PIECE):
+            made.update(piece)
+    return f"{'sha256' if file.sha256 else 'git'}:{made.hexdigest()}"
+
+
+def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
+    """Download a file to its path below `folder`; return that path.
+
+    Content with another hash is downloaded once more. Raises HubFailure, and OSError
+    where it can't be written.
+    """
+    for _ in range(2):
+        found = client.call(partial(_download, client, commit, file, folder))
+        is_whole = found.stat().st_size == file.size
+        if is_whole and digest_of(found, file) == file.digest:
+            return found
+        found.unlink()
+    raise HubFailure(
+        f"{one_line(file.path)} arrives with other bytes than the Hub lists, twice: "
+        "run it again later."
+    )
+
+
+def _download(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
+    """Download with huggingface_hub, which goes on after a cut and waits after 429.
+
+    A large file may come through Xet. A small one is asked for at once:
+    `hf_hub_download` would ask for its hash first, which the listing has.
+    """
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    place: dict[str, Any] = {"repo_type": "dataset", "revision": commit}
+    if file.size > _LARGE:
+        api = client.api
+        found = api.hf_hub_download(client.repo, file.path, local_dir=folder, **place)
+        return Path(found)
+    url = hf_hub_url(client.repo, file.path, endpoint=client.api.endpoint, **place)
+    target = folder / file.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "wb") as stream:
+        http_get(url, stream, headers=build_hf_headers())
+    return target

@@ -1,0 +1,84 @@
+"""The tasks of an audit on a definition: mutants, seeds, or what tolerances need.
+
+Their functions are in `task_functions`, which imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from generator.dataset.paths import RECORDINGS, DatasetFile
+from generator.execution.definition_task import DefinitionTask
+from generator.execution.outcome import Outcome
+from generator.mutation.seeds_result import Alarm, SeedsResult
+from generator.mutation.tolerances.result import Floors
+from generator.ops.registry import other_files
+from generator.results.audit_result import DefinitionResult
+
+_FUNCTIONS = "generator.mutation.task_functions"
+# seconds to make the inputs, the random cases for one mutant, or a case with one seed
+_TIMEOUT = 300.0
+# for all cases of a definition: there is no sign of life before the end
+_MEASURING = 900.0
+
+
+def audit_task(
+    dataset: Path, tolerance: float | None = None
+) -> DefinitionTask[DefinitionResult]:
+    """Return the task that runs mutants; `tolerance` replaces every atol and rtol."""
+
+    def reads(file: DatasetFile) -> Sequence[Path]:
+        recording = dataset / RECORDINGS / file.op_type / f"{file.name}.safetensors"
+        return [*([recording] if recording.exists() else []), *other_files()]
+
+    def failed(file: DatasetFile, outcome: Outcome) -> DefinitionResult:
+        return DefinitionResult(file.name, file.op_type, "", error=outcome.why)
+
+    arguments = {"tolerance": tolerance}
+    work = f"{_FUNCTIONS}:audit"
+    made = DefinitionResult.from_dict
+    return DefinitionTask(work, _TIMEOUT, dataset, arguments, reads, made, failed)
+
+
+def seeds_task(
+    dataset: Path, first: int, last: int, whole: bool = False
+) -> DefinitionTask[SeedsResult]:
+    """Return the task that runs the tests of unchanged references with some seeds.
+
+    `whole` shortens no axis.
+    """
+
+    def reads(file: DatasetFile) -> Sequence[Path]:
+        # relations compare a reference with others of its folder
+        folder = (dataset / file.path).parent
+        others = sorted(path for path in folder.glob("*.json") if path.is_file())
+        return [*others, *other_files()]
+
+    def failed(file: DatasetFile, outcome: Outcome) -> SeedsResult:
+        said = list(outcome.said)
+        while None in said:
+            # from there on with other axes
+            said = said[said.index(None) + 1 :]
+        alarms = tuple(Alarm(**alarm) for alarm in said)
+        seeds = (first, last)
+        return SeedsResult(
+            file.name, file.op_type, "", seeds, alarms=alarms, error=outcome.why
+        )
+
+    arguments = {"seeds": (first, last), "whole": whole}
+    work = f"{_FUNCTIONS}:run_seeds"
+    made = SeedsResult.from_dict
+    return DefinitionTask(work, _TIMEOUT, dataset, arguments, reads, made, failed)
+
+
+def tolerance_task(dataset: Path, tolerance: float | None) -> DefinitionTask[Floors]:
+    """Return the task that measures errors; `tolerance` replaces every atol and rtol."""
+
+    def failed(file: DatasetFile, outcome: Outcome) -> Floors:
+        return Floors(file.name, file.op_type, file.path, error=outcome.why)
+
+    arguments = {"tolerance": tolerance}
+    work = f"{_FUNCTIONS}:measure_tolerances"
+    made = Floors.from_dict
+    return DefinitionTask(work, _MEASURING, dataset, arguments, None, made, failed)

@@ -1,0 +1,85 @@
+"""What the relations of attention are made of: bounds, peers, runs of other layouts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from generator.ops.attention.sequences import Batch, is_prefill, laid_out, sequences_of
+from generator.ops.attention.variant import Variant, has_sinks, variant_of
+from generator.testing.definition import Definition
+from generator.testing.relation import Asked, Bound, Outputs, Subject
+from generator.testing.tolerance import Tolerance
+
+_SAME_LOGITS = (
+    "float32 sums in another order: logits of up to 30 are off by some 2^-24·30, 2e-6, "
+    "and the weights by as much of their value"
+)
+ALIKE = {
+    "output": Bound(
+        Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-6),
+        f"{_SAME_LOGITS}, far below 5e-5 of values up to 2.5; both sides round nearly "
+        "the same value once, to neighbours at most: 2^-7, and that is rare",
+    ),
+    "lse": Bound(Tolerance(rtol=2e-6, atol=1e-5, nmse=1e-10), _SAME_LOGITS),
+}
+MERGED = {
+    "output": Bound(
+        Tolerance(rtol=4e-3, atol=1e-2, nmse=1e-5),
+        "both parts and the whole are rounded to bfloat16: half an ulp is 2^-8 at most, "
+        "of values up to 2.5 that is 1e-2; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, "
+        "squared) are 7e-6 of the power",
+    ),
+    "lse": ALIKE["lse"],
+}
+
+
+def peer(
+    definition: Definition, *, prefill: bool, plain: bool = False, **changes: int
+) -> Callable[[Definition], bool]:
+    """Return a filter for definitions of a stage whose axes differ only by `changes`.
+
+    With `plain`, they have neither window, cap nor sinks, but the same mask.
+    """
+    axes = {**definition.axes, **changes}
+    variant, sinks = variant_of(definition), has_sinks(definition)
+    if plain:
+        variant, sinks = Variant(causal=variant.causal), False
+
+    def accepts(other: Definition) -> bool:
+        same = variant_of(other) == variant and has_sinks(other) == sinks
+        return same and other.axes == axes and is_prefill(other) == prefill
+
+    return accepts
+
+
+def run_on(
+    run: Asked, subject: Subject, batch: Batch, *key: str, **changed: Any
+) -> Outputs:
+    """Return the outputs of `run()` for a batch; `key` seeds the order of its pages.
+
+    `changed` replaces inputs that no sequence owns, sm_scale and sinks.
+    """
+    common = {n: v for n, v in subject.inputs.items() if n in ("sm_scale", "sinks")}
+    name = subject.trial.case.name
+    return run(laid_out(run.definition, batch, {**common, **changed}, name, *key))
+
+
+def batch_of(subject: Subject) -> Batch:
+    """Return the sequences of the subject's inputs."""
+    return sequences_of(subject.definition, subject.inputs)
+
+
+def merged(first: Outputs, second: Outputs) -> Outputs:
+    """Merge attention over two sets of keys by base-2 LSE.
+
+    Each has output [queries, heads, d] and LSE [queries, heads]; the result is float64.
+    """
+    lse = torch.stack([first["lse"].double(), second["lse"].double()])
+    total = torch.logsumexp(lse * math.log(2.0), dim=0) / math.log(2.0)
+    weights = torch.exp2(lse - total)[..., None]
+    output = weights[0] * first["output"].double() + weights[1] * second["output"]
+    return {"output": output, "lse": total}

@@ -1,0 +1,124 @@
+"""Relations of windows, soft caps, sinks and attention without a mask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from generator.ops.attention.related import ALIKE, MERGED, batch_of, peer, run_on
+from generator.ops.attention.sequences import is_prefill
+from generator.ops.attention.variant import has_sinks, variant_of
+from generator.testing.definition import Definition
+from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.seeded_inputs import Stream
+
+
+def variant_relations(
+    definition: Definition, cases: Sequence[RelatedCase]
+) -> list[Relation]:
+    """Return the relations of what a definition's variant adds to attention.
+
+    Some need the plain definition of the same geometry in the test file.
+    """
+    variant = variant_of(definition)
+    plain = peer(definition, prefill=is_prefill(definition), plain=True)
+    found = []
+    if variant.window_left >= 0:
+        found.append(Relation("window-is-all-that-counts", _only_window, cases))
+        if not has_sinks(definition) and not variant.soft_cap:
+            found.append(Relation("long-window-is-none", _within_window, cases, plain))
+    if variant.soft_cap and variant.window_left < 0:
+        found.append(Relation("cap-of-small-logits", _small_logits, cases, plain))
+    if has_sinks(definition):
+        found.append(Relation("sink-takes-its-share", _sink_share, cases))
+        found.append(Relation("sinks-of-one-head", _one_sink, cases))
+    if not variant.causal:
+        found.append(Relation("keys-permuted", _keys_permuted, cases))
+    return found
+
+
+def _only_window(subject: Subject) -> Iterator[Claim]:
+    """Drop the keys that stand before the window of a sequence's first query."""
+    left = variant_of(subject.definition).window_left
+    batch = [
+        one.part(slice(None), slice(max(one.kv_len - one.q_len - left, 0), None))
+        for one in batch_of(subject)
+    ]
+    yield from alike(subject.whole, run_on(subject.run, subject, batch, "cut"), ALIKE)
+
+
+def _within_window(subject: Subject) -> Iterator[Claim]:
+    """Call the definition without a window on keys that the window covers."""
+    length = variant_of(subject.definition).window_left + 1
+    short = [
+        one.part(slice(-length, None), slice(-length, None))
+        for one in batch_of(subject)
+    ]
+    expected = run_on(subject.other(), subject, short, "short")
+    actual = run_on(subject.run, subject, short, "short")
+    yield from alike(expected, actual, ALIKE)
+
+
+def _small_logits(subject: Subject) -> Iterator[Claim]:
+    """Call the definition without a cap on logits of which the cap takes nothing.
+
+    A logit l becomes l·(1 - (l / cap)² / 3): at 2^-10 of the usual scale less than
+    float32 holds.
+    """
+    batch = batch_of(subject)
+    scale = subject.inputs["sm_scale"] / 1024
+    expected = run_on(subject.other(), subject, batch, "small", sm_scale=scale)
+    actual = run_on(subject.run, subject, batch, "small", sm_scale=scale)
+    yield from alike(expected, actual, ALIKE)
+
+
+def _sink_share(subject: Subject) -> Iterator[Claim]:
+    """Compute the sinks' effect from the answer without them.
+
+    With p the LSE without a sink, in natural units, the output shrinks by the
+    sigmoid of p - sink, and the LSE becomes log(exp(p) + exp(sink)).
+    """
+    sinks = subject.inputs["sinks"].double()
+    without = run_on(
+        subject.run,
+        subject,
+        batch_of(subject),
+        "without",
+        sinks=subject.inputs["sinks"] - math.inf,
+    )
+    lse = without["lse"].double() * math.log(2.0)
+    expected = {
+        "output": without["output"].double() * torch.sigmoid(lse - sinks)[..., None],
+        "lse": torch.logaddexp(lse, sinks.expand_as(lse)) / math.log(2.0),
+    }
+    with_sinks = run_on(subject.run, subject, batch_of(subject), "with")
+    yield from alike(expected, with_sinks, MERGED)
+
+
+def _one_sink(subject: Subject) -> Iterator[Claim]:
+    """Change the sink of the last head: the other heads stay as they are."""
+    sinks = subject.inputs["sinks"].clone()
+    sinks[-1] += 3.0
+    batch = batch_of(subject)
+    changed = run_on(subject.run, subject, batch, "one", sinks=sinks)
+    before = run_on(subject.run, subject, batch, "one")
+    yield from alike(
+        {name: value[:, :-1] for name, value in before.items()},
+        {name: value[:, :-1] for name, value in changed.items()},
+        ALIKE,
+    )
+
+
+def _keys_permuted(subject: Subject) -> Iterator[Claim]:
+    """Put the keys of each sequence in another order, their values with them."""
+    stream = Stream(subject.trial.case.name, "keys permuted")
+    batch = []
+    for i, one in enumerate(batch_of(subject)):
+        order = stream.child(str(i)).permutation(one.kv_len)
+        batch.append(
+            type(one)(one.queries, {n: v[order] for n, v in one.tokens.items()})
+        )
+    actual = run_on(subject.run, subject, batch, "permuted")
+    yield from alike(subject.whole, actual, ALIKE)

@@ -1,0 +1,239 @@
+"""Compile the kernels that tests need before a test waits for one: the process for it.
+
+It reads a job as JSON from stdin, the rendered files with the definitions of each and
+how many modules to compile side by side, and writes events as lines of JSON to stdout.
+
+Which modules FlashInfer compiles depends on what its functions are given, so each backend
+is called on a definition's smallest case. A module that is not compiled ends the call
+before FlashInfer would wait for it; it is compiled beside the others, and one call for
+each module is made again, which may ask for another module. SGLang's Triton kernels and
+those of CuTe DSL are compiled by their calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.testing.available import source_name, usable_sources
+from generator.testing.definition import Backend, Case
+from generator.testing.harness import ReferenceTests
+from generator.testing.memory import needed_bytes, shortage
+from generator.testing.record_worker import can_go_on, classes_of
+from generator.testing.trial import Trial
+from generator.testing.warming import STAMP, Job
+
+# op_types whose modules take longest come first
+_SLOWEST = ("sampling", "gqa_ragged", "mla_ragged", "gqa_paged", "mla_paged", "gemm")
+# ninja's processes a module: a module has from 1 to about 20 files
+_MODULE_JOBS = "8"
+
+
+class NotCompiled(BaseException):
+    """Hold the module for which FlashInfer would wait; nobody on the way catches it."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module.name)
+        self.module = module
+
+
+@dataclass(frozen=True)
+class Call:
+    """Say what to call: a backend of a provider on a definition's smallest case."""
+
+    cls: type[ReferenceTests]
+    provider: str
+    backend: Backend
+    case: Case
+
+    @property
+    def label(self) -> str:
+        """Return `gqa_paged flashinfer/fa2`, which calls of one kernel share."""
+        return f"{self.cls.op_type} {source_name(self.provider, self.backend)}"
+
+    def make(self, device: torch.device) -> None:
+        """Call the kernel; pass over what can't be called with the room there is."""
+        cls = self.cls
+        definition = cls.definition()
+        if shortage(definition, self.case, device, cls.peak_bytes) is not None:
+            return
+        trial = Trial(definition, self.case, device, cls.make_inputs, lambda *_: None)
+        try:
+            cls()._expect(trial, self.provider, self.backend)
+        except pytest.skip.Exception:
+            pass
+        finally:
+            trial.release()
+
+
+def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
+    """Yield what the tests of some definitions call, the slowest to compile first."""
+    classes = [
+        cls
+        for file, names in job.files.items()
+        for cls in classes_of(Path(file))
+        if cls.name in names
+    ]
+    ranks = {op_type: rank for rank, op_type in enumerate(_SLOWEST)}
+    for cls in sorted(classes, key=lambda cls: ranks.get(cls.op_type, len(ranks))):
+        definition = cls.definition()
+        case = min(
+            cls.cases(definition),
+            key=lambda case: needed_bytes(definition, case, cls.peak_bytes),
+        )
+        for provider, backend in usable_sources(cls, device):
+            yield Call(cls, provider, backend, case)
+
+
+class Warming:
+    """Make the calls and compile what they lack; tell events as they come."""
+
+    def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
+        self._device = device
+        self._pool = ThreadPoolExecutor(jobs)
+        self._tell = tell
+        self._compiling: dict[str, Future[str]] = {}
+        # by module: one call for each label that lacked it
+        self._waiting: dict[str, dict[str, Call]] = {}
+
+    def run(self, calls: list[Call]) -> None:
+        """Make the calls; return when all modules are compiled, or can't be."""
+        # SGLang's process compiles beside FlashInfer's modules, its PyTorch code nothing;
+        # which kernel it takes depends on the types of the inputs
+        sglang = {
+            (c.label, *c.cls.interface.inputs.items()): c
+            for c in calls
+            if c.provider == "sglang" and c.backend.needs_cuda
+        }
+        calls = [call for call in calls if call.provider == "flashinfer"]
+        beside = threading.Thread(target=self._ask_all, args=[list(sglang.values())])
+        self._intercept()
+        while calls:
+            for call in calls:
+                self._call(call)
+            if not beside.ident:
+                beside.start()
+            calls = self._compiled()
+        if not beside.ident:
+            beside.start()
+        beside.join()
+
+    def _ask_all(self, calls: list[Call]) -> None:
+        for call in calls:
+            start = time.monotonic()
+            self._call(call)
+            self._tell(
+                event="called", name=call.label, seconds=time.monotonic() - start
+            )
+
+    def _call(self, call: Call) -> None:
+        try:
+            call.make(self._device)
+        except NotCompiled as lacking:
+            name = lacking.module.name
+            self._waiting.setdefault(name, {}).setdefault(call.label, call)
+            if name not in self._compiling:
+                self._tell(event="compiling", name=name)
+                self._compiling[name] = self._pool.submit(_compile, lacking.module)
+        except Exception as error:
+            self._tell(event="failed", name=call.label, why=_first_line(error))
+            if not can_go_on(self._device):
+                raise SystemExit("a kernel has broken the CUDA context") from error
+
+    def _compiled(self) -> list[Call]:
+        """Wait for all that is compiled now; return the calls to be made again."""
+        futures = {self._compiling[name]: name for name in self._waiting}
+        again = {}
+        start = time.monotonic()
+        for done in as_completed(futures):
+            name, why = futures[done], done.result()
+            if why:
+                self._tell(event="failed", name=name, why=why)
+                continue
+            seconds = time.monotonic() - start
+            self._tell(event="compiled", name=name, seconds=seconds)
+            again.update(self._waiting[name])
+        self._waiting.clear()
+        return list(again.values())
+
+    def _intercept(self) -> None:
+        """Let a call end where FlashInfer would compile a module by nvcc and wait."""
+        from flashinfer.jit import core
+
+        build_and_load = core.JitSpec.build_and_load
+        compiling = self._compiling
+
+        def load(module: Any, *given: Any, **named: Any) -> Any:
+            if hasattr(module, "write_ninja"):
+                state = compiling.get(module.name)
+                ready = module.is_compiled if state is None else state.done()
+                if not ready:
+                    raise NotCompiled(module)
+                if state is not None and state.result():
+                    raise RuntimeError(f"{module.name} does not compile")
+            return build_and_load(module, *given, **named)
+
+        core.JitSpec.build_and_load = load
+
+
+def _compile(module: Any) -> str:
+    """Compile a module of FlashInfer; return why that failed, or nothing."""
+    try:
+        module.build(verbose=False, need_lock=True)
+    except Exception as error:  # noqa: BLE001 - whatever it is, tests will say it too
+        return _first_line(error)
+    return ""
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    said = next((line for line in lines if "error:" in line), lines[0])
+    return f"{type(error).__name__}: {said}"[:300]
+
+
+def _stamp(job: Job) -> None:
+    """Note beside FlashInfer's compiled modules for which definitions they are complete."""
+    from flashinfer.jit.env import FLASHINFER_WORKSPACE_DIR
+
+    path = Path(FLASHINFER_WORKSPACE_DIR, STAMP)
+    known = json.loads(path.read_text("ascii")) if path.exists() else []
+    names = [name for names in job.files.values() for name in names]
+    own = path.with_suffix(f".{os.getpid()}")
+    own.write_text(json.dumps(sorted({*known, *names})), "ascii")
+    own.replace(path)
+
+
+def main() -> int:
+    """Do the job on stdin."""
+    # what libraries print must not come between the events
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def tell(**event: Any) -> None:
+        with lock:
+            out.write(json.dumps(event) + "\n")
+            out.flush()
+
+    os.environ.setdefault("MAX_JOBS", _MODULE_JOBS)
+    job = Job(**json.load(sys.stdin))
+    device = torch.device("cuda", 0)
+    Warming(job.jobs, device, tell).run(list(calls_of(job, device)))
+    _stamp(job)
+    tell(event="done")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,391 @@
+"""Reference tests of op_type cascade_merge.
+
+Rendered: don't edit. `gen-tests --op-type cascade_merge` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+2f063a63e83858b9a538876fe409846893c2dc4881af15b3fcd2b88397462dc5  merge_state_h16_d256
+eaad72b37f8032d692931b13d0c91e3abba7ec79473af84e607ec0eb17f0eb7e  merge_state_h32_d128
+d8a4f1c45e313bb243fad7e8ff1c25096294b2846634f56ce694c19e1e982152  merge_state_h40_d128
+37ee47c7bae93fcec6d763b8da06b65bb33b545ae25a8c17a75be7a0d9b3bf10  merge_state_h64_d128
+4c5ded647e98e0494c6679fbd1f50f13e9e101cf5d4b93940cbbc03c7df695ab  merge_state_h64_d64
+1f555c598e199a406d86ea5705057e1632e3fa9e899047f14158ce0c72ad1367  merge_states_h16_d256
+c8ad438cc98e9793697d8585d080c5a8a97de3428942568ee08ed55aa71a4b36  merge_states_h32_d128
+0d96fd56b0b2a287143392283ba178c7ca4f08b024883106dc6109433df2069a  merge_states_h40_d128
+a1d5110f2f0dbabf472318efa81d62b12556a4a1e9825e72069ec57350db3605  merge_states_h64_d128
+9180ebe1455201f48d96433cf72ddeaaea6396010e95a4cd44b6edd7c25b4ad5  merge_states_h64_d64
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.cascade_merge.relations import merge_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_LSE = (
+    "the exponentials and the logarithm of their sum are off by 2^-22 each, as exp2 and "
+    "log2 of float32 are; s itself is up to 200 and rounds by 2^-24 of that"
+)
+TOLERANCES = (
+    Override(
+        "v_merged",
+        Tolerance(rtol=4e-3, atol=1e-5, nmse=1.6e-5),
+        "one rounding to bfloat16: half an ulp is 2^-8 of a value at most, and 2^-16 = "
+        "1.53e-5 its square; before it, weights of parts whose s is 16 have 2^-22·16 of "
+        "error, 4e-6, of values up to 5 that may cancel",
+        source="oracle",
+    ),
+    Override(
+        "v_merged",
+        Tolerance(rtol=8e-3, atol=2e-5, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, "
+        "2^-7 apart; weights differ by 4e-6 on both sides where s is 16",
+    ),
+    Override("s_merged", Tolerance(rtol=2.0**-21, atol=2e-6, nmse=1e-12), _LSE),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return parts of like and of unlike weight, and parts without keys."""
+    shapes = [
+        ("one-row", "small", 1, {"spread": 1.0}),
+        ("odd-rows", "small", 7, {"spread": 3.0}),
+        ("equal-parts", "small", 3, {"spread": 0.0}),
+        ("far-apart", "small", 5, {"spread": 60.0}),
+        ("large-lse", "small", 4, {"spread": 2.0, "mean": 150.0}),
+        ("empty-parts", "small", 9, {"spread": 2.0, "empty": 3}),
+        ("batch", "medium", 67, {"spread": 3.0}),
+        ("long-batch", "large", 2048, {"spread": 3.0}),
+    ]
+    several = "num_states" in definition.interface.inputs.get("v", "")
+    counts = {"one-row": 2, "odd-rows": 5, "batch": 4}
+    return [
+        Case(
+            name,
+            size,
+            {"seq_len": rows}
+            | ({"num_states": counts.get(name, 3)} if several else {}),
+            params,
+        )
+        for name, size, rows, params in shapes
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return states: v of deviation 1, s around the case's mean by its spread.
+
+    v bfloat16 [seq_len, (num_states,) num_heads, head_dim], s float32 [seq_len,
+    (num_states,) num_heads]. In the first `empty` rows one part has no keys, in the next
+    `empty` rows none has.
+    """
+    axes = {**definition.axes, **case.axes}
+    rows, parts = axes["seq_len"], axes.get("num_states", 2)
+    heads = (axes["num_heads"],)
+    v = stream.child("v").values((rows, parts, *heads, axes["head_dim"]), 1.0)
+    s = stream.child("s").values((rows, parts, *heads), case.params["spread"])
+    s = s + case.params.get("mean", 5.0)
+    empty = case.params.get("empty", 0)
+    s[:empty, 0] = -math.inf
+    s[empty : 2 * empty] = -math.inf
+    # attention over no key is 0
+    v = torch.where((s == -math.inf)[..., None], 0.0, v).to(torch.bfloat16)
+    if "num_states" in axes:
+        return {"v": v, "s": s}
+    made = {"v_a": v[:, 0], "s_a": s[:, 0], "v_b": v[:, 1], "s_b": s[:, 1]}
+    return {name: value.contiguous() for name, value in made.items()}
+
+
+def states_of(inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return v [seq_len, parts, heads, d] and s [seq_len, parts, heads] of a call."""
+    if "v" in inputs:
+        return inputs["v"], inputs["s"]
+    return (
+        torch.stack([inputs["v_a"], inputs["v_b"]], dim=1),
+        torch.stack([inputs["s_a"], inputs["s_b"]], dim=1),
+    )
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return merged values and LSE in float64, by softmax and logsumexp of s·ln 2."""
+    v, s = states_of(inputs)
+    natural = s.double() * math.log(2.0)
+    total = torch.logsumexp(natural, dim=1)
+    weights = torch.softmax(natural, dim=1).nan_to_num(0.0)
+    merged = torch.einsum("nph,nphd->nhd", weights, v.double())
+    return merged, total / math.log(2.0)
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries of which some part has keys: bool [seq_len].
+
+    For the others FlashInfer's kernels give not a number, or -5e4.
+    """
+    _, s = states_of(inputs)
+    return (s > -math.inf).flatten(1).any(dim=1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls on parts in another order, or merged in steps."""
+    return merge_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the one CUDA kernel there is."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call flashinfer.cascade: bfloat16 values, and the base-2 LSE in float32."""
+    from flashinfer import cascade
+
+    if "v" in inputs:
+        return cascade.merge_states(inputs["v"], inputs["s"])
+    return cascade.merge_state(*(inputs[n] for n in ("v_a", "s_a", "v_b", "s_b")))
+
+
+# ---- the interfaces
+
+INTERFACE_MERGE_STATE = Interface(
+    inputs={
+        "v_a": "bfloat16[seq_len, num_heads, head_dim]",
+        "s_a": "float32[seq_len, num_heads]",
+        "v_b": "bfloat16[seq_len, num_heads, head_dim]",
+        "s_b": "float32[seq_len, num_heads]",
+    },
+    outputs={
+        "v_merged": "bfloat16[seq_len, num_heads, head_dim]",
+        "s_merged": "float32[seq_len, num_heads]",
+    },
+)
+INTERFACE_MERGE_STATES = Interface(
+    inputs={
+        "v": "bfloat16[seq_len, num_states, num_heads, head_dim]",
+        "s": "float32[seq_len, num_states, num_heads]",
+    },
+    outputs={
+        "v_merged": "bfloat16[seq_len, num_heads, head_dim]",
+        "s_merged": "float32[seq_len, num_heads]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of merge_state_h16_d256 and 4 more definitions
+def reference_merge_state():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        v_a: torch.Tensor, s_a: torch.Tensor, v_b: torch.Tensor, s_b: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        peak = torch.maximum(s_a, s_b)
+        # Where neither part has a key, both weights are 0 and not exp2(-inf + inf).
+        peak = torch.where(peak == -math.inf, 0.0, peak)
+        weight_a, weight_b = torch.exp2(s_a - peak), torch.exp2(s_b - peak)
+        total = weight_a + weight_b
+        merged = v_a.float() * weight_a[..., None] + v_b.float() * weight_b[..., None]
+        merged = merged / torch.where(total > 0, total, 1.0)[..., None]
+        return merged.to(v_a.dtype), torch.log2(total) + peak
+
+    return run
+
+
+# of merge_states_h16_d256 and 4 more definitions
+def reference_merge_states():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(v: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        peak = s.amax(dim=1, keepdim=True)
+        # Where no part has a key, the weights are 0 and not exp2(-inf + inf).
+        peak = torch.where(peak == -math.inf, 0.0, peak)
+        weights = torch.exp2(s - peak)  # [seq_len, num_states, num_heads]
+        total = weights.sum(dim=1)
+        merged = (v.float() * weights[..., None]).sum(dim=1)
+        merged = merged / torch.where(total > 0, total, 1.0)[..., None]
+        return merged.to(v.dtype), torch.log2(total) + peak[:, 0]
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class CascadeMergeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of cascade_merge share."""
+
+    op_type = "cascade_merge"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
+# 2^s_b v_b) / 2^s with s = log2(2^s_a + 2^s_b). A part without keys has s = -inf and no
+# weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded once.
+# model:gemma-2-9b, model:qwen3-next-80b-a3b, fi_api:flashinfer.cascade.merge_state
+class TestMergeStateH16D256(CascadeMergeTests):
+    name = "merge_state_h16_d256"
+    interface = INTERFACE_MERGE_STATE
+    reference = staticmethod(reference_merge_state)
+    NUM_HEADS = 16
+    HEAD_DIM = 256
+
+
+# Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
+# 2^s_b v_b) / 2^s with s = log2(2^s_a + 2^s_b). A part without keys has s = -inf and no
+# weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded once.
+# model:llama-3.1-8b, model:qwen3-30b-a3b, model:mistral-7b-v0.1,
+# fi_api:flashinfer.cascade.merge_state
+class TestMergeStateH32D128(CascadeMergeTests):
+    name = "merge_state_h32_d128"
+    interface = INTERFACE_MERGE_STATE
+    reference = staticmethod(reference_merge_state)
+    NUM_HEADS = 32
+    HEAD_DIM = 128
+
+
+# Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
+# 2^s_b v_b) / 2^s with s = log2(2^s_a + 2^s_b). A part without keys has s = -inf and no
+# weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded once.
+# model:qwen3-14b, model:llama-4-scout, fi_api:flashinfer.cascade.merge_state
+class TestMergeStateH40D128(CascadeMergeTests):
+    name = "merge_state_h40_d128"
+    interface = INTERFACE_MERGE_STATE
+    reference = staticmethod(reference_merge_state)
+    NUM_HEADS = 40
+    HEAD_DIM = 128
+
+
+# Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
+# 2^s_b v_b) / 2^s with s = log2(2^s_a + 2^s_b). A part without keys has s = -inf and no
+# weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded once.
+# model:llama-3.1-70b, model:qwen3-32b, fi_api:flashinfer.cascade.merge_state
+class TestMergeStateH64D128(CascadeMergeTests):
+    name = "merge_state_h64_d128"
+    interface = INTERFACE_MERGE_STATE
+    reference = staticmethod(reference_merge_state)
+    NUM_HEADS = 64
+    HEAD_DIM = 128
+
+
+# Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
+# 2^s_b v_b) / 2^s with s = log2(2^s_a + 2^s_b). A part without keys has s = -inf and no
+# weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded once.
+# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.cascade.merge_state
+class TestMergeStateH64D64(CascadeMergeTests):
+    name = "merge_state_h64_d64"
+    interface = INTERFACE_MERGE_STATE
+    reference = staticmethod(reference_merge_state)
+    NUM_HEADS = 64
+    HEAD_DIM = 64
+
+
+# Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
+# v_i over 2^s, with s the log2 of the sum of 2^s_i. A part without keys has s = -inf
+# and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
+# once.
+# model:gemma-2-9b, model:qwen3-next-80b-a3b, fi_api:flashinfer.cascade.merge_states
+class TestMergeStatesH16D256(CascadeMergeTests):
+    name = "merge_states_h16_d256"
+    interface = INTERFACE_MERGE_STATES
+    reference = staticmethod(reference_merge_states)
+    NUM_HEADS = 16
+    HEAD_DIM = 256
+
+
+# Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
+# v_i over 2^s, with s the log2 of the sum of 2^s_i. A part without keys has s = -inf
+# and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
+# once.
+# model:llama-3.1-8b, model:qwen3-30b-a3b, model:mistral-7b-v0.1,
+# fi_api:flashinfer.cascade.merge_states
+class TestMergeStatesH32D128(CascadeMergeTests):
+    name = "merge_states_h32_d128"
+    interface = INTERFACE_MERGE_STATES
+    reference = staticmethod(reference_merge_states)
+    NUM_HEADS = 32
+    HEAD_DIM = 128
+
+
+# Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
+# v_i over 2^s, with s the log2 of the sum of 2^s_i. A part without keys has s = -inf
+# and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
+# once.
+# model:qwen3-14b, model:llama-4-scout, fi_api:flashinfer.cascade.merge_states
+class TestMergeStatesH40D128(CascadeMergeTests):
+    name = "merge_states_h40_d128"
+    interface = INTERFACE_MERGE_STATES
+    reference = staticmethod(reference_merge_states)
+    NUM_HEADS = 40
+    HEAD_DIM = 128
+
+
+# Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
+# v_i over 2^s, with s the log2 of the sum of 2^s_i. A part without keys has s = -inf
+# and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
+# once.
+# model:llama-3.1-70b, model:qwen3-32b, fi_api:flashinfer.cascade.merge_states
+class TestMergeStatesH64D128(CascadeMergeTests):
+    name = "merge_states_h64_d128"
+    interface = INTERFACE_MERGE_STATES
+    reference = staticmethod(reference_merge_states)
+    NUM_HEADS = 64
+    HEAD_DIM = 128
+
+
+# Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
+# v_i over 2^s, with s the log2 of the sum of 2^s_i. A part without keys has s = -inf
+# and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
+# once.
+# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.cascade.merge_states
+class TestMergeStatesH64D64(CascadeMergeTests):
+    name = "merge_states_h64_d64"
+    interface = INTERFACE_MERGE_STATES
+    reference = staticmethod(reference_merge_states)
+    NUM_HEADS = 64
+    HEAD_DIM = 64
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

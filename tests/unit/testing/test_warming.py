@@ -1,0 +1,285 @@
+"""Kernels are compiled side by side, each once, before a test waits for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from generator.testing import available, harness, warming
+from generator.testing.definition import Backend
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.warm_worker import Warming, calls_of
+from generator.testing.warming import Job, cold, usual_jobs, warm
+from tests.builders import CPU, ROOT
+
+
+class Compiler:
+    """Pretend FlashInfer's modules: what was compiled when, and by whom."""
+
+    def __init__(self, broken=(), there=()):
+        self.built, self.broken, self.there = [], broken, set(there)
+        self.at_once, self.most, self.lock = 0, 0, threading.Lock()
+        compiler = self
+
+        class JitSpec:
+            def __init__(self, name):
+                self.name = name
+
+            def write_ninja(self):
+                raise AssertionError("a module is built by build()")
+
+            @property
+            def is_compiled(self):
+                return self.name in compiler.there
+
+            def build(self, verbose, need_lock):
+                assert need_lock
+                with compiler.lock:
+                    compiler.at_once += 1
+                    compiler.most = max(compiler.most, compiler.at_once)
+                time.sleep(0.05)
+                with compiler.lock:
+                    compiler.at_once -= 1
+                    compiler.built.append(self.name)
+                if self.name in compiler.broken:
+                    raise RuntimeError("Ninja build failed.\nx.cu(3): error: no such")
+                compiler.there.add(self.name)
+
+            def build_and_load(self):
+                assert self.is_compiled, "a call waits for nothing"
+                return self.name
+
+        self.core = ModuleType("flashinfer.jit.core")
+        self.core.JitSpec = JitSpec
+        jit = ModuleType("flashinfer.jit")
+        jit.core = self.core
+        self.modules = {
+            "flashinfer": ModuleType("flashinfer"),
+            "flashinfer.jit": jit,
+            "flashinfer.jit.core": self.core,
+        }
+
+    def call(self, label, *modules, provider="flashinfer", needs_cuda=True, error=None):
+        """Return a call that loads modules one after the other."""
+
+        def make(device):
+            for module in modules:
+                self.core.JitSpec(module).build_and_load()
+            if error is not None:
+                raise error
+            made.append(label)
+
+        made = self.made = getattr(self, "made", [])
+        interface = SimpleNamespace(inputs={"x": "float32[n]"})
+        return SimpleNamespace(
+            make=make,
+            label=label,
+            provider=provider,
+            backend=Backend(label, needs_cuda=needs_cuda),
+            cls=SimpleNamespace(interface=interface),
+        )
+
+
+def run(monkeypatch, compiler, calls, jobs=4):
+    for name, module in compiler.modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    events = []
+    Warming(jobs, CPU, lambda **event: events.append(event)).run(calls)
+    return events
+
+
+def told(events, kind):
+    return sorted(event["name"] for event in events if event["event"] == kind)
+
+
+def test_modules_are_compiled_once_and_side_by_side(monkeypatch):
+    compiler = Compiler()
+    calls = [compiler.call(f"op{n}", f"module{n % 3}") for n in range(9)]
+    events = run(monkeypatch, compiler, calls)
+    modules = ["module0", "module1", "module2"]
+    assert sorted(compiler.built) == modules
+    assert compiler.most == 3
+    assert told(events, "compiling") == told(events, "compiled") == modules
+    assert told(events, "failed") == []
+
+
+def test_no_more_than_asked_for_at_a_time_the_first_ones_first(monkeypatch):
+    compiler = Compiler()
+    run(monkeypatch, compiler, [compiler.call(f"op{n}", f"m{n}") for n in range(4)], 1)
+    assert compiler.most == 1
+    assert compiler.built == ["m0", "m1", "m2", "m3"]
+
+
+def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
+    compiler = Compiler()
+    calls = [compiler.call("op", "first", "second"), compiler.call("other", "second")]
+    run(monkeypatch, compiler, calls)
+    assert sorted(compiler.built) == ["first", "second"]
+    assert "op" in compiler.made
+
+
+def test_what_is_compiled_already_is_not_compiled_again(monkeypatch):
+    compiler = Compiler(there=["there"])
+    events = run(monkeypatch, compiler, [compiler.call("op", "there")])
+    assert compiler.built == []
+    assert events == []
+
+
+def test_a_module_that_does_not_compile_is_told_and_the_others_are_made(monkeypatch):
+    compiler = Compiler(broken=["bad"])
+    calls = [
+        compiler.call("op", "bad"),
+        compiler.call("both", "good", "bad"),
+        compiler.call("fine", "good"),
+    ]
+    events = run(monkeypatch, compiler, calls)
+    assert sorted(compiler.built) == ["bad", "good"]
+    failed = [event for event in events if event["event"] == "failed"]
+    assert failed[0]["why"] == "RuntimeError: x.cu(3): error: no such"
+    assert told(events, "compiled") == ["good"]
+    assert "fine" in compiler.made
+
+
+def test_a_kernel_that_raises_is_told(monkeypatch):
+    compiler = Compiler()
+    events = run(monkeypatch, compiler, [compiler.call("op", error=ValueError("no"))])
+    assert events == [{"event": "failed", "name": "op", "why": "ValueError: no"}]
+
+
+def test_of_sglang_what_a_gpu_compiles_is_called_once(monkeypatch):
+    compiler = Compiler()
+    calls = [
+        compiler.call("triton", provider="sglang"),
+        compiler.call("triton", provider="sglang"),
+        compiler.call("native", provider="sglang", needs_cuda=False),
+        compiler.call("cublas", provider="pytorch"),
+    ]
+    events = run(monkeypatch, compiler, calls)
+    assert compiler.made == ["triton"]
+    assert told(events, "called") == ["triton"]
+
+
+def test_what_rendered_tests_call_ends_where_it_would_wait(monkeypatch):
+    compiler = Compiler()
+    norm = ModuleType("flashinfer.norm")
+
+    def rmsnorm(x, weight, eps):
+        compiler.core.JitSpec("norm").build_and_load()
+        return x
+
+    norm.rmsnorm = rmsnorm
+    compiler.modules["flashinfer"].norm = norm
+    # this machine passes for one on which FlashInfer alone can be called
+    obstacle = Obstacle(Kind.BROKEN, "not pretended")
+    for module in (available, harness):
+        monkeypatch.setattr(
+            module,
+            "backend_obstacle",
+            lambda provider, *_: None if provider == "flashinfer" else obstacle,
+        )
+    monkeypatch.syspath_prepend(str(ROOT))
+    names = ["rmsnorm_h128", "rmsnorm_h7168"]
+    job = Job({str(ROOT / "tests/references/test_rmsnorm.py"): names}, 1)
+    calls = list(calls_of(job, CPU))
+    assert [call.label for call in calls] == ["rmsnorm flashinfer"] * 2
+    assert {call.case.name for call in calls} == {"one-row"}
+    events = run(monkeypatch, compiler, calls)
+    assert compiler.built == ["norm"]
+    assert told(events, "failed") == []
+    assert told(events, "compiled") == ["norm"]
+
+
+WORKER = """
+import json, os, sys
+job = json.load(sys.stdin)
+print("not an event", file=sys.stderr)
+for event in json.loads(os.environ["EVENTS"]):
+    print(json.dumps(event), flush=True)
+print(os.environ.get("CUDA_VISIBLE_DEVICES"), job["jobs"], file=sys.stderr)
+sys.exit(int(os.environ["STATUS"]))
+"""
+DONE = {"event": "done"}
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch):
+    """Return what runs `warm` with a worker that prints given events."""
+    package = tmp_path / "pretended_warm"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "warm_worker.py").write_text(WORKER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def go(events, status=0):
+        monkeypatch.setenv("EVENTS", json.dumps(events))
+        monkeypatch.setenv("STATUS", str(status))
+        lines = []
+        job = Job({"test_x.py": ["a", "b"]}, 3)
+        return warm(job, "pretended_warm", lines.append), lines
+
+    return go
+
+
+def test_progress_is_a_line_on_each_module(worker):
+    events = [{"event": "compiling", "name": name} for name in ("a", "b")]
+    events += [
+        {"event": "compiled", "name": "b", "seconds": 19.7},
+        {"event": "called", "name": "moe sglang/triton", "seconds": 4.2},
+    ]
+    fine, lines = worker([*events, DONE])
+    assert fine
+    assert lines == [
+        "compiling kernels of 2 definitions, 3 modules at a time",
+        "compiled b (1 of 2, 20 s)",
+        "called moe sglang/triton (4 s)",
+    ]
+
+
+def test_a_failure_is_a_line_and_no_success(worker):
+    fine, lines = worker([{"event": "failed", "name": "a", "why": "no nvcc"}, DONE])
+    assert not fine
+    assert lines[1:] == ["could not compile a: no nvcc"]
+
+
+def test_a_worker_that_dies_says_what_it_said_last(worker):
+    fine, lines = worker([], status=3)
+    assert not fine
+    assert lines[1:] == [f"compiling ended with status 3: {_first_gpu()} 3"]
+
+
+def _first_gpu():
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_cold_are_the_definitions_that_no_stamp_names(tmp_path, monkeypatch):
+    live = {"test_x.py": ["a", "b"], "test_y.py": ["c"]}
+    monkeypatch.setenv("FLASHINFER_WORKSPACE_BASE", str(tmp_path))
+    monkeypatch.setattr(warming.importlib.metadata, "version", lambda name: "0.6")
+    assert cold(live) == live
+    for arch, names in {"90a": ["a"], "100a": ["c"]}.items():
+        folder = tmp_path / ".cache" / "flashinfer" / "0.6" / arch
+        folder.mkdir(parents=True)
+        (folder / warming.STAMP).write_text(json.dumps(names))
+    assert cold(live) == {"test_x.py": ["b"]}
+    (folder / warming.STAMP).write_text('["c", "b')
+    assert cold(live) == {"test_x.py": ["b"], "test_y.py": ["c"]}
+
+
+def test_without_flashinfer_nothing_is_cold(monkeypatch):
+    def absent(name):
+        raise warming.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(warming.importlib.metadata, "version", absent)
+    assert cold({"test_x.py": ["a"]}) == {}
+
+
+def test_some_modules_are_compiled_at_a_time_on_any_machine(monkeypatch):
+    for cores, jobs in ((1, 1), (16, 4), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda n=cores: n)
+        assert usual_jobs() == jobs
