@@ -12,6 +12,7 @@ from generator.cli.audit import audit
 from generator.cli.audit_tolerances import floors
 from generator.cli.card import card
 from generator.cli.comment import comment
+from generator.cli.import_ import export, import_
 from generator.cli.options import dataset_option, json_option
 from generator.cli.output import EXIT_FINE, EXIT_PROBLEMS, progress, run, write
 from generator.cli.pull import pull
@@ -81,6 +82,8 @@ _COMMANDS = (
     card,
     pull,
     push,
+    import_,
+    export,
 )
 for command in _COMMANDS:
     cli.add_command(command)

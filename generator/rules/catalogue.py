@@ -38,6 +38,7 @@ from generator.rules import (
     structure,
     tags,
     traces,
+    undefined_names,
     workloads,
 )
 
@@ -96,6 +97,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         reference.REFERENCE_PARAMETERS,
         returns.REFERENCE_RETURNS,
         reference.REFERENCE_IMPORT,
+        undefined_names.REFERENCE_UNDEFINED_NAME,
         static.REFERENCE_ASSERT,
         static.REFERENCE_IN_PLACE,
         static.REFERENCE_GLOBAL,
@@ -199,7 +201,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         audits.AUDIT_STALE,
         audits.AUDIT_SURVIVORS,
     ),
-    "rendered": (rendered.RENDERED_FILE_EDITED,),
+    "rendered": (rendered.RENDERED_FILE_EDITED, rendered.CUSTOM_INPUTS_UNFIT),
 }
 """Group of rules → its rules; `--checks` takes a group or an id."""
 

@@ -17,7 +17,7 @@ from generator.dataset.schema import at_new_places, check
 from generator.ops.registry import op_specs
 from generator.problems import Problem
 from generator.problems.limit import limited
-from generator.rules import figures, static, tags
+from generator.rules import figures, static, tags, undefined_names
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary
 from generator.rules.load import load_file
@@ -101,6 +101,7 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from static.check(definition)
+    yield from undefined_names.check(definition)
     yield from figures.check(definition)
     if config is not None:
         yield from figures.check_config(definition, config)
