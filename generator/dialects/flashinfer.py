@@ -87,6 +87,7 @@ class _Conversion:
         source = self.dump.get("reference")
         if not source:
             raise Refused("it has no reference")
+        reference_function(source)
         module = self.sketch.get("module")
         source = with_helpers(source, Path(module) if module else None, self.changes)
         function = reference_function(source)
@@ -154,19 +155,49 @@ class _Conversion:
     def _made(self, name: str) -> Mapping[str, Any] | None:
         """Return what init makes of an input, None where it makes nothing."""
         facts = self.sketch.get("inputs", {}).get(name, {})
-        made = self.made.get(facts.get("param") or name)
+        argument = facts.get("param") or name
+        made = self.made.get(argument)
+        if argument not in self.made and facts:
+            made = self.made.get(self._alias(name, argument))
         place = facts.get("tuple_idx")
         if made is not None and place is not None:
             items = made.get("items", [])
             made = items[place] if place < len(items) else None
         return None if made == {"value": None} else made
 
+    def _alias(self, name: str, argument: str) -> str:
+        """Return the one argument of init whose name ends an input's: `indptr`."""
+        if argument in self.made:
+            return argument
+        ends = [n for n in self.made if argument.endswith(f"_{n}")]
+        if len(ends) == 1 and ends[0] not in self.dump["inputs"]:
+            self.changes.add(f"{name} is what init calls {ends[0]}")
+            return ends[0]
+        return argument
+
+    def _is_needed(self, name: str, function: Function) -> bool:
+        """Return whether the reference does not do without an optional input."""
+        if parameters(function).get(name, True):
+            return False
+        compared = {
+            node.left.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Name)
+            and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+        }
+        return name not in compared
+
     def _find_inputs(self, function: Function) -> None:
         for name, spec in self.dump["inputs"].items():
             made = self._made(name)
             if spec["shape"] is None:
                 self._scalar(name, spec, made, function)
-            elif spec.get("optional") and made is None:
+            elif (
+                spec.get("optional")
+                and made is None
+                and not self._is_needed(name, function)
+            ):
                 self.changes.add(f"left out the optional input {name}")
             elif made is not None and made.get("items"):
                 self._tuple(name, spec, made["items"])
@@ -189,10 +220,14 @@ class _Conversion:
             self.changes.add(f"{name} is a 0-d tensor, as init makes it")
         elif made is not None and not (kind and isinstance(made.get("value"), kind)):
             self.changes.add(f"fixed {name} to what init passes: {_words(made)}")
-        elif made is None and (spec.get("optional") or known.get(name)):
-            self.changes.add(f"left out the scalar {name}, which has a default")
-        elif made is None and self.init:
-            self.changes.add(f"left out the scalar {name}, which init does not pass")
+        elif made is None and (spec.get("optional") or known.get(name) or self.init):
+            if kind is None or not self._is_needed(name, function):
+                self.changes.add(
+                    f"left out the scalar {name}, which is not always passed"
+                )
+                return
+            self.changes.add(f"the optional input {name} is required: run() reads it")
+            self.inputs[name] = self._spec(spec, shape=None, dtype=spec["dtype"])
         elif kind is None:
             raise Refused(f"the scalar {name} is of the type {spec['dtype']}")
         else:
@@ -539,7 +574,10 @@ class _Conversion:
         sizes |= dict.fromkeys(unknown, _FREE_SIZE)
         facts = self.sketch["inputs"]
         arguments = {
-            name: (facts[name]["param"] or name, facts[name]["tuple_idx"])
+            name: (
+                self._alias(name, facts[name]["param"] or name),
+                facts[name]["tuple_idx"],
+            )
             for name in self.inputs
             if name in facts
         }

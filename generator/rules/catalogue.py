@@ -28,6 +28,7 @@ from generator.rules import (
     cross,
     execution,
     figures,
+    loadable,
     made_up,
     names,
     reference,
@@ -89,6 +90,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         axes.INPUT_OUTPUT_OVERLAP,
         constraints.CONSTRAINT_SYNTAX,
         constraints.CONSTRAINT_NAME,
+        loadable.LOADER_DTYPE,
     ),
     "reference": (
         reference.REFERENCE_SYNTAX,
@@ -172,6 +174,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         solutions.SOLUTION_PARAMETERS,
         solutions.BASELINE_REPEATS_REFERENCE,
         solutions.BASELINE_NO_KERNEL,
+        loadable.LOADER_SOLUTION,
     ),
     "traces": (
         artifacts.TRACE_PLACE,
@@ -186,6 +189,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         traces.TRACE_BASELINE_FAILED,
         traces.TRACE_NUMBERS,
         traces.TRACE_NO_MEASUREMENT,
+        loadable.LOADER_TRACE,
     ),
     "cross": (
         cross.CROSS_CONSTANT,

@@ -106,7 +106,13 @@ def _is_dynamic(node: ast.AST) -> bool:
 
 def _line(nodes: tuple[ast.AST, ...], name: str, start: int) -> int:
     """Return the first line from `start` on that reads a name."""
-    lines = [n.lineno for n in nodes if isinstance(n, ast.Name) and n.id == name]
+    lines = [
+        node.lineno
+        for node in nodes
+        if isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Load)
+    ]
     return min((line for line in lines if line >= start), default=start or 1)
 
 

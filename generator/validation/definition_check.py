@@ -17,7 +17,7 @@ from generator.dataset.schema import at_new_places, check
 from generator.ops.registry import op_specs
 from generator.problems import Problem
 from generator.problems.limit import limited
-from generator.rules import figures, static, tags, undefined_names
+from generator.rules import figures, loadable, static, tags, undefined_names
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary
 from generator.rules.load import load_file
@@ -102,6 +102,7 @@ def _of_definition(
     yield from tags.check(definition)
     yield from static.check(definition)
     yield from undefined_names.check(definition)
+    yield from loadable.check_definition(definition)
     yield from figures.check(definition)
     if config is not None:
         yield from figures.check_config(definition, config)
@@ -125,6 +126,7 @@ def _solutions(
             authors.setdefault(read.value["name"], read.value["author"])
             found = check_solution(read.value, path, definition, names)
             yield from limited(found, path)
+            yield from loadable.check_solution(read.value, path)
 
 
 def _traces(
@@ -140,6 +142,7 @@ def _traces(
             yield from at_new_places(broken, read.problems)
         else:
             yield from check_trace(line, definition, author, known, path, number)
+            yield from loadable.check_trace(line, path, number)
 
 
 def _unused(

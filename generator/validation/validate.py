@@ -24,6 +24,7 @@ from generator.dataset.paths import (
 from generator.problems import Problem, Severity
 from generator.rules.cross import Beside
 from generator.rules.flashinfer_symbols import installed_flashinfer
+from generator.rules.loadable import check_solution_names
 from generator.rules.names import check_unique
 from generator.validation.audits import Audits
 from generator.validation.definition_check import DefinitionFiles
@@ -162,6 +163,8 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
         for path in unused:
             if path not in elsewhere:
                 yield BLOB_UNUSED.problem(path, "No workload points to this blob.")
+    paths = [path for unit in plan.units for path in unit.solutions]
+    yield from check_solution_names(paths)
     # a file that was not read has the name that its path says
     names = {f.path: renamed.get(f.path, f.name) for f in plan.found.files}
     selected = {unit.file.path for unit in plan.units}
