@@ -27,9 +27,9 @@ from generator.review.checklist import (
     UNKNOWN,
     YES,
     Answer,
+    ReviewContext,
     answer_all,
 )
-from generator.review.known import ReviewContext
 from generator.review.report import checklist
 from generator.review.snapshots import Sides, Tree, TreeEntry
 

@@ -7,7 +7,7 @@ neither blobs nor workloads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of, sort_changes
-from generator.dataset.paths import is_dataset, is_rendered
+from generator.dataset.paths import is_rendered
 from generator.hub.choose import blobs_named
 from generator.hub.client import Client, RemoteFile
 from generator.hub.download import fetch
@@ -29,6 +29,7 @@ from generator.review.snapshots import (
     Sides,
     Tree,
     TreeEntry,
+    write_base,
     write_tree,
 )
 from generator.review.sources import Revisions, Sources
@@ -92,17 +93,17 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     base = list_files(client, revisions.base) if revisions.base else None
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
         before, after = Path(name, "base"), Path(name, "head")
-        for folder in (before, after, Path(name, "objects")):
-            folder.mkdir()
         objects = HubObjects(client, Path(name, "objects"))
+        objects.folder.mkdir()
         new = objects.add(head)
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
         sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
         found = sort_changes(sides.changed)
         keys = {*found.definitions, *_touched(objects, sides, Path(name, "named"))}
-        _write(objects, old, keys, before, is_base=True)
-        _write(objects, new, keys, after, is_base=False)
+        write_base(objects.blobs, old, before, keys)
+        op_types = {op_type for op_type, _ in keys}
+        write_tree(objects.blobs, new, after, set(_not_needed(new, keys, op_types)))
         yield Sources(before, after, revisions, sides, found, is_partial=True)
 
 
@@ -155,43 +156,21 @@ def _touched(objects: HubObjects, sides: Sides, folder: Path) -> Iterator[Key]:
         for path, entry in sides.head.items()
         if (owner := owner_of(path)) is not None and owner[1] == "workloads"
     }
-    folder.mkdir()
-    write_tree(objects, lines, folder)
+    write_tree(objects.blobs, lines, folder)
     for path in lines:
         owner = owner_of(path)
         if owner is not None and blobs_named(folder, path) & gone:
             yield owner[0]
 
 
-def _write(
-    objects: HubObjects, tree: Tree, keys: set[Key], folder: Path, *, is_base: bool
-) -> None:
-    needed, hollow = _needed(tree, keys, is_base=is_base)
-    recorded = () if is_base else keys
-    write_tree(objects, needed, folder, is_empty=hollow.__contains__, recorded=recorded)
-
-
-def _needed(
-    tree: Tree, keys: Iterable[Key], *, is_base: bool
-) -> tuple[Tree, frozenset[str]]:
-    """Return what of a side must be there, and what of that may be empty."""
-    keys = set(keys)
-    op_types = {op_type for op_type, _ in keys}
-    needed: Tree = {}
-    hollow = set()
-    for path, entry in tree.items():
+def _not_needed(
+    tree: Tree, keys: Collection[Key], op_types: Collection[str]
+) -> Iterator[str]:
+    """Yield head's files that are there by name only."""
+    for path in tree:
         owner = owner_of(path)
-        if is_rendered(path):
-            name = path.rsplit("/", 1)[1]
-            wanted = not is_base and name[5:-3] in op_types
-        elif owner is None:
-            wanted = is_dataset(path)
-        elif owner[0] in keys:
-            wanted = True
-        else:
-            wanted = owner[1] == "definition"
-            if is_base and wanted:
-                hollow.add(path)
-        if wanted:
-            needed[path] = entry
-    return needed, frozenset(hollow)
+        if owner is not None:
+            if owner[0] not in keys and owner[1] != "definition":
+                yield path
+        elif is_rendered(path) and path.rsplit("/", 1)[1][5:-3] not in op_types:
+            yield path

@@ -7,22 +7,15 @@ that will show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 
 from generator.reports.report import Report
 
-FORMATS: Mapping[str, str] = {
-    "text": "text",
-    "json": "plain_json",
-    "sarif": "sarif",
-    "junit": "junit",
-    "markdown": "markdown",
-    "github": "github",
-}
-"""What --format takes → the module that prints it."""
+FORMATS = ("text", "json", "sarif", "junit", "markdown", "github")
+"""What --format takes: the modules that print."""
 
 
 def printed(report: Report, form: str) -> Iterator[str]:
     """Yield the pieces of a report; only the module of its format is imported."""
-    yield from import_module(f"generator.reports.{FORMATS[form]}").pieces(report)
+    yield from import_module(f"generator.reports.{form}").pieces(report)

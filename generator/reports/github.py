@@ -6,13 +6,8 @@ from collections.abc import Iterator
 
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
-from generator.reports.report import Report, Status, against, line_of_file
+from generator.reports.report import Report, Status, against, lines_of
 
-_COMMANDS = {
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-    Severity.NOTE: "notice",
-}
 _LEVELS = {Status.FAILED: "error", Status.OPEN: "warning", Status.PASSED: "notice"}
 
 
@@ -37,16 +32,15 @@ def pieces(report: Report) -> Iterator[str]:
 
 def _problem(problem: Problem, prefix: str) -> str:
     fields = {"file": one_line(prefix + problem.file, 1000)}
-    line = line_of_file(problem)
+    line, inner = lines_of(problem)
     if line is not None:
         fields["line"] = str(line)
     fields["title"] = problem.rule
     shown = ",".join(f"{name}={_property(value)}" for name, value in fields.items())
     place = f"{one_line(problem.pointer)}: " if problem.pointer else ""
-    if line is None and problem.line is not None:
-        place += f"line {problem.line}: "
-    text = _data(f"{place}{problem.message} Fix: {problem.fix}")
-    return f"::{_COMMANDS[problem.severity]} {shown}::{text}\n"
+    text = _data(f"{place}{inner}{problem.message} Fix: {problem.fix}")
+    is_note = problem.severity is Severity.NOTE
+    return f"::{'notice' if is_note else problem.severity.value} {shown}::{text}\n"
 
 
 def _data(text: str) -> str:

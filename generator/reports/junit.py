@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import quoteattr
 
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
-from generator.problems.rule import Rule
 from generator.reports.report import Report, Status, cases
 
 _LISTED = 200
@@ -18,13 +19,12 @@ _TAGS = {Status.PASSED: "", Status.FAILED: "failure", Status.OPEN: "skipped"}
 
 def pieces(report: Report) -> Iterator[str]:
     """Yield the file, once everything is known: its head has the number of failures."""
-    found: dict[str, list[Problem]] = {}
-    counts: dict[str, int] = {}
+    found: dict[str, list[Problem]] = defaultdict(list)
+    counts: Counter[str] = Counter()
     for problem in report.problems:
-        counts[problem.rule] = counts.get(problem.rule, 0) + 1
-        listed = found.setdefault(problem.rule, [])
-        if len(listed) < _LISTED:
-            listed.append(problem)
+        counts[problem.rule] += 1
+        if counts[problem.rule] <= _LISTED:
+            found[problem.rule].append(problem)
     conclusion = report.conclude()
     tests = []
     if conclusion.verdict:
@@ -34,10 +34,16 @@ def pieces(report: Report) -> Iterator[str]:
     for group, name, text, status in cases(report):
         said = one_line(text, 1000)
         tests.append(_test(group, name, _TAGS[status], said, said))
+    failing = {Severity.ERROR} | ({Severity.WARNING} if report.strict else set())
     for group, rules in report.rules.items():
         for rule in rules:
-            listed, count = found.get(rule.id, []), counts.get(rule.id, 0)
-            tests.append(_of_rule(group, rule, listed, count, report.strict))
+            listed, count = found[rule.id], counts[rule.id]
+            text = "\n".join(map(str, listed))
+            if count > len(listed):
+                text += f"\n... and {count - len(listed)} more"
+            tag = "failure" if any(p.severity in failing for p in listed) else ""
+            said, kind = f"{rule.explanation} Found: {count}.", rule.severity.value
+            tests.append(_test(group, rule.id, tag, said, text, kind))
     failed = sum("<failure" in test for test in tests)
     skipped = sum("<skipped" in test for test in tests)
     head = f'tests="{len(tests)}" failures="{failed}" errors="0" skipped="{skipped}"'
@@ -48,30 +54,14 @@ def pieces(report: Report) -> Iterator[str]:
     yield "</testsuite>\n</testsuites>\n"
 
 
-def _of_rule(
-    group: str, rule: Rule, listed: list[Problem], count: int, strict: bool
-) -> str:
-    failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    text = "\n".join(map(str, listed))
-    if count > len(listed):
-        text += f"\n... and {count - len(listed)} more"
-    tag = "failure" if any(p.severity in failing for p in listed) else ""
-    said = f"{rule.explanation} Found: {count}."
-    return _test(group, rule.id, tag, said, text, rule.severity.value)
-
-
 def _test(
     group: str, name: str, tag: str, message: str, text: str, kind: str = ""
 ) -> str:
-    head = f"<testcase classname={_quoted(group)} name={_quoted(name)}"
+    names = {"classname": one_line(group, 1000), "name": one_line(name, 1000)}
+    case = ET.Element("testcase", names)
     if tag:
-        said = f"type={quoteattr(kind)} " if kind else ""
-        said += f"message={_quoted(message)}"
-        return f"{head}><{tag} {said}>{escape(text)}</{tag}></testcase>\n"
-    if text:
-        return f"{head}><system-out>{escape(text)}</system-out></testcase>\n"
-    return f"{head}/>\n"
-
-
-def _quoted(text: str) -> str:
-    return quoteattr(one_line(text, 1000))
+        said = {"type": kind} if kind else {}
+        ET.SubElement(case, tag, said, message=one_line(message, 1000)).text = text
+    elif text:
+        ET.SubElement(case, "system-out").text = text
+    return ET.tostring(case, "unicode") + "\n"

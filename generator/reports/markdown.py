@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from generator.problems import Severity
@@ -68,14 +69,12 @@ def _line(*cells: str) -> str:
 
 def table_of(made: Table) -> str:
     """Return a report's table as Markdown."""
-    return table(made.columns, (_cells(made, row) for row in made.rows))
-
-
-def _cells(made: Table, row: Row) -> list[str]:
-    cells = map(_shown, row.cells)
-    mark = _MARKS[row.status] if row.status is not None else ""
-    named = zip(made.columns, cells, strict=True)
-    return [f"{mark}{cell}" if name == made.marked else cell for name, cell in named]
+    rows = []
+    for row in made.rows:
+        mark = _MARKS[row.status] if row.status is not None else ""
+        named = zip(made.columns, map(_shown, row.cells), strict=True)
+        rows.append([mark * (name == made.marked) + cell for name, cell in named])
+    return table(made.columns, rows)
 
 
 def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
@@ -84,8 +83,8 @@ def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
     for made in section.tables:
         lines = [_line(*row.cells) for row in made.rows]
         if made.columns:
-            head, rule, *lines = table_of(made).split("\n")
-            lines[:1] = ["\n".join([head, rule, *lines[:1]])]
+            lines = table_of(made).split("\n")
+            lines[:3] = ["\n".join(lines[:3])]
         if made.title:
             lines[:1] = ["\n\n".join([heading.format(_shown(made.title)), *lines[:1]])]
         if rows and lines:
@@ -97,14 +96,14 @@ def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
 def _page(report: Report) -> Iterator[str]:
     parts = [f"# {report.title}", report.preface]
     parts += [] if report.is_said else [report.conclude().summary]
-    parts += map(_of_page, report.sections)
+    sections = [*report.sections]
     if report.rules:
-        listed = "\n".join(
-            _line(f"{p.severity.value} {p.rule}", f"{p.message} Fix: {p.fix}")
+        rows = [
+            Row((f"{p.severity.value} {p.rule}", f"{p.message} Fix: {p.fix}"))
             for p in report.problems
-        )
-        parts.append(f"## Problems\n\n{listed or 'None.'}")
-    parts += map(_of_page, report.details)
+        ]
+        sections.append(Section("Problems", [Table(rows)], "" if rows else "None."))
+    parts += map(_of_page, (*sections, *report.details))
     yield "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -174,16 +173,15 @@ def _head(report: Report, more: str) -> str:
 def _by_severity(report: Report) -> Iterator[Section]:
     """Yield a table for each severity; of very many problems only some are held."""
     rows: dict[Severity, list[Row]] = {severity: [] for severity in Severity}
-    sizes, counts = dict.fromkeys(Severity, 0), dict.fromkeys(Severity, 0)
+    room, counts = dict.fromkeys(Severity, LIMIT), Counter[Severity]()
     for problem in report.problems:
         severity = problem.severity
         counts[severity] += 1
-        if sizes[severity] < LIMIT:
+        if room[severity] > 0:
             cells = (place(problem), problem.message, problem.fix)
             rows[severity].append(Row((*map(Quoted, cells), Code(problem.rule))))
-            sizes[severity] += sum(map(len, cells))
-    for severity, listed in rows.items():
-        if listed:
-            title = f"{report.kind} {severity.value}s".strip().capitalize()
-            is_open, count = severity is Severity.ERROR, counts[severity]
-            yield Section(title, [Table(listed, _HEAD)], is_open=is_open, count=count)
+            room[severity] -= sum(map(len, cells))
+    for severity in filter(counts.get, Severity):
+        title = f"{report.kind} {severity.value}s".strip().capitalize()
+        is_open, tables = severity is Severity.ERROR, [Table(rows[severity], _HEAD)]
+        yield Section(title, tables, is_open=is_open, count=counts[severity])

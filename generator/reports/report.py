@@ -157,7 +157,9 @@ def place(problem: Problem) -> str:
     return where if problem.line is None else f"{where} line {problem.line}"
 
 
-def line_of_file(problem: Problem) -> int | None:
-    """Return the line of the file; a line of a reference is not one of its file."""
-    is_inner = problem.pointer and not problem.file.endswith(".jsonl")
-    return None if is_inner else problem.line
+def lines_of(problem: Problem) -> tuple[int | None, str]:
+    """Return the line of the file, and in words that of a reference inside of it."""
+    if not problem.pointer or problem.file.endswith(".jsonl"):
+        return problem.line, ""
+    is_inner = problem.line is not None
+    return None, f"Line {problem.line} of the reference: " if is_inner else ""

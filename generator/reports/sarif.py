@@ -10,16 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from generator import __version__
-from generator.problems import Problem, Severity
+from generator.problems import Problem
 from generator.problems.messages import one_line
-from generator.reports.report import Report, Status, against, line_of_file
+from generator.reports.report import Report, Status, against, lines_of
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-    Severity.NOTE: "note",
-}
 
 
 def pieces(report: Report) -> Iterator[str]:
@@ -33,7 +28,7 @@ def pieces(report: Report) -> Iterator[str]:
                 "id": rule.id,
                 "shortDescription": {"text": _plain(rule.explanation)},
                 "help": {"text": _plain(f"{rule.fix} Finds: {rule.example}")},
-                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+                "defaultConfiguration": {"level": rule.severity.value},
             }
             for rule in rules
         ],
@@ -64,20 +59,17 @@ def _result(problem: Problem, index: dict[str, int], prefix: str) -> dict[str, A
     # a relative URI reference, whatever bytes the name has
     uri = quote(os.fsencode(prefix + problem.file), safe="/")
     location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
-    line = line_of_file(problem)
+    line, inner = lines_of(problem)
     if line is not None:
         location["region"] = {"startLine": max(1, line)}
     place: dict[str, Any] = {"physicalLocation": location}
     if problem.pointer:
         name = one_line(problem.pointer)
         place["logicalLocations"] = [{"fullyQualifiedName": name}]
-    inner = ""
-    if line is None and problem.line is not None:
-        inner = f"Line {problem.line} of the reference: "
     return {
         "ruleId": problem.rule,
         "ruleIndex": index[problem.rule],
-        "level": _LEVELS[problem.severity],
+        "level": problem.severity.value,
         "message": {"text": _plain(f"{inner}{problem.message} Fix: {problem.fix}")},
         "locations": [place],
     }

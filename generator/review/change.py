@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.problems.messages import one_line
 from generator.review.definition_diff import Difference, compare
-from generator.review.snapshots import Sides
+from generator.review.snapshots import Sides, Tree
 from generator.rules.load import load_file
+
+_Lines = dict[str, tuple[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,14 @@ class Workloads:
     changed: int
     ranges: Mapping[str, tuple[int, int]]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        return {**vars(self), "ranges": {n: list(r) for n, r in self.ranges.items()}}
+    @property
+    def said_ranges(self) -> str:
+        """Return the ranges of the variable axes: `batch_size 1 to 64`."""
+        shown = (
+            f"{name} {low}" if low == high else f"{name} {low} to {high}"
+            for name, (low, high) in self.ranges.items()
+        )
+        return one_line(", ".join(shown), 300)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Change:
 
     `kind` is new, removed, renamed, changed, or attached where only files beside the
     definition changed. `old` and `new` are None where there is no side or it can't be
-    read. `computes` says that another thing is computed, called or judged than before.
+    read. `files` maps kinds to how many were added, removed, changed.
     """
 
     kind: str
@@ -68,25 +76,6 @@ class Change:
             return True
         return any(d.computes for d in self.differences)
 
-    def owns(self, file: str) -> bool:
-        """Return whether a file belongs to the definition, by its path."""
-        op_type, name = self.key
-        if file == self.path:
-            return True
-        parts = file.split("/")
-        stems = {parts[-1].removesuffix(".jsonl"), *parts[-2:-1]}
-        return op_type in parts and name in stems
-
-    def workloads_ranges(self) -> str:
-        """Return the ranges of the variable axes: `batch_size 1 to 64`."""
-        if self.workloads is None:
-            return ""
-        shown = (
-            f"{name} {low}" if low == high else f"{name} {low} to {high}"
-            for name, (low, high) in self.workloads.ranges.items()
-        )
-        return one_line(", ".join(shown), 300)
-
     def as_dict(self) -> dict[str, Any]:
         """Return what a report says of it, as plain JSON values."""
         return {
@@ -96,9 +85,9 @@ class Change:
             "path": self.path,
             "old_path": self.old_path,
             "computes": self.computes,
-            "differences": [d.as_dict() for d in self.differences],
-            "workloads": self.workloads.as_dict() if self.workloads else None,
-            "files": {kind: dict(counts) for kind, counts in self.files.items()},
+            "differences": [vars(d) for d in self.differences],
+            "workloads": vars(self.workloads) if self.workloads else None,
+            "files": self.files,
         }
 
 
@@ -108,16 +97,25 @@ def make_changes(
     """Return what happened to each definition, renamed ones told from new ones."""
     old = {key: _load(base, key, sides.base) for key in definitions}
     new = {key: _load(head, key, sides.head) for key in definitions}
-    gone = [k for k in definitions if _path(k) in sides.base.keys() - sides.head.keys()]
-    come = [k for k in definitions if _path(k) in sides.head.keys() - sides.base.keys()]
-    renamed = _renamed(gone, come, old, new, sides)
+    was = {key for key in definitions if _path(key) in sides.base}
+    now = {key for key in definitions if _path(key) in sides.head}
+    gone = [key for key in definitions if key in was and key not in now]
+    renamed: dict[Key, Key] = {}
+    for key in definitions:
+        same = (k for k in gone if _is_same(k, key, old[k], new[key], sides))
+        if key in now and key not in was and (before := next(same, None)) is not None:
+            renamed[key] = before
+            gone.remove(before)
     made = []
     for key, files in definitions.items():
         if key in renamed.values():
             continue
         before = renamed.get(key, key)
+        kind = "changed" if "definition" in files.of_kind else "attached"
+        if (key in was) != (key in now):
+            kind = "renamed" if before != key else "new" if key in now else "removed"
         one, other = old[before], new[key]
-        kind = _kind(key, before, sides, files)
+        lines = _lines(base, before, sides.base), _lines(head, key, sides.head)
         made.append(
             Change(
                 kind,
@@ -127,8 +125,11 @@ def make_changes(
                 one,
                 other,
                 tuple(compare(one, other)) if one and other else (),
-                _workloads(base, head, before, key, other, sides),
-                _counted(files, sides),
+                None if lines == (None, None) else _workloads(*lines, other),
+                {
+                    of_kind: Counter(_what(path, sides) for path in paths)
+                    for of_kind, paths in files.of_kind.items()
+                },
             )
         )
     return made
@@ -138,48 +139,26 @@ def _path(key: Key) -> str:
     return f"definitions/{key[0]}/{key[1]}.json"
 
 
-def _load(root: Path, key: Key, tree: Mapping[str, Any]) -> Definition | None:
-    path = _path(key)
+def _is_file(tree: Tree, path: str) -> bool:
     # a link could lead anywhere: validation says what is wrong with it
-    if path not in tree or not tree[path].is_file:
-        return None
-    return load_file(root, DatasetFile(key[0], key[1], path))[0]
+    return path in tree and tree[path].is_file
 
 
-def _kind(key: Key, before: Key, sides: Sides, files: Files) -> str:
-    is_old, is_new = _path(before) in sides.base, _path(key) in sides.head
-    if not is_new:
-        return "removed" if is_old else "attached"
-    if not is_old:
-        return "new"
-    if before != key:
-        return "renamed"
-    return "changed" if "definition" in files.of_kind else "attached"
+def _load(root: Path, key: Key, tree: Tree) -> Definition | None:
+    path = _path(key)
+    file = DatasetFile(*key, path)
+    return load_file(root, file)[0] if _is_file(tree, path) else None
 
 
-def _renamed(
-    gone: Iterable[Key],
-    come: Iterable[Key],
-    old: Mapping[Key, Definition | None],
-    new: Mapping[Key, Definition | None],
-    sides: Sides,
-) -> dict[Key, Key]:
-    """Return new → old name of those that have the same reference and interface."""
-    left = list(gone)
-    found: dict[Key, Key] = {}
-    for key in come:
-        definition = new[key]
-        for other in left:
-            known = old[other]
-            if sides.head[_path(key)].oid == sides.base[_path(other)].oid or (
-                definition is not None
-                and known is not None
-                and _substance(definition) == _substance(known)
-            ):
-                found[key] = other
-                left.remove(other)
-                break
-    return found
+def _is_same(
+    old: Key, new: Key, one: Definition | None, other: Definition | None, sides: Sides
+) -> bool:
+    """Return whether two files are the same, or have one reference and interface."""
+    if sides.base[_path(old)].oid == sides.head[_path(new)].oid:
+        return True
+    return (
+        one is not None and other is not None and _substance(one) == _substance(other)
+    )
 
 
 def _substance(definition: Definition) -> tuple[Any, ...]:
@@ -191,59 +170,39 @@ def _substance(definition: Definition) -> tuple[Any, ...]:
     )
 
 
-def _counted(files: Files, sides: Sides) -> dict[str, dict[str, int]]:
-    """Return kind → added, removed, changed → how many files."""
-    counted: dict[str, dict[str, int]] = {}
-    for kind, paths in files.of_kind.items():
-        counts = counted.setdefault(kind, {})
-        for path in paths:
-            if path not in sides.base:
-                what = "added"
-            else:
-                what = "removed" if path not in sides.head else "changed"
-            counts[what] = counts.get(what, 0) + 1
-    return counted
+def _what(path: str, sides: Sides) -> str:
+    if path not in sides.base:
+        return "added"
+    return "changed" if path in sides.head else "removed"
 
 
 def _workloads(
-    base: Path,
-    head: Path,
-    old_key: Key,
-    key: Key,
-    definition: Definition | None,
-    sides: Sides,
-) -> Workloads | None:
-    before = _lines(base, old_key, sides.base)
-    after = _lines(head, key, sides.head)
-    if before is None and after is None:
-        return None
+    before: _Lines | None, after: _Lines | None, definition: Definition | None
+) -> Workloads:
     old, new = before or {}, after or {}
     ranges: dict[str, tuple[int, int]] = {}
-    names = set(definition.var_axes) if definition is not None else set()
+    names = definition.var_axes if definition is not None else ()
     for _, axes in new.values():
         for name, value in axes.items():
             if name in names and type(value) is int:
                 low, high = ranges.get(name, (value, value))
                 ranges[name] = (min(low, value), max(high, value))
-    both = old.keys() & new.keys()
     return Workloads(
         len(old),
         len(new),
         len(new.keys() - old.keys()),
         len(old.keys() - new.keys()),
-        sum(old[uuid][0] != new[uuid][0] for uuid in both),
+        sum(old[uuid][0] != new[uuid][0] for uuid in old.keys() & new.keys()),
         ranges,
     )
 
 
-def _lines(
-    root: Path, key: Key, tree: Mapping[str, Any]
-) -> dict[str, tuple[str, dict[str, Any]]] | None:
+def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
     """Return uuid → text and axes; a line without a uuid has its number for one."""
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
-    if path not in tree or not tree[path].is_file:
+    if not _is_file(tree, path):
         return None
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    found: _Lines = {}
     for number, line in read_json_lines(root, path).lines:
         workload = line.get("workload") if isinstance(line, dict) else None
         workload = workload if isinstance(workload, dict) else {}

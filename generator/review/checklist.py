@@ -3,38 +3,131 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
 
+from generator.dataset.artifacts import Key
 from generator.dataset.blobs import (
     WORKLOAD_BLOB_LFS,
     WORKLOAD_BLOB_MISSING,
     WORKLOAD_PATH,
 )
+from generator.dataset.changes import owner_of
+from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
+from generator.results.audit_lines import ABSENT, KNOWN, STALE
+from generator.results.audited import Audited
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth
-from generator.review.audit_point import audit_of
 from generator.review.change import Change
-from generator.review.known import ReviewContext
+from generator.review.snapshots import Sides
 from generator.rules.catalogue import group_of
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ONE_DEFINITION = "one definition per pull request"
+_CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
+_OF_BLOBS = {
+    WORKLOAD_BLOB_MISSING.id: "blobs",
+    WORKLOAD_PATH.id: "blobs",
+    WORKLOAD_BLOB_LFS.id: "pointers",
+}
 _HEADER_ROWS = 400
 _HASHED = re.compile(r"[0-9a-f]{64}  \S+$")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Hold one point of the checklist: the answer, and where it was seen.
+class ReviewContext:
+    """Hold what the points are answered from.
 
-    `definition` is empty for a point about the whole change. `needs_gpu` says that an
-    unknown answer takes a GPU to become another; `others` are definitions that the
-    change does not change and that a point about the whole change is about.
+    `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
+    that base and head have in verification/, the audits what they have in audit.json.
+    """
+
+    root: Path
+    sides: Sides
+    problems: Sequence[Problem]
+    before: Sequence[Run]
+    after: Sequence[Run]
+    trust_evidence: bool = False
+    audits_before: Mapping[str, Audited] | None = None
+    audits_after: Mapping[str, Audited] | None = None
+
+    def counts(self, run: Run, name: str) -> bool:
+        """Return whether what a run says of a definition is not the author's word alone.
+
+        That is: base has it, too. Several runs may be about one text, and several of one
+        day and machine: the same is said where the day, the machine and the whole entry
+        are the same.
+        """
+        entry = run.definitions.get(name)
+        return self.trust_evidence or any(
+            old.date == run.date
+            and old.machine == run.machine
+            and old.definitions.get(name) == entry
+            for old in self.before
+        )
+
+    @cached_property
+    def folders_before(self) -> frozenset[str]:
+        """Return all folders of base."""
+        return frozenset(
+            path[: slash.start()]
+            for path in self.sides.base
+            for slash in re.finditer("/", path)
+        )
+
+    @cached_property
+    def files(self) -> Mapping[tuple[Key, str], Sequence[str]]:
+        """Return head's files by the definition that they belong to, and their kind."""
+        found = defaultdict(list)
+        for path in sorted(self.sides.head):
+            if (owner := owner_of(path)) is not None:
+                found[owner].append(path)
+        return found
+
+    @cached_property
+    def objections(self) -> Mapping[tuple[Key, str], Sequence[Problem]]:
+        """Return the new Problems of definitions by subject; notes are left out."""
+        found = defaultdict(list)
+        for problem in self.problems:
+            owner = owner_of(problem.file)
+            if owner is not None and problem.severity is not Severity.NOTE:
+                for subject in _subjects(problem):
+                    found[owner[0], subject].append(problem)
+        return found
+
+
+def _subjects(problem: Problem) -> set[str]:
+    group = group_of(problem.rule)
+    if problem.rule.startswith("blob-"):
+        return {"blobs"}
+    if group in ("tags", "constants"):
+        return {"tags" if problem.severity is Severity.ERROR else "lesser tags"}
+    return {group, _OF_BLOBS.get(problem.rule, group)}
+
+
+class Finding(NamedTuple):
+    """An answer, where it was seen, and whether an unknown one takes a GPU to tell."""
+
+    answer: str
+    seen: str
+    needs_gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Hold one point of the checklist and what was found.
+
+    `definition` is empty for a point about the whole change; `others` are definitions
+    that the change does not change and that such a point is about.
     """
 
     definition: str
@@ -44,154 +137,124 @@ class Answer:
     needs_gpu: bool = False
     others: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        """Return the fields as plain JSON values."""
-        return {
-            "definition": self.definition,
-            "point": self.point,
-            "answer": self.answer,
-            "seen": self.seen,
-            "needs_gpu": self.needs_gpu,
-        }
+    def __str__(self) -> str:
+        whom = f"{quote(self.definition)}: " if self.definition else ""
+        answer = "not shown" if self.answer == UNKNOWN else self.answer
+        return f"{whom}{self.point}: {answer} ({self.seen})"
 
 
 def answer_all(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
     """Yield the answers on the change as a whole, then on each definition."""
-    yield _one_definition(changes)
+    yield Answer("", ONE_DEFINITION, *_one_definition(changes))
     yield from _brought(changes, known)
     for change in changes:
-        if change.kind == "removed" or change.new is None:
-            if change.kind != "removed":
-                yield Answer(
-                    change.name,
-                    "the definition can be read",
-                    NO,
-                    f"{one_line(change.path)}: see the problems",
-                )
+        if change.kind == "removed":
             continue
-        for point in _POINTS:
-            yield point(change, known)
+        if change.new is None:
+            seen = f"{one_line(change.path)}: see the problems"
+            yield Answer(change.name, "the definition can be read", NO, seen)
+            continue
+        for point, subject, find in _POINTS:
+            bad = known.objections.get((change.key, subject))
+            found = Finding(NO, _shown(bad)) if bad else find(change, change.new, known)
+            yield Answer(change.name, point, *found)
 
 
-def _one_definition(changes: Sequence[Change]) -> Answer:
+def _one_definition(changes: Sequence[Change]) -> Finding:
     new = [c for c in changes if c.kind in ("new", "changed", "renamed")]
     names = ", ".join(quote(c.name) for c in new[:5])
     more = f" and {len(new) - 5} more" if len(new) > 5 else ""
     added = sum(c.kind == "new" for c in new)
     seen = f"{plural(len(new), 'definition')}: {names}{more}" if new else "none"
-    answer = YES if len(new) <= 1 else UNKNOWN if added < 2 else NO
-    return Answer("", ONE_DEFINITION, answer, seen)
+    return Finding(YES if len(new) <= 1 else UNKNOWN if added < 2 else NO, seen)
 
 
 def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
     """Yield what the change says of definitions that it does not change."""
     mine = {c.new.name for c in changes if c.new is not None}
+    untold = replace(known, trust_evidence=False)
     brought = {
         name
         for run in known.after
         for name in run.definitions
-        if name not in mine and not known.had(run, name)
+        if name not in mine and not untold.counts(run, name)
     }
-    point = "evidence on other definitions is what it was"
     if brought:
         others = tuple(sorted(brought))
         first = ", ".join(quote(name) for name in others[:5])
         seen = f"verification/ is new or other on {len(others)}: {first}"
         doubted = not known.trust_evidence
-        answer = UNKNOWN if doubted else YES
-        yield Answer("", point, answer, seen, needs_gpu=doubted, others=others)
+        point = "evidence on other definitions is what it was"
+        yield Answer("", point, UNKNOWN if doubted else YES, seen, doubted, others)
 
 
-def _tags(change: Change, known: ReviewContext) -> Answer:
-    point = "honest tags"
-    found = _of(known, change, lambda p: group_of(p.rule) in ("tags", "constants"))
-    if found:
-        wrong = [p for p in found if p.severity is Severity.ERROR]
-        answer = NO if wrong else UNKNOWN
-        return Answer(change.name, point, answer, _shown(wrong or found))
-    assert change.new is not None
-    tags = change.new.tags
-    if not any(tag.startswith("model:") for tag in tags):
-        return Answer(
-            change.name, point, UNKNOWN, "no model: tag names where it is from"
-        )
-    seen = f"{plural(len(tags), 'tag')}, and no rule on tags or constants objects"
-    return Answer(change.name, point, YES, seen)
+def _tags(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    lesser = known.objections.get((change.key, "lesser tags"))
+    if lesser:
+        return Finding(UNKNOWN, _shown(lesser))
+    if not new.tag_values("model"):
+        return Finding(UNKNOWN, "no model: tag names where it is from")
+    tags = plural(len(new.tags), "tag")
+    return Finding(YES, f"{tags}, and no rule on tags or constants objects")
 
 
-def _test(change: Change, known: ReviewContext) -> Answer:
-    point = "reference test rendered from this text"
-    assert change.new is not None
-    path = f"tests/references/test_{change.new.op_type}.py"
+def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    path = f"tests/references/test_{new.op_type}.py"
+    shown = one_line(path)
     if path not in known.sides.head:
-        if "tests/references" not in known.folders_before:
-            seen = "none; the dataset had no tests/references before either"
-            return Answer(change.name, point, UNKNOWN, seen)
-        return Answer(change.name, point, NO, f"there is no {one_line(path)}")
+        return _absent(known, "tests/references", path)
     try:
         with open(known.root / path, encoding="utf-8") as stream:
-            lines = [line for _, line in zip(range(_HEADER_ROWS), stream, strict=False)]
+            lines = list(islice(stream, _HEADER_ROWS))
     except (OSError, UnicodeDecodeError):
-        return Answer(change.name, point, UNKNOWN, f"{one_line(path)} can't be read")
-    if f"{change.new.sha256}  {change.new.name}\n" in lines:
-        return Answer(change.name, point, YES, f"{one_line(path)} names its SHA-256")
-    if not any(_HASHED.match(line) for line in lines):
-        seen = f"{one_line(path)} is not a test that gen-tests rendered"
-        return Answer(change.name, point, UNKNOWN, seen)
-    seen = f"{one_line(path)} does not: gen-tests --op-type {change.new.op_type}"
-    return Answer(change.name, point, NO, one_line(seen))
+        return Finding(UNKNOWN, f"{shown} can't be read")
+    if f"{new.sha256}  {new.name}\n" in lines:
+        return Finding(YES, f"{shown} names its SHA-256")
+    if not any(map(_HASHED.match, lines)):
+        return Finding(UNKNOWN, f"{shown} is not a test that gen-tests rendered")
+    return Finding(NO, one_line(f"{shown} does not: gen-tests --op-type {new.op_type}"))
 
 
-def _green(change: Change, known: ReviewContext) -> Answer:
-    point = "agreed with a production kernel on a GPU"
-    bad, good, claimed = _evidence(change, known)
-    if bad:
-        return Answer(change.name, point, NO, bad[0])
-    if good:
-        return Answer(change.name, point, YES, "; ".join(good[:3]))
-    if not change.computes and change.old is not None:
-        kept = _evidence_of_base(change, known)
-        if kept:
-            seen = f"of the text before, which computes the same: {kept[0]}"
-            return Answer(change.name, point, YES, seen)
-    if claimed:
-        seen = f"only the change itself says so: {claimed[0]}"
-        return Answer(change.name, point, UNKNOWN, seen, needs_gpu=True)
-    seen = "no run in verification/ is about this text"
-    return Answer(change.name, point, UNKNOWN, seen, needs_gpu=True)
+def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
+    if folder not in known.folders_before:
+        return Finding(UNKNOWN, f"none; the dataset had no {folder} before either")
+    return Finding(NO, f"there is no {one_line(path)}")
 
 
-def _evidence(
-    change: Change, known: ReviewContext
-) -> tuple[list[str], list[str], list[str]]:
-    """Return the failures, the agreements, and what only the change itself claims."""
-    assert change.new is not None
-    name, sha256 = change.new.name, change.new.sha256
+def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
     bad: list[str] = []
     good: list[str] = []
     claimed: list[str] = []
-    for run in known.after:
-        entry = run.definitions.get(name)
-        if entry is None or entry.sha256 != sha256:
-            continue
-        bad += [_said(run, s) for s, v in entry.sources.items() if v.verdict in _BAD]
-        bad += [_said(run, test) for test in entry.failed]
-        counts = known.trust_evidence or known.had(run, name)
+    for run, entry in _about(new, known.after):
+        bad += _failed(run, entry)
+        counts = known.counts(run, new.name)
         (good if counts else claimed).extend(_passed(run, entry))
-    return bad, good, claimed
+    if bad:
+        return Finding(NO, bad[0])
+    if good:
+        return Finding(YES, "; ".join(good[:3]))
+    if not change.computes and change.old is not None:
+        before = list(_about(change.old, known.before))
+        kept = [said for about in before for said in _passed(*about)]
+        if kept and not any(_failed(*about) for about in before):
+            seen = f"of the text before, which computes the same: {kept[0]}"
+            return Finding(YES, seen)
+    seen = "no run in verification/ is about this text"
+    return Finding(UNKNOWN, f"{_CLAIMED}{claimed[0]}" if claimed else seen, True)
 
 
-def _evidence_of_base(change: Change, known: ReviewContext) -> list[str]:
-    assert change.old is not None
-    found: list[str] = []
-    for run in known.before:
-        entry = run.definitions.get(change.old.name)
-        if entry is None or entry.sha256 != change.old.sha256:
-            continue
-        if entry.failed or any(v.verdict in _BAD for v in entry.sources.values()):
-            return []
-        found += _passed(run, entry)
-    return found
+def _about(
+    definition: Definition, runs: Iterable[Run]
+) -> Iterator[tuple[Run, DefinitionEvidence]]:
+    for run in runs:
+        entry = run.definitions.get(definition.name)
+        if entry is not None and entry.sha256 == definition.sha256:
+            yield run, entry
+
+
+def _failed(run: Run, entry: DefinitionEvidence) -> list[str]:
+    bad = [source for source, v in entry.sources.items() if v.verdict in _BAD]
+    return [_said(run, what) for what in (*bad, *entry.failed)]
 
 
 def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
@@ -206,172 +269,119 @@ def _said(run: Run, source: str) -> str:
     return one_line(f"{source} on {gpu}, {run.date}")
 
 
-def _workloads(change: Change, known: ReviewContext) -> Answer:
-    point = "workloads captured from real inference"
-    bad = _of(known, change, lambda p: group_of(p.rule) == "workloads")
-    bad = [p for p in bad if not p.rule.startswith("blob-")]
-    if bad:
-        return Answer(change.name, point, NO, _shown(bad))
-    count = change.workloads.head if change.workloads is not None else 0
-    if not count:
-        had_none = change.workloads is None or not change.workloads.base
-        if change.kind != "new" and had_none:
-            seen = "there are none, and were none before"
-            return Answer(change.name, point, UNKNOWN, seen)
-        return Answer(change.name, point, NO, "there are none")
-    seen = f"{plural(count, 'workload')}, without signs of being made up; "
-    return Answer(change.name, point, YES, f"{seen}{change.workloads_ranges()}"[:300])
+def _workloads(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    work = change.workloads
+    if work is not None and work.head:
+        seen = f"{plural(work.head, 'workload')}, without signs of being made up; "
+        return Finding(YES, f"{seen}{work.said_ranges}"[:300])
+    if change.kind != "new" and (work is None or not work.base):
+        return Finding(UNKNOWN, "there are none, and were none before")
+    return Finding(NO, "there are none")
 
 
-def _blobs(change: Change, known: ReviewContext) -> Answer:
-    point = "blobs of the workloads"
-    rules = (WORKLOAD_BLOB_MISSING.id, WORKLOAD_PATH.id)
-
-    def is_blob(problem: Problem) -> bool:
-        return problem.rule.startswith("blob-") or problem.rule in rules
-
-    bad = _of(known, change, is_blob)
-    if bad:
-        return Answer(change.name, point, NO, _shown(bad))
-    pointers = _of(known, change, lambda p: p.rule == WORKLOAD_BLOB_LFS.id)
-    if pointers:
-        seen = "they are Git LFS pointers here: git lfs pull"
-        return Answer(change.name, point, UNKNOWN, seen)
-    assert change.new is not None
-    count = len(known.owned(change.key, "blobs"))
-    seen = plural(count, "file") if count else "none needed"
-    return Answer(change.name, point, YES, seen)
+def _blobs(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if (change.key, "pointers") in known.objections:
+        return Finding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
+    count = len(known.files.get((change.key, "blobs"), ()))
+    return Finding(YES, plural(count, "file") if count else "none needed")
 
 
-def _baseline(change: Change, known: ReviewContext) -> Answer:
-    point = "baseline solution"
-    assert change.new is not None
-    key = f"/{change.new.op_type}/{change.new.name}/"
-    solutions = known.owned(change.key, "solutions")
-    found = [path for path in solutions if path.startswith("solutions/baseline")]
-    bad = _of(known, change, lambda p: group_of(p.rule) == "solutions")
-    if bad:
-        return Answer(change.name, point, NO, _shown(bad))
-    if found:
-        return Answer(change.name, point, YES, one_line(found[0]))
-    if "solutions" not in known.folders_before:
-        seen = "none; the dataset had no solutions before either"
-        return Answer(change.name, point, UNKNOWN, seen)
-    return Answer(
-        change.name, point, NO, f"there is no solutions/baseline{one_line(key)}"
-    )
+def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    for path in known.files.get((change.key, "solutions"), ()):
+        if path.startswith("solutions/baseline"):
+            return Finding(YES, one_line(path))
+    path = f"solutions/baseline/{new.op_type}/{new.name}/"
+    return _absent(known, "solutions", path)
 
 
-def _traces(change: Change, known: ReviewContext) -> Answer:
-    point = "traces, all PASSED"
-    assert change.new is not None
-    end = f"/{change.new.op_type}/{change.new.name}.jsonl"
-    found = known.owned(change.key, "traces")
-    bad = _of(known, change, lambda p: group_of(p.rule) == "traces")
-    if bad:
-        return Answer(change.name, point, NO, _shown(bad))
+def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    found = known.files.get((change.key, "traces"), ())
     if not found:
-        if "traces" not in known.folders_before:
-            seen = "none; the dataset had no traces before either"
-            return Answer(change.name, point, UNKNOWN, seen)
-        return Answer(change.name, point, NO, f"there is no traces/*{one_line(end)}")
-    statuses: dict[str, int] = {}
+        return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
+    statuses: Counter[str] = Counter()
     for path in found:
         for _, line in read_json_lines(known.root, path).lines:
             evaluation = line.get("evaluation") if isinstance(line, dict) else None
             said = evaluation.get("status") if isinstance(evaluation, dict) else None
-            statuses[str(said)] = statuses.get(str(said), 0) + 1
+            statuses[str(said)] += 1
     counted = ", ".join(f"{n} {one_line(s, 40)}" for s, n in sorted(statuses.items()))
     answer = YES if set(statuses) == {"PASSED"} else NO
-    return Answer(change.name, point, answer, f"{counted or 'no line'} (its author's)")
+    return Finding(answer, f"{counted or 'no line'} (its author's)")
 
 
-def _recording(change: Change, known: ReviewContext) -> Answer:
-    point = "recording of a kernel's outputs"
-    assert change.new is not None
-    path = f"blob/ground_truth/{change.new.op_type}/{change.new.name}.safetensors"
+def _recording(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    path = f"blob/ground_truth/{new.op_type}/{new.name}.safetensors"
+    shown = one_line(path)
     if path not in known.sides.head:
-        seen = f"there is no {one_line(path)}"
-        return Answer(change.name, point, UNKNOWN, seen)
+        return Finding(UNKNOWN, f"there is no {shown}")
     interface = {"op_type", "axes", "inputs", "outputs"}
     if any(d.part in interface for d in change.differences):
-        seen = f"{one_line(path)} may be of the interface before"
-        return Answer(change.name, point, UNKNOWN, seen)
+        return Finding(UNKNOWN, f"{shown} may be of the interface before")
     if path in known.sides.changed and not known.trust_evidence:
-        seen = f"only the change itself says so: {one_line(path)}"
-        return Answer(change.name, point, UNKNOWN, seen, needs_gpu=True)
-    return Answer(change.name, point, YES, one_line(path))
+        return Finding(UNKNOWN, f"{_CLAIMED}{shown}", needs_gpu=True)
+    return Finding(YES, shown)
 
 
-def _audit(change: Change, known: ReviewContext) -> Answer:
-    point = "planted defects are caught by the tests"
-    good, seen = audit_of(change, known)
-    return Answer(change.name, point, YES if good else UNKNOWN, seen)
+def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if known.audits_after is None:
+        return Finding(UNKNOWN, f"{ABSENT}: no audit is on record")
+    found = known.audits_after.get(new.name)
+    if found is None:
+        return Finding(UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it")
+    if found.sha256 != new.sha256:
+        return Finding(
+            UNKNOWN, f"{STALE}: the audit of {found.date} is of another text"
+        )
+    seen = f"{KNOWN}: {found.share} caught, {found.date}"
+    if found.survived:
+        survivors = plural(found.survived, "survivor")
+        seen += f"; {survivors}: {one_line(found.named(3))}"
+    before = (known.audits_before or {}).get(new.name)
+    if before != found and not known.trust_evidence:
+        return Finding(UNKNOWN, f"{_CLAIMED}{seen}")
+    return Finding(UNKNOWN if found.survived else YES, seen)
 
 
-def _provenance(change: Change, known: ReviewContext) -> Answer:
-    point = "provenance: model, versions, GPU, number of workloads"
-    assert change.new is not None
-    models = change.new.tag_values("model")
-    runs = [r for r in known.after if r.is_on_gpu and _is_about(r, change)]
-    facts = []
-    if models:
-        facts.append(f"model {', '.join(quote(m) for m in models[:3])}")
+def _provenance(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    models = new.tag_values("model")
+    # what was run of a text that computes the same counts as well
+    old = change.old if not change.computes else None
+    texts = [text for text in (old, new) if text is not None]
+    runs = [r for t in texts for r, _ in _about(t, known.after) if r.is_on_gpu]
+    facts = [f"model {', '.join(map(quote, models[:3]))}"] if models else []
     if runs:
         machine = runs[-1].machine
-        facts += [
-            f"{n} {machine[n]}" for n in ("gpu", "flashinfer", "sglang") if n in machine
-        ]
+        names = [n for n in ("gpu", "flashinfer", "sglang") if n in machine]
+        facts += [f"{name} {machine[name]}" for name in names]
     if change.workloads is not None:
         facts.append(plural(change.workloads.head, "workload"))
-    missing = [
-        w for w, has in (("model", models), ("GPU and versions", runs)) if not has
-    ]
+    needed = {"model": models, "GPU and versions": runs}
+    missing = [what for what, found in needed.items() if not found]
     seen = one_line(", ".join(facts))
     if missing:
         seen = f"not said: {', '.join(missing)}" + (f"; {seen}" if seen else "")
-    return Answer(change.name, point, UNKNOWN if missing else YES, seen)
+    return Finding(UNKNOWN if missing else YES, seen)
 
 
-def _is_about(run: Run, change: Change) -> bool:
-    """Return whether a run is about this text, or one that computes the same."""
-    texts = {d.sha256 for d in (change.new, change.old) if d is not None}
-    if change.computes and change.new is not None:
-        texts = {change.new.sha256}
-    names = {d.name for d in (change.new, change.old) if d is not None}
-    entries = (run.definitions.get(name) for name in names)
-    return any(entry is not None and entry.sha256 in texts for entry in entries)
-
-
-_POINTS: tuple[Callable[[Change, ReviewContext], Answer], ...] = (
-    _tags,
-    _test,
-    _green,
-    _workloads,
-    _blobs,
-    _baseline,
-    _traces,
-    _recording,
-    _audit,
-    _provenance,
+_POINTS: tuple[
+    tuple[str, str, Callable[[Change, Definition, ReviewContext], Finding]], ...
+] = (
+    ("honest tags", "tags", _tags),
+    ("reference test rendered from this text", "", _test),
+    ("agreed with a production kernel on a GPU", "", _green),
+    ("workloads captured from real inference", "workloads", _workloads),
+    ("blobs of the workloads", "blobs", _blobs),
+    ("baseline solution", "solutions", _baseline),
+    ("traces, all PASSED", "traces", _traces),
+    ("recording of a kernel's outputs", "", _recording),
+    ("planted defects are caught by the tests", "", _audit),
+    ("provenance: model, versions, GPU, number of workloads", "", _provenance),
 )
+"""Each point, the subject of the Problems that answer it with no, and what answers it
+where there are none."""
 
 
-def _of(
-    known: ReviewContext,
-    change: Change,
-    wanted: Callable[[Problem], bool],
-) -> list[Problem]:
-    """Return the new Problems of a definition's files that are more than notes."""
-    return [
-        p
-        for p in known.problems
-        if change.owns(p.file) and p.severity is not Severity.NOTE and wanted(p)
-    ]
-
-
-def _shown(problems: Iterable[Problem]) -> str:
-    listed = list(problems)
-    more = f" (and {len(listed) - 1} more)" if len(listed) > 1 else ""
-    first = listed[0]
+def _shown(problems: Sequence[Problem]) -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    first = problems[0]
     return f"{first.rule}: {one_line(first.file)}: {first.message}{more}"

@@ -47,13 +47,12 @@ class ExecutedComparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values; JSON has no NaN: that is a string."""
-        return {
-            **vars(self),
-            "findings": list(self.findings),
-            "nmse": _plain(self.nmse),
-            "hit_ratio": _plain(self.hit_ratio),
-            "where": self.where.as_dict() if self.where is not None else None,
+        figures = {
+            name: value if value is None or math.isfinite(value) else str(value)
+            for name, value in (("nmse", self.nmse), ("hit_ratio", self.hit_ratio))
         }
+        where = self.where.as_dict() if self.where is not None else None
+        return {**vars(self), **figures, "where": where}
 
 
 def comparisons_of(
@@ -77,21 +76,19 @@ def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:
     for record in test.comparisons:
         if record["definition"] == test.definition:
             yield _of_record(record)
-    bad = test.status in ("failed", "error")
-    compared = any(record["verdict"] != "PASSED" for record in test.comparisons)
     definition, message = one_line(test.definition, 200), (test.message,)
-    if bad and not compared:
-        source = one_line(test.source, 80) if test.source is not None else OWN_TESTS
+    source = one_line(OWN_TESTS if test.source is None else test.source, 80)
+    bad = test.status in ("failed", "error")
+    if bad and all(record["verdict"] == "PASSED" for record in test.comparisons):
         case = one_line(test.function, 80)
         yield ExecutedComparison(definition, source, case, "", "ERROR", message)
     elif test.status == "skipped" and test.source is not None:
-        source = one_line(test.source, 80)
         yield ExecutedComparison(definition, source, "", "", SKIPPED, message)
 
 
 def _of_record(record: Mapping[str, Any]) -> ExecutedComparison:
     findings = record.get("findings")
-    listed = findings if isinstance(findings, list) else []
+    listed = findings[:_FINDINGS] if isinstance(findings, list) else []
     where = record.get("where")
     return ExecutedComparison(
         one_line(record["definition"], 200),
@@ -99,12 +96,8 @@ def _of_record(record: Mapping[str, Any]) -> ExecutedComparison:
         one_line(record["case"], 120),
         one_line(record["output"], 80),
         record["verdict"],
-        tuple(one_line(str(finding), 300) for finding in listed[:_FINDINGS]),
+        tuple(one_line(str(finding), 300) for finding in listed),
         record.get("nmse"),
         record.get("hit_ratio"),
         None if where is None else read_error_map(where),
     )
-
-
-def _plain(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(value)

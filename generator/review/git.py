@@ -34,7 +34,8 @@ _LOOSE = (
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
+    """Raise GitError in place of what libgit2 says of objects and of the index."""
     try:
         yield
     except KeyError as error:
@@ -50,16 +51,11 @@ class Repository:
     """Read a checkout's objects, index and working tree below the dataset's root.
 
     `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
-    slash. All methods raise GitError where an object or the index can't be read.
+    slash. Methods raise what libgit2 does where an object or the index can't be read.
     """
 
     git: pygit2.Repository
     prefix: str
-
-    @property
-    def is_shallow(self) -> bool:
-        """Return whether the checkout lacks the commits before some."""
-        return self.git.is_shallow
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision, None where there is none."""
@@ -69,115 +65,96 @@ class Repository:
             return None
 
     def resolve(self, revision: str) -> str:
-        """Return the commit of a revision as people write it."""
+        """Return the commit of a revision as people write it; raises GitError."""
         found = self.find(revision)
         if found is None:
-            hint = " The checkout is shallow: fetch more." if self.is_shallow else ""
+            shallow = " The checkout is shallow: fetch more."
+            hint = shallow if self.git.is_shallow else ""
             raise GitError(f"There is no revision {quote(revision)}.{hint}")
         return found
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the last commit that two have in common, None where they have none."""
-        with _one_line_errors():
-            found = self.git.merge_base(one, other)
+        found = self.git.merge_base(one, other)
         return str(found) if found else None
 
-    def ahead(self, one: str, other: str) -> int:
-        """Return how many commits lead to `one` and not to `other`."""
-        with _one_line_errors():
-            return self.git.ahead_behind(one, other)[0]
-
     def tree(self, revision: str) -> Tree:
-        """Return all files of a revision below the dataset's root."""
+        """Return all files of a revision below the dataset's root; raises GitError."""
+        top = self.git.revparse_single(f"{revision}^{{tree}}")
+        for part in filter(None, self.prefix.split("/")):
+            if not isinstance(top, pygit2.Tree) or part not in top:
+                return {}
+            top = top[part]
         found: Tree = {}
-        with _one_line_errors():
-            top = self.git.revparse_single(f"{revision}^{{tree}}")
-            for part in filter(None, self.prefix.split("/")):
-                if not isinstance(top, pygit2.Tree) or part not in top:
-                    return {}
-                top = top[part]
-            waiting, seen = [("", top)], 0
-            objects, sizes = self.git.odb, dict[pygit2.Oid, int]()
-            while waiting:
-                path, folder = waiting.pop()
-                for entry in folder if isinstance(folder, pygit2.Tree) else ():
-                    seen += 1
-                    name = path + os.fsdecode(entry.raw_name or b"")
-                    # a few trees that name each other stand for any number of files
-                    if seen > MAX_FILES or len(name) > _LONGEST_PATH:
-                        raise GitError(
-                            f"The tree of {revision[:12]} has over {MAX_FILES} entries, "
-                            f"or a path of over {_LONGEST_PATH} characters."
-                        )
-                    if isinstance(entry, pygit2.Tree):
-                        waiting.append((f"{name}/", entry))
-                    else:
-                        if entry.id not in sizes:
-                            sizes[entry.id] = _size(objects, entry.id)
-                        mode, oid = f"{entry.filemode:06o}", str(entry.id)
-                        found[name] = TreeEntry(mode, oid, sizes[entry.id])
+        sizes: dict[pygit2.Oid, int] = {}
+        waiting, seen = [("", top)], 0
+        while waiting:
+            path, folder = waiting.pop()
+            for entry in folder if isinstance(folder, pygit2.Tree) else ():
+                seen += 1
+                name = path + os.fsdecode(entry.raw_name or b"")
+                # a few trees that name each other stand for any number of files
+                if seen > MAX_FILES or len(name) > _LONGEST_PATH:
+                    raise GitError(
+                        f"The tree of {revision[:12]} has over {MAX_FILES} entries, "
+                        f"or a path of over {_LONGEST_PATH} characters."
+                    )
+                if isinstance(entry, pygit2.Tree):
+                    waiting.append((f"{name}/", entry))
+                    continue
+                if entry.id not in sizes:
+                    sizes[entry.id] = self._size(entry.id)
+                mode, oid = f"{entry.filemode:06o}", str(entry.id)
+                found[name] = TreeEntry(mode, oid, sizes[entry.id])
         return found
 
+    def _size(self, oid: pygit2.Oid) -> int:
+        try:
+            if hasattr(self.git.odb, "read_header"):
+                return self.git.odb.read_header(oid)[1]
+            # the last pygit2 for Python 3.10 reads the whole object
+            return len(self.git.odb.read(oid)[1])
+        except (pygit2.GitError, KeyError):
+            # a submodule's commit, or missing: it matters where it is read
+            return 0
+
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """Yield the content of each object, one after the other in memory."""
+        """Yield each object's content, one after the other in memory; raises GitError."""
         objects = self.git.odb
-        for oid in oids:
-            with _one_line_errors():
+        with one_line_errors():
+            for oid in oids:
                 kind, content = objects.read(oid)
                 if kind != ObjectType.BLOB:
                     raise KeyError(oid)
-            yield content
+                yield content
 
-    def working_tree(self, root: Path, base: Tree) -> Tree:
+    def working_tree(self, root: Path, revision: str | None, base: Tree) -> Tree:
         """Return the files that lie in the working tree, as git would name their content.
 
-        Below the dataset's folders everything counts that lies there, ignored or not:
-        that is what readers of the dataset find. Elsewhere git's own list counts. What
-        Git LFS put in the place of a pointer of `base` is named as the pointer is.
+        `base` is the tree of a revision, from which git knows what differs. Below the
+        dataset's folders everything counts that lies there, ignored or not: that is
+        what readers of the dataset find. What Git LFS put in the place of a pointer of
+        `base` is named as the pointer is.
         """
-        index, loose = self._index()
-        paths = {*_lying(root)}
-        paths |= {path for path in index.keys() | loose if not is_dataset(path)}
-        found: Tree = {}
-        for path in paths:
-            entry = index.get(path) if path not in loose else None
-            entry = entry or _entry_of(root / path, base.get(path))
+        index = self.git.index
+        name = _NO_FILES if revision is None else f"{revision}^{{tree}}"
+        staged = index.diff_to_tree(self.git.revparse_single(name)).deltas
+        loose = index.diff_to_workdir(_LOOSE).deltas
+        paths = {os.fsdecode(d.new_file.raw_path) for d in (*staged, *loose)}
+        below = {p[len(self.prefix) :] for p in paths if p.startswith(self.prefix)}
+        lying = {*_lying(root)}
+        found = {p: e for p, e in base.items() if p not in below}
+        for path in below | (lying - base.keys()):
+            entry = _entry_of(root / path, base.get(path))
             if entry is not None:
                 found[path] = entry
-        # a submodule is a folder here and has no content of its own
-        return found | {p: e for p, e in index.items() if e.mode == "160000"}
-
-    def _index(self) -> tuple[Tree, frozenset[str]]:
-        """Return what the index has, and what is changed, untracked or gone beside it.
-
-        Sizes of entries are not known.
-        """
-        with _one_line_errors():
-            index = self.git.index
-            listed = index.diff_to_tree(self.git[_NO_FILES])
-            kept = [delta.new_file for delta in listed.deltas]
-            loose = [delta.new_file for delta in index.diff_to_workdir(_LOOSE).deltas]
-        found = {
-            path: TreeEntry(f"{file.mode:06o}", str(file.id), 0)
-            for file in kept
-            if (path := self._below(file)) is not None
+        # what lies behind a link is elsewhere; a submodule is a folder, and no file
+        return {
+            path: entry
+            for path, entry in found.items()
+            if path in lying
+            or not (is_dataset(path) and (entry.is_file or entry.is_link))
         }
-        return found, frozenset(filter(None, map(self._below, loose)))
-
-    def _below(self, file: pygit2.DiffFile) -> str | None:
-        name = os.fsdecode(file.raw_path)
-        return name[len(self.prefix) :] if name.startswith(self.prefix) else None
-
-
-def _size(objects: pygit2.Odb, oid: pygit2.Oid) -> int:
-    try:
-        if hasattr(objects, "read_header"):
-            return objects.read_header(oid)[1]
-        # the last pygit2 for Python 3.10 reads the whole object
-        return len(objects.read(oid)[1])
-    except (pygit2.GitError, KeyError):
-        # a submodule's commit, or missing: it matters where it is read
-        return 0
 
 
 def _lying(root: Path) -> Iterator[str]:
@@ -223,9 +200,8 @@ def open_repository(dataset: Path) -> Repository:
         raise GitError(f"There is no folder {where}.")
     ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
     folder = os.path.realpath(dataset)
-    with _one_line_errors():
-        found = pygit2.discover_repository(folder, False, ceilings)
-        opened = pygit2.Repository(found) if found is not None else None
+    found = pygit2.discover_repository(folder, False, ceilings)
+    opened = pygit2.Repository(found) if found is not None else None
     if opened is None or opened.workdir is None:
         raise GitError(
             f"{where} is not in a git checkout: a review compares revisions. "

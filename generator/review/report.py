@@ -75,13 +75,10 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
 
 def checklist(answers: Iterable[Answer]) -> Table:
     """Return answers as a table."""
-    rows = [
-        Row(
-            (Quoted(a.definition), a.point, a.answer, Quoted(a.seen)),
-            _ANSWERS[a.answer],
-        )
-        for a in answers
-    ]
+    rows = []
+    for a in answers:
+        cells = (Quoted(a.definition), a.point, a.answer, Quoted(a.seen))
+        rows.append(Row(cells, _ANSWERS[a.answer]))
     columns = ("definition", "point", "answer", "seen")
     return Table(rows, columns, words=columns, keys=2, marked="answer")
 
@@ -132,15 +129,15 @@ def title(change: Change) -> str:
 
 def details(change: Change) -> Iterator[str]:
     """Yield lines on the interface of a new definition, workloads and other files."""
-    if change.kind == "new" and change.new is not None:
-        new = change.new
+    new = change.new
+    if change.kind == "new" and new is not None:
         axes = (
             f"{n} = {'?' if a.value is None else a.value}" for n, a in new.axes.items()
         )
         yield f"axes: {', '.join(axes)}"
         yield f"inputs: {', '.join(new.inputs)}; outputs: {', '.join(new.outputs)}"
         yield f"tags: {', '.join(new.tags) or 'none'}"
-    if change.kind == "changed" and change.old is not None and change.new is not None:
+    if change.kind == "changed" and change.old is not None and new is not None:
         if not change.differences:
             yield "only the layout of the file changed"
         elif not change.computes:
@@ -149,15 +146,13 @@ def details(change: Change) -> Iterator[str]:
     if work is not None and "workloads" in change.files:
         yield (
             f"workloads: {work.base} before, {work.head} now: {work.added} added, "
-            f"{work.removed} removed, {work.changed} changed; {change.workloads_ranges()}"
+            f"{work.removed} removed, {work.changed} changed; {work.said_ranges}"
         )
     for kind in ("blobs", "recording", "solutions", "traces"):
-        counts = change.files.get(kind)
+        counts = change.files.get(kind, {}).items()
         if counts:
-            said = ", ".join(
-                f"{plural(n, 'file')} {what}" for what, n in counts.items()
-            )
-            yield f"{kind}: {said}"
+            said = (f"{plural(count, 'file')} {what}" for what, count in counts)
+            yield f"{kind}: {', '.join(said)}"
 
 
 def counted(review: Review) -> str:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from generator.problems import Problem, Severity
+from generator.problems import Severity
 from generator.problems.messages import one_line, plural, quote
 from generator.results.audit_file import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
-from generator.review.checklist import NO, Answer, answer_all
+from generator.review.checklist import NO, Answer, ReviewContext, answer_all
 from generator.review.comparisons import ExecutedComparison
-from generator.review.kept import EvidenceLine, evidence_on
-from generator.review.known import ReviewContext
+from generator.review.page.rows import PageRow, evidence_rows
 from generator.review.problems import ProblemChanges, compare_problems
 from generator.review.sources import Revisions, Sources
 
@@ -77,7 +76,7 @@ class Review:
     others: tuple[str, ...]
     to_run: tuple[str, ...]
     executed: Executed | None = None
-    kept: tuple[EvidenceLine, ...] = ()
+    kept: tuple[PageRow, ...] = ()
     of_tests: tuple[str, ...] = ()
 
     @property
@@ -94,12 +93,12 @@ class Review:
         counts = self.compared.counts
         return {
             "verdict": self.verdict.value,
-            "reasons": list(self.reasons),
+            "reasons": self.reasons,
             "base": self.revisions.base,
             "head": self.revisions.head or None,
             "base_is": self.revisions.said,
             "changes": [change.as_dict() for change in self.changes],
-            "checklist": [answer.as_dict() for answer in self.answers],
+            "checklist": [vars(answer) for answer in self.answers],
             "problems": {
                 "new": [problem.as_dict() for problem in self.compared.new],
                 "mended": [problem.as_dict() for problem in self.compared.mended],
@@ -109,33 +108,20 @@ class Review:
                 "definitions": counts.definitions,
                 "workloads": counts.workloads,
             },
-            "evidence": list(self.evidence),
-            "tests": list(self.tests),
-            "others": list(self.others),
-            "to_run": list(self.to_run),
+            "evidence": self.evidence,
+            "tests": self.tests,
+            "others": self.others,
+            "to_run": self.to_run,
             "executed": self.executed.as_dict() if self.executed else None,
         }
 
 
-def make_review(
-    sources: Sources,
-    jobs: int,
-    *,
-    trust_evidence: bool = False,
-) -> Review:
+def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) -> Review:
     """Return the review of two sides; nothing of either is executed."""
     sides, found = sources.sides, sources.sorted
     changes = make_changes(found.definitions, sides, sources.base, sources.head)
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}
-    compared = compare_problems(
-        sources.base,
-        sources.head,
-        frozenset(found.definitions),
-        sides.changed,
-        renamed,
-        jobs,
-        is_partial=sources.is_partial,
-    )
+    compared = compare_problems(sources, renamed, jobs)
     known = ReviewContext(
         sources.head,
         sides,
@@ -146,20 +132,15 @@ def make_review(
         audits_in(sources.base),
         audits_in(sources.head),
     )
-    nothing = not (changes or found.evidence)
-    answers = () if nothing else tuple(answer_all(changes, known))
-    against = [*_against(sources, compared, answers)]
-    gpu = [a for a in answers if a.needs_gpu]
-    open_points = [_open(a) for a in gpu]
-    verdict = Verdict.APPROVE
-    if against:
-        verdict = Verdict.CHANGES
-    elif gpu:
-        verdict = Verdict.GPU
+    is_asked = changes or found.evidence
+    answers = tuple(answer_all(changes, known)) if is_asked else ()
+    against = list(_against(sources, compared, answers))
+    gpu = [answer for answer in answers if answer.needs_gpu]
+    verdict = Verdict.GPU if gpu else Verdict.APPROVE
     return Review(
         sources.revisions,
-        verdict,
-        tuple(against or open_points),
+        Verdict.CHANGES if against else verdict,
+        tuple(against or map(str, gpu)),
         tuple(changes),
         answers,
         compared,
@@ -167,7 +148,7 @@ def make_review(
         tuple(found.tests),
         tuple(found.others),
         tuple(_commands(gpu)),
-        kept=evidence_on(changes, known),
+        kept=tuple(evidence_rows(changes, known)),
     )
 
 
@@ -177,34 +158,33 @@ def with_results(review: Review, executed: Executed) -> Review:
     Except where it ran on a GPU, is believed, and compared with a kernel: that is what
     was missing then.
     """
-    of_tests = [f"failed when run: {name}" for name in executed.failed[:20]]
-    reasons = [*of_tests]
-    reasons += [f"the run is not believed: {p}" for p in executed.problems]
-    if not executed.passed and not reasons:
-        reasons = ["the run compared nothing"]
-    verdict, said = review.verdict, review.reasons
-    if reasons:
-        kept = review.reasons if verdict is Verdict.CHANGES else ()
-        verdict, said = Verdict.CHANGES, (*kept, *reasons)
+    of_tests = tuple(f"failed when run: {name}" for name in executed.failed[:20])
+    doubts = tuple(f"the run is not believed: {p}" for p in executed.problems)
+    against = (*of_tests, *doubts)
+    if not executed.passed and not against:
+        against = ("the run compared nothing",)
+    verdict, reasons = review.verdict, review.reasons
+    if against:
+        kept = reasons if verdict is Verdict.CHANGES else ()
+        verdict, reasons = Verdict.CHANGES, (*kept, *against)
     elif verdict is Verdict.GPU:
         gpu = [a for a in review.answers if a.needs_gpu]
         missing = {name for a in gpu for name in a.others or (a.definition,)}
         if missing <= set(executed.compared):
-            verdict, said = Verdict.APPROVE, ()
-    values = {**vars(review), "verdict": verdict, "reasons": tuple(said)}
-    return Review(**{**values, "executed": executed, "of_tests": tuple(of_tests)})
+            verdict, reasons = Verdict.APPROVE, ()
+    return replace(
+        review, verdict=verdict, reasons=reasons, executed=executed, of_tests=of_tests
+    )
 
 
 def _against(
     sources: Sources, compared: ProblemChanges, answers: Sequence[Answer]
 ) -> Iterator[str]:
-    errors = sum(p.severity is Severity.ERROR for p in compared.new)
+    errors = [p for p in compared.new if p.severity is Severity.ERROR]
     if errors:
-        yield f"{plural(errors, 'new error')}, first {_first(compared.new)}"
-    for answer in answers:
-        if answer.answer == NO:
-            whom = f"{quote(answer.definition)}: " if answer.definition else ""
-            yield f"{whom}{answer.point}: no ({answer.seen})"
+        first = f"{errors[0].rule} in {one_line(errors[0].file)}"
+        yield f"{plural(len(errors), 'new error')}, first {first}"
+    yield from (str(answer) for answer in answers if answer.answer == NO)
     for path in sources.sides.refused[:20]:
         yield f"no checkout would have the path {quote(path, 200)}"
     for path in sources.sorted.misplaced[:20]:
@@ -212,16 +192,6 @@ def _against(
         if entry is not None and not entry.is_file:
             kind = "link" if entry.is_link else "submodule or special file"
             yield f"{quote(path, 200)} is a {kind}"
-
-
-def _first(problems: Sequence[Problem]) -> str:
-    first = next(p for p in problems if p.severity is Severity.ERROR)
-    return f"{first.rule} in {one_line(first.file)}"
-
-
-def _open(answer: Answer) -> str:
-    whom = f"{quote(answer.definition)}: " if answer.definition else ""
-    return f"{whom}{answer.point}: not shown ({answer.seen})"
 
 
 def _commands(answers: Sequence[Answer]) -> Iterator[str]:

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from generator.dataset.artifacts import Key
+from generator.dataset.changes import owner_of
 from generator.dataset.paths import is_dataset, is_rendered
 from generator.problems.messages import quote
 
 RECORDINGS = "blob/ground_truth/"
-_RECORDED = ".safetensors"
 MAX_TOTAL = 4 * 1024 * 1024 * 1024
 """Bytes that are copied out of git's objects at most."""
 
@@ -64,17 +63,11 @@ class Sides:
     @cached_property
     def changed(self) -> frozenset[str]:
         """Return the paths whose content or kind is not the same on both sides."""
-        return frozenset(
-            path
-            for path in self.base.keys() | self.head.keys()
-            if not _same(self.base.get(path), self.head.get(path))
+        base, head = (
+            {(path, entry.oid, entry.mode[:2]) for path, entry in side.items()}
+            for side in (self.base, self.head)
         )
-
-
-def _same(one: TreeEntry | None, other: TreeEntry | None) -> bool:
-    if one is None or other is None:
-        return False
-    return one.oid == other.oid and one.mode[:2] == other.mode[:2]
+        return frozenset(path for path, *_ in base ^ head)
 
 
 def refused(tree: Tree) -> tuple[str, ...]:
@@ -90,26 +83,38 @@ def refused(tree: Tree) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-class Objects(Protocol):
-    """Have the content of a tree's files: a checkout has, and the Hub."""
+Blobs = Callable[[Sequence[str]], Iterator[bytes]]
+"""Yields the content of each object, one after the other in memory."""
 
-    def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """Yield the content of each object, one after the other in memory."""
+
+def write_base(
+    blobs: Blobs, tree: Tree, folder: Path, changed: Collection[Key]
+) -> None:
+    """Write base below `folder`; what is wrong with what did not change, head knows.
+
+    Other definitions' files are there by name, for what is said of names and places.
+    """
+    needed = {
+        path: entry
+        for path, entry in tree.items()
+        if not (is_rendered(path) or path.startswith(RECORDINGS))
+    }
+    write_tree(blobs, needed, folder, {p for p in needed if is_of_others(p, changed)})
+
+
+def is_of_others(path: str, keys: Collection[Key]) -> bool:
+    """Return whether a file belongs to a definition, and to none of these."""
+    owner = owner_of(path)
+    return owner is not None and owner[0] not in keys
 
 
 def write_tree(
-    repository: Objects,
-    tree: Tree,
-    folder: Path,
-    *,
-    is_empty: Callable[[str], bool] = lambda path: False,
-    recorded: Collection[Key] = (),
+    blobs: Blobs, tree: Tree, folder: Path, hollow: Collection[str] = ()
 ) -> None:
-    """Write the dataset's files of a tree below `folder`, which is new and empty.
+    """Write the dataset's files of a tree below `folder`, which is made.
 
-    Those that `is_empty` says are written without content, and so are recordings, but
-    for those of the definitions `recorded`. Links are made last and lead where they
-    led, so that validation can say so. Raises GitError where there is too much.
+    Those of `hollow` are written without content. Links are made last and lead where
+    they led, so that validation can say so. Raises GitError where there is too much.
     """
     bad = set(refused(tree))
     wanted = {
@@ -117,49 +122,37 @@ def write_tree(
         for path, entry in tree.items()
         if (is_dataset(path) or is_rendered(path)) and path not in bad
     }
-    files = {p: e for p, e in wanted.items() if e.is_file}
-    kept = {f"{RECORDINGS}{op_type}/{name}{_RECORDED}" for op_type, name in recorded}
-    hollow = {p for p in files if is_empty(p) or (_is_recording(p) and p not in kept)}
-    full = [p for p in files if p not in hollow]
-    total = sum(files[p].size for p in full)
+    files = [path for path, entry in wanted.items() if entry.is_file]
+    full = [path for path in files if path not in hollow]
+    total = sum(wanted[path].size for path in full)
     if total > MAX_TOTAL or len(files) > MAX_FILES:
         raise GitError(
             f"The tree has {len(files)} files of {total >> 20} MiB, more than the "
             f"{MAX_TOTAL >> 20} MiB that are copied for a review."
         )
-    made: set[str] = set()
-    for path in sorted(hollow):
-        _write(folder, path, b"", made)
-    contents = repository.blobs([files[p].oid for p in full])
+    links = [path for path, entry in wanted.items() if entry.is_link]
+    folders = {path.rpartition("/")[0] for path in (*files, *links)}
+    for parent in ("", *sorted(folders)):
+        with _said_of(parent, "made"):
+            os.makedirs(folder / parent, exist_ok=True)
+    for path in files:
+        if path in hollow:
+            _write(folder, path, b"")
+    contents = blobs([wanted[path].oid for path in full])
     for path, content in zip(full, contents, strict=True):
-        _write(folder, path, content, made)
-    links = [p for p, e in wanted.items() if e.is_link]
-    targets = repository.blobs([wanted[p].oid for p in links])
+        _write(folder, path, content)
+    targets = blobs([wanted[path].oid for path in links])
     for path, target in zip(links, targets, strict=True):
-        _make_folder(folder, path, made)
         os.symlink(os.fsdecode(target.replace(b"\0", b"")) or ".", folder / path)
 
 
-def _is_recording(path: str) -> bool:
-    return path.startswith(RECORDINGS) and path.endswith(_RECORDED)
-
-
-def _write(folder: Path, path: str, content: bytes, made: set[str]) -> None:
-    _make_folder(folder, path, made)
+def _write(folder: Path, path: str, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     with (
         _said_of(path, "written"),
         open(os.open(folder / path, flags, 0o600), "wb") as stream,
     ):
         stream.write(content)
-
-
-def _make_folder(folder: Path, path: str, made: set[str]) -> None:
-    parent = path.rpartition("/")[0]
-    if parent not in made:
-        with _said_of(parent, "made"):
-            os.makedirs(folder / parent, exist_ok=True)
-        made.add(parent)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,16 +9,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from generator.dataset.artifacts import Key
-from generator.dataset.changes import Sorted, owner_of, sort_changes
-from generator.dataset.paths import is_rendered
+from generator.dataset.changes import Sorted, sort_changes
 from generator.problems.messages import plural, quote
 from generator.review.snapshots import (
     RECORDINGS,
     GitError,
     Sides,
     Tree,
+    is_of_others,
     refused,
+    write_base,
     write_tree,
 )
 
@@ -39,8 +38,6 @@ NOT_INSTALLED = (
     "pygit2 is not installed, which reads git checkouts: "
     "pip install 'gen-tests[review]'."
 )
-# names that validation never objects to; others are there, to be objected to
-_QUIET = re.compile(r"(?!.*/(con|prn|aux|nul|com\d|lpt\d)[./])[a-z0-9_./-]*[a-z0-9_]")
 
 
 @dataclass(frozen=True)
@@ -79,74 +76,43 @@ def open_sources(
     Raises GitError.
     """
     try:
-        from generator.review.git import open_repository
+        from generator.review.git import one_line_errors, open_repository
     except ImportError:
         raise GitError(NOT_INSTALLED) from None
-    repository = open_repository(dataset)
-    revisions, old, new = _trees(repository, dataset, base, head)
-    bad = tuple(sorted({*refused(old), *refused(new)}))
-    sides = Sides(old, new, bad)
+    with one_line_errors():
+        repository = open_repository(dataset)
+        revisions, old, new = _trees(repository, dataset, base, head)
+    sides = Sides(old, new, tuple(sorted({*refused(old), *refused(new)})))
     found = sort_changes(sides.changed)
-    keys = frozenset(found.definitions)
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        before, after = Path(name, "base"), Path(name, "head")
-        before.mkdir()
-        needed, hollow = _needed(old, keys)
-        write_tree(repository, needed, before, is_empty=hollow.__contains__)
+        before, after = Path(name, "base"), dataset
+        write_base(repository.blobs, old, before, found.definitions)
         if revisions.head:
-            after.mkdir()
-            write_tree(repository, new, after, recorded=keys)
-        else:
-            after = dataset
+            after = Path(name, "head")
+            recorded = (path for path in new if path.startswith(RECORDINGS))
+            hollow = {p for p in recorded if is_of_others(p, found.definitions)}
+            write_tree(repository.blobs, new, after, hollow)
         yield Sources(before, after, revisions, sides, found)
-
-
-def _needed(tree: Tree, keys: frozenset[Key]) -> tuple[Tree, frozenset[str]]:
-    """Return what of base must be there, and what of that may be empty.
-
-    What is wrong with a definition that did not change is known from head. Its own file
-    is there by name, so that what lies beside it is not taken for an orphan's.
-    """
-    plain = len({path.casefold() for path in tree}) == len(tree)
-    needed: Tree = {}
-    hollow = set()
-    for path, entry in tree.items():
-        owner = owner_of(path)
-        if is_rendered(path) or path.startswith(RECORDINGS):
-            continue
-        if owner is not None and owner[0] not in keys:
-            (op_type, name), kind = owner
-            has_definition = f"definitions/{op_type}/{name}.json" in tree
-            # traces without the folder of an author are objected to
-            is_placed = kind != "traces" or path.count("/") > 2
-            is_quiet = plain and is_placed and _QUIET.fullmatch(path) is not None
-            if kind != "definition" and has_definition and is_quiet:
-                continue
-            hollow.add(path)
-        needed[path] = entry
-    return needed, frozenset(hollow)
 
 
 def _trees(
     repository: Repository, root: Path, base: str | None, head: str | None
 ) -> tuple[Revisions, Tree, Tree]:
-    tip = repository.resolve(head) if head is not None else repository.find("HEAD")
-    if head is not None:
-        assert tip is not None
-        commit, said = _base(repository, tip, base, is_dirty=False)
-        old = repository.tree(commit) if commit else {}
-        return Revisions(commit, tip, said), old, repository.tree(tip)
+    tip = repository.find("HEAD") if head is None else repository.resolve(head)
+    committed = repository.tree(tip) if tip is not None else {}
+    new = committed
+    if head is None:
+        new = repository.working_tree(root, tip, committed)
     if tip is None:
-        new = repository.working_tree(root, {})
         return Revisions("", "", "the checkout has no commit yet"), {}, new
-    committed = repository.tree(tip)
-    new = repository.working_tree(root, committed)
-    is_dirty = bool(Sides(committed, new).changed)
-    commit, said = _base(repository, tip, base, is_dirty)
+    commit, said = _base(repository, tip, base, bool(Sides(committed, new).changed))
+    revisions = Revisions(commit, "" if head is None else tip, said)
     if commit == tip:
-        return Revisions(commit, "", said), committed, new
+        return revisions, committed, new
     old = repository.tree(commit) if commit else {}
-    return Revisions(commit, "", said), old, repository.working_tree(root, old)
+    if head is None:
+        new = repository.working_tree(root, commit or None, old)
+    return revisions, old, new
 
 
 def _base(
@@ -157,17 +123,17 @@ def _base(
         wanted = repository.resolve(asked)
         common = repository.merge_base(wanted, tip)
         if common is None:
-            if repository.is_shallow:
+            if repository.git.is_shallow:
                 raise GitError(
                     f"The shallow checkout has no commit that {quote(asked)} and head "
                     "share: fetch more (git fetch --unshallow)."
                 )
             return wanted, f"{quote(asked)}, which shares no history with head"
-        ahead = repository.ahead(wanted, common)
+        ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
             said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
             return common, f"{said} further by now"
-        return common, f"{quote(asked)}"
+        return common, quote(asked)
     for name in DEFAULT_BRANCHES:
         branch = repository.find(name)
         common = repository.merge_base(branch, tip) if branch is not None else None
@@ -179,7 +145,7 @@ def _base(
     before = repository.find(f"{tip}~1")
     if before is not None:
         return before, "the commit before head"
-    if repository.is_shallow:
+    if repository.git.is_shallow:
         raise GitError(
             "The checkout is shallow and has no commit before head: fetch more "
             "(git fetch --deepen=50), or name a --base."

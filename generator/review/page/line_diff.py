@@ -14,7 +14,6 @@ MOST = 2000
 
 _CHARACTERS = 320_000
 _MATCHED = 1500
-_CONTEXT = 3
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -39,23 +38,21 @@ def line_diff(old: str, new: str) -> tuple[DiffLine, ...] | None:
     if len(old) + len(new) > _CHARACTERS:
         return None
     was, now = _lines(old), _lines(new)
-    if len(was) + len(now) > MOST:
-        return None
-    return tuple(_walk(was, now))
+    return None if len(was) + len(now) > MOST else tuple(_walk(was, now))
 
 
 def _lines(text: str) -> list[str]:
     lines = [line.expandtabs(4) for line in _NEWLINE.split(text)]
-    return lines[:-1] if lines and not lines[-1] else lines
+    return lines if lines[-1] else lines[:-1]
 
 
 def _walk(was: Sequence[str], now: Sequence[str]) -> Iterator[DiffLine]:
-    groups = SequenceMatcher(None, was, now).get_grouped_opcodes(_CONTEXT)
+    groups = SequenceMatcher(None, was, now).get_grouped_opcodes(3)
     if len(was) + len(now) > _MATCHED and was and now:
         # matching is quadratic, and a text that takes long can be made
         groups = iter([[("replace", 0, len(was), 0, len(now))]])
     shown = 0
-    for group in groups:
+    for group in (*groups, [("equal", len(was), len(was), 0, 0)]):
         if skipped := group[0][1] - shown:
             yield DiffLine(GAP, skipped, None, "")
         for tag, i, i_end, j, j_end in group:
@@ -64,16 +61,15 @@ def _walk(was: Sequence[str], now: Sequence[str]) -> Iterator[DiffLine]:
                 for k, text in enumerate(gone, 1):
                     yield DiffLine(SAME, i + k, j + k, text)
                 continue
+            # a line without another to stand for has no middle
             paired = len(gone) == len(come)
             for k, text in enumerate(gone):
-                parts = _parts(text, come[k]) if paired else (text, "", "")
+                parts = _parts(text, come[k] if paired else text)
                 yield DiffLine(GONE, i + k + 1, None, *parts)
             for k, text in enumerate(come):
-                parts = _parts(text, gone[k]) if paired else (text, "", "")
+                parts = _parts(text, gone[k] if paired else text)
                 yield DiffLine(NEW, None, j + k + 1, *parts)
         shown = group[-1][2]
-    if skipped := len(was) - shown:
-        yield DiffLine(GAP, skipped, None, "")
 
 
 def _parts(text: str, other: str) -> tuple[str, str, str]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from functools import cache
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from generator.problems import Severity
@@ -21,36 +20,53 @@ from generator.rendering.render import templates
 from generator.reports.report import place
 from generator.review.page import figures
 from generator.review.page.line_diff import DiffLine, line_diff
-from generator.review.page.rows import groups_of, rows_of
+from generator.review.page.rows import FIGURES, groups_of, result_of
 from generator.review.report import details, headline, of_run, title
 from generator.review.review import Review
 from generator.testing.error_map import WITHIN
 
 _LONGEST = 1000
 _DIFF_LINES = 6000
-_SEVERITIES = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+_SEVERITIES = list(Severity)
 
 
 def page(review: Review) -> str:
     """Return the page."""
     css, script = _file("page.css"), _file("page.js")
     executed = review.executed
-    groups = groups_of(executed) if executed is not None else ()
-    problems = review.compared.new
-    return _template().render(
+    groups = list(groups_of(executed)) if executed is not None else []
+    comparisons = executed.comparisons if executed is not None else ()
+    environment = Environment(
+        loader=FunctionLoader(_file),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+        finalize=_inert,
+    )
+    return environment.get_template("page.html.jinja").render(
         review=review,
         # the tests that failed have a list of their own
         reasons=[r for r in review.reasons if r not in review.of_tests],
         counts=[review.count(severity) for severity in _SEVERITIES],
         groups=groups,
-        rows=list(rows_of(review, groups)),
+        rows=[*(row for row, _ in groups), *review.kept],
         run=list(of_run(executed)) if executed is not None else [],
-        new=sorted(problems, key=lambda p: _SEVERITIES.index(p.severity)),
+        ids={comparison: f"c{n}" for n, comparison in enumerate(comparisons, 1)},
+        drawings={*[c for c in comparisons if c.where][:FIGURES]},
+        result_of=result_of,
+        new=sorted(review.compared.new, key=lambda p: _SEVERITIES.index(p.severity)),
         diffs=list(_diffs(review)),
         css=Markup(css),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src "
         f"'{_hash(script)}'; base-uri 'none'; form-action 'none'",
+        figures=figures,
+        within=WITHIN,
+        headline=headline,
+        title=title,
+        details=details,
+        place=place,
     )
 
 
@@ -74,27 +90,6 @@ def _file(name: str) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FunctionLoader(_file),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_inert,
-    )
-    environment.globals.update(
-        figures=figures,
-        within=WITHIN,
-        headline=headline,
-        title=title,
-        details=details,
-        place=place,
-    )
-    return environment.get_template("page.html.jinja")
 
 
 def _inert(value: object) -> object:

@@ -7,17 +7,25 @@ the dataset's evidence.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from generator.problems.messages import plural
+from generator.dataset.paths import DatasetFile, Discovered
+from generator.problems.messages import one_line, plural
 from generator.results.evidence import SKIPPED
+from generator.results.verification import table_of
+from generator.review.change import Change
+from generator.review.checklist import ReviewContext
 from generator.review.comparisons import ExecutedComparison
-from generator.review.kept import EvidenceLine
-from generator.review.review import Executed, Review
+
+if TYPE_CHECKING:
+    from generator.review.review import Executed
 
 FAILED, PASSED, OPEN = "failed", "passed", "open"
 """The kinds that the page's filter knows; open is what shows neither."""
+_KINDS = {"FAILED": FAILED, "ERROR": FAILED, "PASSED": PASSED}
 
 FIGURES = 80
 """Comparisons that are drawn; those that failed come first."""
@@ -32,56 +40,32 @@ class PageRow:
     definition: str
     source: str
     origin: str
-    nmse: float | None
-    within: float | None
-    worst: float | None
-    case: str
-    note: str
     target: str
+    note: str
+    case: str = ""
+    nmse: float | None = None
+    within: float | None = None
+    worst: float | None = None
 
 
-@dataclass(frozen=True)
-class PageComparison:
-    """Hold a comparison as the page shows it; `id` is its anchor."""
-
-    id: str
-    kind: str
-    status: str
-    of: ExecutedComparison
-    is_drawn: bool
-
-
-@dataclass(frozen=True)
-class Group:
-    """Hold the comparisons of one definition with one source, those that failed first."""
-
-    row: PageRow
-    bad: tuple[PageComparison, ...]
-    others: tuple[PageComparison, ...]
-
-
-def groups_of(executed: Executed) -> tuple[Group, ...]:
-    """Return what a run compared, by definition and source; what failed comes first."""
-    drawn = set([c for c in executed.comparisons if c.where][:FIGURES])
-    by_source: dict[tuple[str, str], list[PageComparison]] = {}
-    for n, c in enumerate(executed.comparisons, 1):
-        shown = PageComparison(f"c{n}", *_result([c], executed), c, c in drawn)
-        by_source.setdefault((c.definition, c.source), []).append(shown)
-    groups = []
+def groups_of(
+    executed: Executed,
+) -> Iterator[tuple[PageRow, Sequence[ExecutedComparison]]]:
+    """Yield what a run compared, by definition and source; what failed comes first."""
+    by_source: dict[tuple[str, str], list[ExecutedComparison]] = defaultdict(list)
+    for comparison in executed.comparisons:
+        by_source[comparison.definition, comparison.source].append(comparison)
     for n, found in enumerate(sorted(by_source.values(), key=_rank), 1):
-        found.sort(key=lambda shown: _badness(shown.of), reverse=True)
-        row = _row([shown.of for shown in found], executed, f"g{n}")
-        bad = tuple(shown for shown in found if shown.kind == FAILED)
-        groups.append(Group(row, bad, tuple(s for s in found if s.kind != FAILED)))
-    return tuple(groups)
+        found.sort(key=_badness, reverse=True)
+        yield _row(found, executed, f"g{n}"), found
 
 
-def _rank(found: Sequence[PageComparison]) -> int:
+def _rank(found: Sequence[ExecutedComparison]) -> int:
     """Return where a group stands: what failed and can be drawn comes first."""
-    bad = [shown.of for shown in found if shown.of.is_bad]
+    bad = [c for c in found if c.is_bad]
     if bad:
         return 0 if any(c.where for c in bad) else 1
-    return 3 if all(shown.of.verdict == SKIPPED for shown in found) else 2
+    return 3 if all(c.verdict == SKIPPED for c in found) else 2
 
 
 def _badness(comparison: ExecutedComparison) -> tuple[bool, float, float]:
@@ -95,7 +79,9 @@ def _number(value: float | None) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _result(found: Sequence[ExecutedComparison], executed: Executed) -> tuple[str, str]:
+def result_of(
+    found: Sequence[ExecutedComparison], executed: Executed
+) -> tuple[str, str]:
     """Return kind and status of comparisons together: the worst one's."""
     bad = [c.verdict for c in found if c.is_bad]
     if bad:
@@ -106,61 +92,64 @@ def _result(found: Sequence[ExecutedComparison], executed: Executed) -> tuple[st
     return (OPEN, "not believed") if executed.problems else (PASSED, "passed")
 
 
-def _row(
-    found: Sequence[ExecutedComparison], executed: Executed, target: str
-) -> PageRow:
-    worst = max(found, key=_badness)
+def _row(found: list[ExecutedComparison], executed: Executed, target: str) -> PageRow:
+    worst = found[0]
     hits = [c.hit_ratio for c in found if c.hit_ratio is not None]
     bad = sum(c.is_bad for c in found)
-    note = ""
-    if worst.output:
-        told = plural(len(found), "comparison")
-        note = f"{bad} of {told} failed" if bad else told
-    elif worst.findings:
-        note = worst.findings[0]
+    told = plural(len(found), "comparison")
+    said = f"{bad} of {told} failed" if bad else told
     return PageRow(
-        *_result(found, executed),
+        *result_of(found, executed),
         worst.definition,
         worst.source,
         f"this run, {executed.device}",
+        target,
+        said if worst.output else "".join(worst.findings[:1]),
+        worst.case,
         max((c.nmse for c in found), key=_number),
         min(hits, key=lambda v: -_number(-v), default=None),
         max((c.worst for c in found), key=_number),
-        worst.case,
-        note,
-        target,
     )
 
 
-def rows_of(review: Review, groups: Sequence[Group]) -> Iterator[PageRow]:
-    """Yield the rows of the run, then those of the dataset's evidence."""
-    yield from (group.row for group in groups)
-    targets = {c.name: f"d{n}" for n, c in enumerate(review.changes, 1)}
-    for kept in review.kept:
-        yield _kept(kept, targets.get(kept.line.definition, "changes"))
+def evidence_rows(changes: Sequence[Change], known: ReviewContext) -> Iterator[PageRow]:
+    """Yield what verification/ has on the changed definitions; none where one is gone.
 
-
-def _kept(kept: EvidenceLine, target: str) -> PageRow:
-    line = kept.line
-    kinds = {"FAILED": FAILED, "ERROR": FAILED, "PASSED": PASSED}
-    kind, status = kinds.get(line.verdict, OPEN), line.verdict.lower()
-    notes = [line.note] if line.note else []
-    if line.stale:
-        kind, status = OPEN, f"stale: {status}"
-    elif kept.is_claim:
-        notes.append("the change itself says so")
-        kind, status = (OPEN, "claimed") if kind == PASSED else (kind, status)
-    v = line.figures
-    return PageRow(
-        kind,
-        status,
-        line.definition,
-        line.source or "nothing",
-        ", ".join(filter(None, (kept.machine, kept.date))),
-        v.nmse if v is not None else None,
-        v.hit_ratio if v is not None else None,
-        None,
-        plural(v.cases, "case") if v is not None else "",
-        "; ".join(notes),
-        target,
+    What the change itself brings is its author's word.
+    """
+    targets = {c.name: f"d{n}" for n, c in enumerate(changes, 1)}
+    files = tuple(
+        DatasetFile(*change.key, change.path)
+        for change in changes
+        if change.new is not None and change.kind != "removed"
     )
+    try:
+        table = table_of(known.root, Discovered(files, (), ()), known.after)
+    except OSError:
+        return
+    for line in table.lines:
+        kind, status = _KINDS.get(line.verdict, OPEN), line.verdict.lower()
+        notes, origin = [line.note], ""
+        if line.run:
+            run = table.runs[line.run - 1]
+            machine = run.machine.get("gpu") or run.machine.get("device", "")
+            parts = one_line(machine, 80), one_line(run.date, 10)
+            origin = ", ".join(filter(None, parts))
+            if not line.stale and not known.counts(run, line.definition):
+                notes.append("the change itself says so")
+                kind, status = (OPEN, "claimed") if kind == PASSED else (kind, status)
+        if line.stale:
+            kind, status = OPEN, f"stale: {status}"
+        v = line.figures
+        yield PageRow(
+            kind,
+            status,
+            line.definition,
+            line.source or "nothing",
+            origin,
+            targets.get(line.definition, "changes"),
+            "; ".join(filter(None, notes)),
+            plural(v.cases, "case") if v is not None else "",
+            v.nmse if v is not None else None,
+            v.hit_ratio if v is not None else None,
+        )
