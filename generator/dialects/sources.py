@@ -13,7 +13,7 @@ from generator.dataset.json_file import read_json
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
 from generator.dialects.imported import Import
 
-_CHILD_SECONDS = 300
+_CHILD_SECONDS = 900
 
 
 class Unreadable(Exception):
