@@ -12,6 +12,7 @@ from generator.cli import options
 from generator.cli.audit import audit, floors
 from generator.cli.card import card
 from generator.cli.comment import comment
+from generator.cli.import_ import export, import_
 from generator.cli.output import (
     progress,
     run_and_exit,
@@ -84,6 +85,8 @@ _COMMANDS = (
     card,
     pull,
     push,
+    import_,
+    export,
 )
 for command in _COMMANDS:
     cli.add_command(command)

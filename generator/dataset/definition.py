@@ -78,14 +78,14 @@ def build_definition(value: Mapping[str, Any], path: str, sha256: str) -> Defini
         path=path,
         sha256=sha256,
         axes={
-            name: Axis(name, axis.get("value"), axis.get("description", ""))
+            name: Axis(name, axis.get("value"), axis.get("description") or "")
             for name, axis in value["axes"].items()
         },
         inputs=_tensors(value["inputs"]),
         outputs=_tensors(value["outputs"]),
         reference=value["reference"],
         tags=tuple(value.get("tags", ())),
-        description=value.get("description", ""),
+        description=value.get("description") or "",
         constraints=tuple(value.get("constraints", ())),
     )
 
@@ -96,7 +96,7 @@ def _tensors(value: Mapping[str, Any]) -> dict[str, Tensor]:
             name=name,
             shape=None if tensor["shape"] is None else tuple(tensor["shape"]),
             dtype=tensor["dtype"],
-            description=tensor.get("description", ""),
+            description=tensor.get("description") or "",
             optional=tensor.get("optional", False),
         )
         for name, tensor in value.items()

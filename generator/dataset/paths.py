@@ -80,6 +80,9 @@ RECORDINGS = Path("blob") / "ground_truth"
 VERIFICATION = "verification"
 """The folder of the evidence of runs, and of the audit's results."""
 
+CUSTOM_INPUTS = "custom_inputs"
+"""The folder of sources that make a definition's inputs: <op_type>/<definition>.py."""
+
 AUDIT = f"{VERIFICATION}/audit.json"
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
 _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')

@@ -11,6 +11,7 @@ from typing import Any
 from generator.dataset.definition import Definition
 from generator.problems import Problem
 from generator.problems.messages import plural
+from generator.rendering.custom import Custom, read_custom
 from generator.rendering.files import FileOutcome, FileStatus, write_files
 from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
 from generator.rendering.render import render_shared_files, render_test_file
@@ -85,22 +86,34 @@ def generate(
     `everything`: all definitions are loaded; files of other op_types are removed.
     Definitions with errors are left out. Raises OSError if writing fails.
     """
-    by_op_type: dict[str, list[Definition]] = defaultdict(list)
-    for definition in loaded.definitions:
-        by_op_type[definition.op_type].append(definition)
+    groups: dict[tuple[str, bool], list[Definition]] = defaultdict(list)
     problems = list(loaded.problems)
+    customs: dict[str, Custom] = {}
+
+    def has_custom(definition: Definition) -> bool:
+        custom = read_custom(dataset, definition)
+        if isinstance(custom, Custom):
+            customs[definition.name] = custom
+        elif custom is not None:
+            problems.append(custom)
+        return definition.name in customs
+
+    for definition in loaded.definitions:
+        groups[definition.op_type, has_custom(definition)].append(definition)
     files = {}
     plans = []
     count = 0
-    for op_type, definitions in sorted(by_op_type.items()):
-        name = f"test_{op_type}.py"
+    for (op_type, are_custom), definitions in sorted(groups.items()):
+        name = f"test_{op_type}{'_custom_inputs' * are_custom}.py"
         if by_name:
             others, more_problems = _held_definitions(
                 dataset, output / name, definitions
             )
-            definitions += others
+            definitions += [d for d in others if has_custom(d) is are_custom]
             problems += more_problems
-        plan = plan_tests(op_type, definitions, options)
+        plan = plan_tests(
+            op_type, definitions, options, custom=customs if are_custom else None
+        )
         plans.append(plan)
         problems += plan.problems
         count += len(plan.classes)

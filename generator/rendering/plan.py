@@ -10,6 +10,7 @@ from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
 from generator.problems import Problem
+from generator.rendering.custom import Custom
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.names import base_class, class_names, shared_names
 from generator.rules.constants import Constant, resolve_constants
@@ -69,6 +70,7 @@ class TestClass:
     unresolved: str | None
     # FlashInfer's functions that tags name, for an op_type without a module
     fi_apis: tuple[str, ...] = ()
+    custom: Custom | None = None
 
     @property
     def constant_names(self) -> tuple[str, ...]:
@@ -125,15 +127,24 @@ class TestPlan:
         """Return whether FlashInfer's parameters are matched by the inputs' names."""
         return any(planned.fi_apis for planned in self.classes)
 
+    @property
+    def has_custom_inputs(self) -> bool:
+        """Return whether the definitions have inputs of their own: all have, or none."""
+        return self.classes[0].custom is not None
+
 
 def plan_tests(
     op_type: str,
     definitions: Sequence[Definition],
     options: RenderOptions,
     ops: Mapping[str, OpSpec] | None = None,
+    custom: Mapping[str, Custom] | None = None,
 ) -> TestPlan:
-    """Return the plan of the file that tests these definitions of one op_type."""
-    spec = (op_specs() if ops is None else ops).get(op_type)
+    """Return the plan of the file that tests these definitions of one op_type.
+
+    `custom` has the custom inputs of each; the op_type's own functions are not used then.
+    """
+    spec = (op_specs() if ops is None else ops).get(op_type) if not custom else None
     ordered = sorted(definitions, key=lambda d: d.name)
     interfaces = _interfaces(ordered)
     references = _references(ordered)
@@ -159,7 +170,8 @@ def plan_tests(
                 },
                 constants,
                 _unresolved(op_type, spec, constants),
-                definition.tag_values("fi_api") if spec is None else (),
+                definition.tag_values("fi_api") if spec is None and not custom else (),
+                custom[definition.name] if custom else None,
             )
         )
     return TestPlan(

@@ -55,6 +55,13 @@ def render_test_file(plan: TestPlan) -> str:
     if plan.is_matched_by_name:
         bases, harness = ["MatchesByName"], "main"
         own.append(f"from {testing}.automatch import MatchesByName")
+    if plan.has_custom_inputs:
+        bases, harness = ["MatchesCustomInputs"], "main"
+        names = ["MatchesCustomInputs"]
+        customs = [c.custom for c in plan.classes if c.custom is not None]
+        if not all(c.nestable for c in customs if c.has_init):
+            names.append("load_init")
+        own.append(f"from {testing}.custom_inputs import {', '.join(names)}")
     own.append(f"from {testing}.harness import {harness}")
     if not all(reference.nestable for reference in plan.references):
         own.append(f"from {testing}.reference import load_reference")

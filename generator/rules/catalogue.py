@@ -17,6 +17,7 @@ from generator.rules import (
     cross,
     execution,
     figures,
+    loadable,
     made_up,
     names,
     reference,
@@ -26,6 +27,7 @@ from generator.rules import (
     structure,
     tags,
     traces,
+    undefined_names,
     workloads,
 )
 
@@ -33,17 +35,24 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
     "layout": ("dataset-", "directory-", "path-"),
     "files": ("file-", "json-", "jsonl-"),
     "schema": ("schema-", "too-many-"),
-    "definitions": ("name-", "axis-", "input-", "constraint-syntax", "constraint-name"),
+    "definitions": (
+        "name-",
+        "axis-",
+        "input-",
+        "constraint-syntax",
+        "constraint-name",
+        "loader-dtype",
+    ),
     "reference": ("reference-",),
     "execute": ("execute-",),
     "constants": ("constant-",),
     "workloads": ("workload-", "blob-", "constraint-unchecked"),
     "tags": ("tag-",),
-    "solutions": ("solution-", "baseline-"),
-    "traces": ("trace-",),
+    "solutions": ("solution-", "baseline-", "loader-solution"),
+    "traces": ("trace-", "loader-trace"),
     "cross": ("cross-", "model-"),
     "audit": ("audit-",),
-    "rendered": ("rendered-",),
+    "rendered": ("rendered-", "custom-"),
 }
 """Group of rules → how the ids of its rules begin."""
 
@@ -53,7 +62,7 @@ _DECLARED = [
         *(paths, file_reading, json_file, schema, limit, names, reference),
         *(static, execution, constants, workloads, artifacts, blob_files, blobs),
         *(structure, constraints, made_up, tags, cross, figures, solutions, traces),
-        *(audits, rendered),
+        *(audits, rendered, loadable, undefined_names),
     )
     for value in vars(module).values()
     if isinstance(value, Rule)

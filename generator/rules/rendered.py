@@ -13,6 +13,13 @@ RENDERED_FILE_EDITED = error(
     "a tolerance changed in tests/references/test_gemm.py",
 )
 
+CUSTOM_INPUTS_UNFIT = error(
+    "custom-inputs-unfit",
+    "A file of custom inputs can't be used for its definition.",
+    "Import the definition again, or correct the file's constants.",
+    "custom_inputs/... whose ARGUMENTS lack an input",
+)
+
 
 def edited(path: str) -> Problem:
     """Return the Problem of a rendered file that was edited."""

@@ -180,6 +180,15 @@ def filled_inputs(definition: Definition) -> frozenset[str]:
     return frozenset(name for name in definition.inputs if name.endswith("_buffer"))
 
 
+def written_inputs(function: ast.FunctionDef) -> list[str]:
+    """Return the parameters that a function writes to, in the order of the writes."""
+    arguments = function.args
+    names = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    known = {argument.arg for argument in names}
+    found = (name for name, _ in _written(function) if name in known)
+    return list(dict.fromkeys(found))
+
+
 # what does not depend on the definition is cached: many share one reference
 @lru_cache(maxsize=64)
 def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:

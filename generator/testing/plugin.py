@@ -293,7 +293,7 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         device,
         own_inputs or cls.make_inputs,
         lambda *inputs: cls.load_run()(*inputs),
-        guessed=cls.oracle is None,
+        guessed=cls.has_guessed_inputs(),
         error_maps=request.config.getoption("--error-maps"),
         shift=case.seed,
     )

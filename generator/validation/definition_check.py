@@ -16,7 +16,7 @@ from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem
 from generator.problems.limit import in_file, limited
-from generator.rules import figures, static, tags
+from generator.rules import figures, loadable, static, tags, undefined_names
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary
 from generator.rules.load import load_file
@@ -95,6 +95,8 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from static.check(definition)
+    yield from undefined_names.check(definition)
+    yield from loadable.check_definition(definition)
     yield from figures.check(definition, config)
 
 
@@ -111,7 +113,7 @@ def _of_solutions(
         if read.ok and not read.problems:
             authors.setdefault(read.value["name"], read.value["author"])
             found = check_solution(read.value, path, definition, names)
-            yield from limited(found, path)
+            yield from limited((*found, *loadable.check_solution(read.value)), path)
 
 
 def _of_traces(root: Path, path: str, known: TraceTargets) -> Iterator[Problem]:
@@ -121,6 +123,7 @@ def _of_traces(root: Path, path: str, known: TraceTargets) -> Iterator[Problem]:
     yield from read.problems
     for number, line in read.lines:
         yield from in_file(check_trace(line, author, known, number), path, number)
+        yield from in_file(loadable.check_trace(line), path, number)
 
 
 def _unused(

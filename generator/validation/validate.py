@@ -27,6 +27,7 @@ from generator.problems.limit import in_file
 from generator.rules.cross import Beside
 from generator.rules.flashinfer_symbols import installed_flashinfer
 from generator.rules.load import repeated_names
+from generator.rules.loadable import check_solution_names
 from generator.validation.audits import Audits
 from generator.validation.definition_check import DefinitionFiles
 from generator.validation.kernel_evidence import KernelEvidence
@@ -164,6 +165,9 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     for path in unused if plan.whole else ():
         if path not in elsewhere:
             yield BLOB_UNUSED.problem(path, "No workload points to this blob.")
+    yield from check_solution_names(
+        path for unit in plan.units for path in unit.solutions
+    )
     selected = (unit.file for unit in plan.units)
     yield from repeated_names(plan.found.files, renamed, selected)
 

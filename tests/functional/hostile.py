@@ -24,7 +24,11 @@ SOLVED: dict[str, Any] = {
     "name": "fast",
     "definition": "gemm_n8_k4",
     "author": "baseline",
-    "spec": {"language": "python", "entry_point": "main.py::run"},
+    "spec": {
+        "language": "python",
+        "target_hardware": ["cuda"],
+        "entry_point": "main.py::run",
+    },
     "sources": [
         {
             "path": "main.py",
@@ -37,6 +41,8 @@ TRACED: dict[str, Any] = {
     "solution": "fast",
     "evaluation": {
         "status": "PASSED",
+        "environment": {"hardware": "H100"},
+        "timestamp": "2026-01-01T00:00:00",
         "correctness": {"max_relative_error": 0, "max_absolute_error": 0},
         "performance": {
             "latency_ms": 1,

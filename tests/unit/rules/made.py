@@ -122,7 +122,11 @@ def solution(dataset: Any, **changes: Any) -> str:
         "name": "fast",
         "definition": "gemm_n8_k4",
         "author": "baseline",
-        "spec": {"language": "python", "entry_point": "main.py::run"},
+        "spec": {
+            "language": "python",
+            "target_hardware": ["cuda"],
+            "entry_point": "main.py::run",
+        },
         "sources": [{"path": "main.py", "content": source}],
     }
     path = changes.pop("at", None)
@@ -150,6 +154,8 @@ def trace(dataset: Any, at: str = TRACES, times: int = 1, **changes: Any) -> Non
     }
     evaluation = {
         "status": "PASSED",
+        "environment": {"hardware": "H100"},
+        "timestamp": "2026-01-01T00:00:00",
         "correctness": {"max_relative_error": 0.0, "max_absolute_error": 0.0},
         "performance": {
             "latency_ms": 1.0,

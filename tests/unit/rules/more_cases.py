@@ -71,7 +71,12 @@ def _trace(**changes: Any) -> Break:
 
 
 def _spec(**changes: Any) -> dict[str, Any]:
-    return {"language": "python", "entry_point": "main.py::run", **changes}
+    return {
+        "language": "python",
+        "target_hardware": ["cuda"],
+        "entry_point": "main.py::run",
+        **changes,
+    }
 
 
 def _other(**changes: Any) -> Break:
@@ -381,4 +386,31 @@ MORE: dict[str, Case] = {
         "/axes/head_dim/value",
         None,
     ),
+    "reference-undefined-name": (
+        lambda d, w: d.definition(
+            reference="def run(A, B, alpha=1.0):\n    return A @ c\n"
+        ),
+        "definitions/gemm/gemm_n8_k4.json",
+        "/reference",
+        2,
+    ),
+    "loader-dtype": (
+        lambda d, w: d.definition(
+            inputs={
+                "A": {"shape": ["M", "K"], "dtype": "uint8"},
+                "B": {"shape": ["N", "K"], "dtype": "float16"},
+                "alpha": {"shape": None, "dtype": "float32", "optional": True},
+            }
+        ),
+        "definitions/gemm/gemm_n8_k4.json",
+        "/inputs/A/dtype",
+        None,
+    ),
+    "loader-solution": (
+        _solution(spec=_spec(target_hardware=[])),
+        "solutions/baseline/gemm/gemm_n8_k4/fast.json",
+        "/spec",
+        None,
+    ),
+    "loader-trace": (_trace(evaluation={"log": None}), TRACES, "/evaluation/log", 1),
 }

@@ -28,7 +28,7 @@ FOUND = [
     ("reference-assert", "assert A.shape[-1] == 5"),
     ("reference-assert", "assert 5 == A.shape[1] and B is not None"),
     ("reference-assert", "n, k = B.shape\n    assert n == k"),
-    ("reference-assert", "assert K == 5"),
+    ("reference-assert", "K = A.shape[1]\n    assert K == 5"),
     ("reference-in-place", "A[0] = 1"),
     ("reference-in-place", "A[0][1] += 1"),
     ("reference-in-place", "A += 1"),
@@ -40,7 +40,7 @@ FOUND = [
     ("reference-global", "torch.backends.cuda.matmul.allow_tf32 = True"),
     ("reference-global", "CACHE[1] = A"),
     ("reference-global", "CACHE.update({1: A})"),
-    ("reference-token-loop", "for i in range(M):\n        pass"),
+    ("reference-token-loop", "M = A.shape[0]\n    for i in range(M):\n        pass"),
     ("reference-token-loop", "for i in range(0, A.shape[0]):\n        pass"),
     ("reference-token-loop", "m = A.shape[0]\n    for i in range(m):\n        pass"),
 ]

@@ -7,7 +7,7 @@ from generator.ops.spec import Figure, OpSpec
 SPEC = OpSpec(
     "moe",
     name_tokens={
-        "e": ("num_local_experts", "num_experts"),
+        "e": ("num_local_experts", "num_weight_rows", "num_experts"),
         "h": "hidden_size",
         "i": "intermediate_size",
     },

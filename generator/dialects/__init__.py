@@ -1,0 +1,1 @@
+"""Definitions of other projects as values of ours, and the way back."""

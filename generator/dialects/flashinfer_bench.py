@@ -1,0 +1,155 @@
+"""flashinfer-bench's datasets: what it writes is read, what it can't load is named.
+
+Both formats have the same files; its loader knows neither uint8 nor optional inputs, and
+drops unknown fields. It writes definitions without the fields that nobody set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.definition import Definition
+from generator.dataset.json_file import read_json, read_json_lines
+from generator.dataset.schema import check, load_schema
+from generator.dialects.imported import Changes, Import, Refused
+
+
+def read(source: Path) -> Iterator[Import]:
+    """Yield what each definition of a dataset becomes, with its workloads."""
+    workloads: dict[str, list[Any]] = {}
+    for path in sorted((source / "workloads").rglob("*.jsonl")):
+        name = str(path.relative_to(source))
+        for _, line in read_json_lines(source, name).lines:
+            if isinstance(line, dict):
+                workloads.setdefault(str(line.get("definition")), []).append(line)
+    solutions: dict[str, list[Any]] = {}
+    for path in sorted((source / "solutions").rglob("*.json")):
+        found = read_json(source, str(path.relative_to(source)))
+        if found.ok and isinstance(found.value, dict):
+            solutions.setdefault(str(found.value.get("definition")), []).append(
+                found.value
+            )
+    for path in sorted((source / "definitions").rglob("*.json")):
+        name = str(path.relative_to(source))
+        changes = Changes()
+        try:
+            yield _definition(source, name, changes, workloads, solutions)
+        except Refused as error:
+            yield Import(name, reason=str(error), changes=changes.lines)
+
+
+def _definition(
+    source: Path,
+    name: str,
+    changes: Changes,
+    workloads: Mapping[str, list[Any]],
+    solutions: Mapping[str, list[Any]],
+) -> Import:
+    found = read_json(source, name)
+    if not found.ok or found.problems:
+        raise Refused(found.problems[0].message)
+    value = _known(found.value, load_schema("definition"), "", changes)
+    if isinstance(value, dict):
+        for axis, fields in (value.get("axes") or {}).items():
+            if isinstance(fields, dict) and "type" not in fields:
+                fields["type"] = "const" if "value" in fields else "var"
+                changes.add(f"the axis {axis} is {fields['type']}")
+    broken = check(value, "definition", name)
+    if broken:
+        raise Refused(f"{broken[0].pointer}: {broken[0].message}")
+    own = [_sorted_line(line) for line in workloads.get(value["name"], ())]
+    return Import(
+        name,
+        value,
+        changes=changes.lines,
+        workloads=own,
+        solutions=[
+            s
+            for s in solutions.get(value["name"], ())
+            if not check(s, "solution", name)
+        ],
+    )
+
+
+def _sorted_line(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "definition": line.get("definition"),
+        "workload": line.get("workload"),
+        "solution": None,
+        "evaluation": None,
+    }
+
+
+def _known(value: Any, schema: Mapping[str, Any], where: str, changes: Changes) -> Any:
+    """Return an object without nulls and without the fields that no model has."""
+    if not isinstance(value, dict):
+        return value
+    known = schema.get("properties", {})
+    for field in [f for f in value if f not in known]:
+        changes.add(f"left out the field {field}, which is not one of the format's")
+    kept = {f: v for f, v in value.items() if f in known and v is not None}
+    tensor = set(schema["$defs"]["tensor"]["properties"])
+    axis = set(schema["$defs"]["axis"]["properties"])
+    for group, fields in (("axes", axis), ("inputs", tensor), ("outputs", tensor)):
+        if isinstance(kept.get(group), dict):
+            kept[group] = {
+                name: {
+                    f: v
+                    for f, v in spec.items()
+                    if f in fields and (v is not None or f == "shape")
+                }
+                if isinstance(spec, dict)
+                else spec
+                for name, spec in kept[group].items()
+            }
+    return kept
+
+
+def export(
+    definition: Definition, workloads: list[Mapping[str, Any]]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the files of one definition, by path, and what is lost on the way.
+
+    Raises Refused for what its models don't have.
+    """
+    lost = []
+    tensors: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
+    for group, specs in (
+        ("inputs", definition.inputs),
+        ("outputs", definition.outputs),
+    ):
+        for name, spec in specs.items():
+            if spec.dtype == "uint8":
+                raise Refused(f"{name} is uint8, which flashinfer-bench does not have")
+            if spec.optional:
+                lost.append(f"{name} is not optional there")
+            shape = None if spec.shape is None else list(spec.shape)
+            tensors[group][name] = {"shape": shape, "dtype": spec.dtype}
+            if spec.description:
+                tensors[group][name]["description"] = spec.description
+    axes: dict[str, Any] = {}
+    for name, axis in definition.axes.items():
+        fields: dict[str, Any] = {"type": "var" if axis.value is None else "const"}
+        if axis.value is not None:
+            fields["value"] = axis.value
+        if axis.description:
+            fields["description"] = axis.description
+        axes[name] = fields
+    value: dict[str, Any] = {"name": definition.name, "op_type": definition.op_type}
+    if definition.description:
+        value["description"] = definition.description
+    value |= {"tags": list(definition.tags), "axes": axes}
+    value |= {"constraints": list(definition.constraints), **tensors}
+    value["reference"] = definition.reference
+    path = f"{definition.op_type}/{definition.name}"
+    files = {
+        f"definitions/{path}.json": json.dumps(value, indent=2, ensure_ascii=False)
+        + "\n"
+    }
+    if workloads:
+        text = "".join(f"{json.dumps(line)}\n" for line in workloads)
+        files[f"workloads/{path}.jsonl"] = text
+    return files, lost

@@ -1,0 +1,261 @@
+"""Tests of a definition whose inputs come from its own file of custom inputs.
+
+The file has the source of an `init` that returns the arguments of FlashInfer's function,
+or those of a wrapper's `plan` and `run`, and says which argument each input is. So the
+kernel is called live with all of them; nobody guesses.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from generator.testing import generic
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.exhaustion import is_exhaustion
+from generator.testing.harness import MatchesFlashInfer
+from generator.testing.memory import dtype_of, shape_of
+from generator.testing.obstacle import Kind
+from generator.testing.seeded_inputs import Stream
+from generator.testing.skipping import skip
+from generator.testing.trial import as_tuple
+
+_PACKAGE = "flashinfer"
+_WORKSPACE_BYTES = 256 * 2**20
+
+
+class Unresolved(Exception):
+    """Say why a function can't be called with custom inputs."""
+
+
+class MatchesCustomInputs(MatchesFlashInfer):
+    """Test on what `init` makes, against the FlashInfer functions that are named."""
+
+    # returns the function `init`, whose text is that of the file
+    init: ClassVar[Callable[[], Callable[..., Any]] | None] = None
+    # the arguments of `init`, and the sizes of the variable axes that it makes
+    call: ClassVar[Mapping[str, Any]] = {}
+    case: ClassVar[Mapping[str, int]] = {}
+    # input → argument of the kernel, and its place where that is a tuple
+    arguments: ClassVar[Mapping[str, tuple[str, int | None]]] = {}
+    # output → its place in what the kernel returns, and the argument it is written to
+    places: ClassVar[Mapping[str, tuple[int, str | None]]] = {}
+    fi_apis: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def has_guessed_inputs(cls) -> bool:
+        """Return whether there is no `init`."""
+        return cls.init is None
+
+    @classmethod
+    def cases(  # type: ignore[override]
+        cls, definition: Definition
+    ) -> Sequence[Case]:
+        """Return the one case that `init` makes."""
+        return [Case("custom", "small", cls.case)]
+
+    @classmethod
+    def make_inputs(
+        cls, definition: Definition, case: Case, stream: Stream
+    ) -> dict[str, Any]:
+        """Return the definition's inputs out of what `init` returns, on the CPU."""
+        if cls.init is None:
+            return generic.make_inputs(definition, case, stream)
+        made = merged(cls._made(stream))
+        axes = {**definition.axes, **case.axes}
+        inputs: dict[str, Any] = {}
+        left = [
+            n for n in definition.interface.inputs if cls.arguments[n][0] not in made
+        ]
+        guessed = generic.make_inputs(definition, case, stream) if left else {}
+        for name, spec in definition.interface.input_specs.items():
+            if name in left:
+                # `run()` reads what the kernel does without
+                inputs[name] = guessed[name]
+                continue
+            value = _argument(made, *cls.arguments[name])
+            if spec.shape is not None:
+                value = as_bits(value, dtype_of(spec.dtype))
+                shape, declared = tuple(value.shape), shape_of(spec, axes)
+                assert shape == declared, f"init makes {name} {shape}, not {declared}"
+            inputs[name] = value
+        return inputs
+
+    @classmethod
+    def _made(cls, stream: Stream | None) -> dict[str, Any]:
+        if cls.init is None:
+            return {}
+        init = cls.init()
+        arguments = {**cls.call, "device": "cpu"}
+        if stream is not None and "seed" in inspect.signature(init).parameters:
+            arguments["seed"] = stream.integers(0, 2**31, 1)[0]
+        try:
+            made: dict[str, Any] = init(**arguments)
+        except (ImportError, AttributeError) as error:
+            skip(Kind.UNRESOLVED, f"custom inputs: {type(error).__name__}: {error}")
+        return made
+
+    @classmethod
+    def flashinfer_backends(cls, definition: Definition) -> tuple[Backend, ...]:
+        """Return a backend for each function: `norm.rmsnorm`."""
+        names = [api.removeprefix(f"{_PACKAGE}.") for api in cls.fi_apis]
+        return tuple(map(Backend, names or ["no-fi_api"]))
+
+    @classmethod
+    def flashinfer_ground_truth(
+        cls, definition: Definition, inputs: dict[str, Any], backend: str
+    ) -> Any:
+        """Call the function with what `init` made, and with these inputs."""
+        device = next(v.device for v in inputs.values() if isinstance(v, torch.Tensor))
+        made = _moved(cls._made(None), device)
+        parts = list(_parts(made))
+        for name, value in inputs.items():
+            argument, place = cls.arguments[name]
+            for part in parts:
+                if argument in part or cls.init is None:
+                    _put(part, argument, place, value)
+        try:
+            returned = call_kernel(f"{_PACKAGE}.{backend}", made)
+        except Unresolved as error:
+            skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
+        values = () if returned is None else as_tuple(returned)
+        known = merged(made)
+        found = []
+        for name, spec in definition.interface.output_specs.items():
+            index, written = cls.places[name]
+            if index < len(values):
+                value = values[index]
+            elif written in known:
+                value = known[written]
+            else:
+                reason = f"{backend} returns {len(values)} values, not {name}"
+                skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {reason}")
+            is_tensor = isinstance(value, torch.Tensor)
+            found.append(as_bits(value, dtype_of(spec.dtype)) if is_tensor else value)
+        return tuple(found)
+
+    def _why_unresolved(self, provider: str) -> str | None:
+        """Return why a provider is not asked; FlashInfer is, so far as it is named."""
+        if provider != _PACKAGE:
+            return self.unresolved
+        return None if self.fi_apis else "no function is named for it"
+
+
+def load_init(lines: Sequence[str]) -> Callable[[], Callable[..., Any]]:
+    """Return a function that executes a text as a module and returns its `init`."""
+
+    def init() -> Callable[..., Any]:
+        names: dict[str, Any] = {"__name__": "custom_inputs"}
+        exec(compile("\n".join(lines) + "\n", "<init>", "exec"), names)  # noqa: S102
+        found: Callable[..., Any] = names["init"]
+        return found
+
+    return init
+
+
+def merged(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return argument → value of a call, or of a wrapper's `plan` and `run` together."""
+    return {name: value for part in _parts(made) for name, value in part.items()}
+
+
+def _parts(made: Mapping[str, Any]) -> Iterator[Any]:
+    if set(made) <= {"init", "plan", "run"}:
+        yield from made.values()
+    else:
+        yield made
+
+
+def as_bits(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor as another dtype of the same bits, for dtypes that no format has."""
+    carried = torch.uint8 in (value.dtype, dtype) or torch.int32 in (value.dtype, dtype)
+    if value.dtype != dtype and carried and value.dtype.itemsize == dtype.itemsize:
+        return value.view(dtype)
+    return value
+
+
+def _argument(made: Mapping[str, Any], name: str, place: int | None) -> Any:
+    value = made[name]
+    return value if place is None else value[place]
+
+
+def _put(part: dict[str, Any], argument: str, place: int | None, value: Any) -> None:
+    if argument not in part:
+        part[argument] = value if place is None else [None] * place + [value]
+        return
+    if place is not None and place >= len(part[argument]):
+        part[argument] = [*part[argument], value]
+        return
+    old = part[argument] if place is None else part[argument][place]
+    if isinstance(old, torch.Tensor):
+        value = as_bits(value, old.dtype)
+    if place is None:
+        part[argument] = value
+    else:
+        items = list(part[argument])
+        items[place] = value
+        part[argument] = tuple(items)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {name: _moved(item, device) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(item, device) for item in value)
+    return "cuda" if value == "cpu" and device.type == "cuda" else value
+
+
+def call_kernel(api: str, made: Mapping[str, Any]) -> Any:
+    """Return what a function returns, or a wrapper's method after `plan`.
+
+    Raises Unresolved where there is no such function, or it rejects the arguments.
+    """
+    owner, function = _find(api)
+    known = merged(made)
+    try:
+        if owner is None:
+            return function(**_taken(function, known))
+        device = next(v.device for v in known.values() if isinstance(v, torch.Tensor))
+        workspace = torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+        wrapper = owner(workspace, **_taken(owner, made.get("init", {})))
+        if "plan" in made:
+            wrapper.plan(**_taken(wrapper.plan, made["plan"]))
+        method = getattr(wrapper, function.__name__)
+        return method(**_taken(method, made.get("run", known)))
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
+        kind, text = type(error).__name__, " ".join(str(error).split())[:200]
+        raise Unresolved(f"{api} rejects custom inputs: {kind}: {text}") from error
+
+
+def _find(api: str) -> tuple[Any, Callable[..., Any]]:
+    """Return the class of a method, None of a function, and the function."""
+    parts = api.split(".")
+    if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts):
+        raise Unresolved(f"{api} is no path below {_PACKAGE}")
+    for count in range(len(parts) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:count]))
+            owner = None
+            for part in parts[count:]:
+                owner = found if inspect.isclass(found) else None
+                found = getattr(found, part)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            continue
+        return owner, found
+    raise Unresolved(f"no {api}: {reason}")
+
+
+def _taken(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a function has parameters for."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return dict(known)
+    return {name: value for name, value in known.items() if name in parameters}
