@@ -68,11 +68,10 @@ def sink_arguments(
 
     dim, windowed = definition.axes["head_dim"], variant_of(definition).window_left >= 0
     dtype = inputs["q"].dtype
-    kind = "paged" if "k_cache" in inputs else "ragged"
     name = str(dtype).removeprefix("torch.")
     return {
         "jit_args": [
-            f"{kind}_prefill_attention_sink_{name}_d{dim}_swa_{windowed}_{backend}",
+            f"prefill_attention_sink_{name}_d{dim}_swa_{windowed}_{backend}",
             *(dtype, dtype, dtype, torch.int32),
             *(dim, dim),
             *(["sink"], ["float"], ["sm_scale"], ["double"]),
