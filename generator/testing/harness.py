@@ -166,9 +166,8 @@ class ReferenceTests:
         """Return an output's tolerance against a source (`flashinfer/fa2`)."""
         specs = {**cls.interface.input_specs, **cls.interface.output_specs}
         dtype = specs[output].dtype
-        return choose_tolerance(
-            cls.tolerances, output, dtype, source, cls.run_tolerance, case
-        )
+        asked = (output, dtype, source, cls.run_tolerance, case, cls.constants)
+        return choose_tolerance(cls.tolerances, *asked)
 
     def _why_unresolved(self, provider: str) -> str | None:
         """Return why a provider is not asked, None where it is."""

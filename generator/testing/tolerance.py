@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 
@@ -44,7 +45,8 @@ class Override:
     """Replace the default tolerance of one output against one source, with the reason.
 
     `source` is a provider ("flashinfer"), a provider's backend ("flashinfer/fa2") or
-    "oracle"; None is every source. `case` is the name of the one case it is about.
+    "oracle"; None is every source. `case` is the name of the one case it is about,
+    `constant` a constant that only the definitions have that it is about.
     """
 
     output: str
@@ -52,6 +54,7 @@ class Override:
     reason: str
     source: str | None = None
     case: str | None = None
+    constant: str | None = None
 
     def applies(self, output: str, source: str, case: str) -> bool:
         """Return whether the override is about this output, source and case."""
@@ -61,6 +64,13 @@ class Override:
         )
 
 
+def of_definition(
+    overrides: Iterable[Override], constants: Container[str]
+) -> tuple[Override, ...]:
+    """Return the overrides that are about a definition with these constants."""
+    return tuple(o for o in overrides if o.constant is None or o.constant in constants)
+
+
 def choose_tolerance(
     overrides: tuple[Override, ...],
     output: str,
@@ -68,16 +78,19 @@ def choose_tolerance(
     source: str,
     run_tolerance: float | None = None,
     case: str = "",
+    constants: Container[str] = (),
 ) -> Tolerance:
     """Return the tolerance of an output of a dtype against a source, in a case.
 
-    The first override that applies wins over the dtype's default. `run_tolerance`, the
-    user's `--tolerance`, then replaces rtol and atol. Integers and booleans are exact.
+    `constants` are those that the definition has. The first override that applies wins
+    over the dtype's default. `run_tolerance`, the user's `--tolerance`, then replaces
+    rtol and atol. Integers and booleans are exact.
     """
     # a recording of a kernel is judged as the kernel itself
     source = source.removeprefix(RECORDED)
     default = DEFAULTS.get(dtype, EXACT)
-    found = (o.tolerance for o in overrides if o.applies(output, source, case))
+    own = of_definition(overrides, constants)
+    found = (o.tolerance for o in own if o.applies(output, source, case))
     chosen = next(found, default)
     if run_tolerance is not None and chosen != EXACT:
         chosen = replace(chosen, rtol=run_tolerance, atol=run_tolerance)

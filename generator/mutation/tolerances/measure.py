@@ -34,7 +34,7 @@ from generator.testing.lazy_weights import fresh
 from generator.testing.memory import available_bytes, needed_bytes
 from generator.testing.recording_file import recording_path
 from generator.testing.replay import MatchesRecorded
-from generator.testing.tolerance import EXACT, Tolerance
+from generator.testing.tolerance import EXACT, Tolerance, of_definition
 from generator.testing.trial import Trial
 
 _CPU = torch.device("cpu")
@@ -265,7 +265,7 @@ def _reason(
         return ""
     chosen = (
         override.reason
-        for override in tests.tolerances
+        for override in of_definition(tests.tolerances, tests.constants)
         if override.applies(name, source, cases[0].case)
     )
     return next(chosen, "")
