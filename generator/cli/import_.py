@@ -38,7 +38,7 @@ def _axes(
     "--dialect",
     type=click.Choice(_DIALECTS),
     required=True,
-    help="Whose files SOURCE has.",
+    help="Whose format the files have.",
 )
 @click.option(
     "--from-installed",
@@ -51,7 +51,7 @@ def _axes(
     "op_types",
     multiple=True,
     metavar="OP_TYPE",
-    help="Only templates of this op_type; may be repeated.",
+    help="Choose the definitions of this op_type; may be repeated.",
 )
 @click.option(
     "--axis",
@@ -126,7 +126,7 @@ def _lines(found: Import) -> Iterator[str]:
     "--dialect",
     type=click.Choice(_DIALECTS[1:]),
     required=True,
-    help="Whose files to write.",
+    help="Whose format the files have.",
 )
 @options.output("Folder to write to.", "DIR", required=True)
 @options.as_json

@@ -136,8 +136,8 @@ def test_tests_are_named_after_relation_and_case(file):
         def parametrize(self, names, params, **options):
             given.append((names, params, options))
 
-    _spread_relations(Metafunc(), cls, ("small", "medium", "large"))
-    _spread_relations(Metafunc(), cls, ("large",))
+    _spread_relations(Metafunc(), cls, ("small", "medium", "large"), ())
+    _spread_relations(Metafunc(), cls, ("large",), ())
     (names, params, options), (_, (skipped,), _) = given
     assert (names, options["indirect"]) == (["related", "relation"], ["related"])
     assert [p.id for p in params] == ["negated-short", "negated-long"]
