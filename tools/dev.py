@@ -48,7 +48,8 @@ STEPS = (
     ),
     (
         "reference tests",
-        "python -m pytest -q --strict -m 'not slow' -n 2 tests/references",
+        # of each reference's text the smallest definition: `dev.py run --all` runs all
+        "python -m pytest -q --strict -m 'not slow' -n 2 --each-reference tests/references",
     ),
 )
 
