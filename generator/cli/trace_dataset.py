@@ -13,6 +13,7 @@ from generator.cli.audit import audit, floors
 from generator.cli.card import card
 from generator.cli.comment import comment
 from generator.cli.import_ import export, import_
+from generator.cli.model import model
 from generator.cli.output import (
     progress,
     run_and_exit,
@@ -87,6 +88,7 @@ _COMMANDS = (
     push,
     import_,
     export,
+    model,
 )
 for command in _COMMANDS:
     cli.add_command(command)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.activation.workloads import rows_fit, tokens
@@ -51,6 +53,15 @@ WIDTHS = (
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(activation_spec(width) for width in WIDTHS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    if not name.startswith("silu_and_mul_"):
+        return None
+    return activation_spec(Width(sizes["i"], (model,), "an MLP", LLAMA))
 
 
 def activation_spec(width: Width) -> Spec:

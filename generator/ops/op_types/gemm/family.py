@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
@@ -68,6 +70,15 @@ LAYERS = (
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(layer_spec(layer) for layer in LAYERS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    if not name.startswith("gemm_"):
+        return None
+    return layer_spec(Layer(sizes["n"], sizes["k"], (model,), "linear layer"))
 
 
 def layer_spec(layer: Layer) -> Spec:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
@@ -52,6 +54,17 @@ NORMS = (
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(norm_spec(norm) for norm in NORMS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    kind, size = name.rpartition("_")[0], sizes["h"]
+    if kind not in ("rmsnorm", "fused_add_rmsnorm"):
+        return None
+    fused, offset = kind != "rmsnorm", constants["unit_offset"]
+    return norm_spec(Norm(size, (model,), constants["eps"], size, fused, offset))
 
 
 def norm_spec(norm: Norm) -> Spec:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.sampling import workloads
 from generator.ops.reference_text import reference_text
@@ -48,10 +51,22 @@ INPUTS = {
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    return tuple(sampling_spec(kind, size) for kind in FILTERS for size in VOCABULARIES)
+    return tuple(
+        sampling_spec(kind, size, models)
+        for kind in FILTERS
+        for size, models in VOCABULARIES.items()
+    )
 
 
-def sampling_spec(kind: str, vocab_size: int) -> Spec:
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    kind = name.partition("_sampling_from_probs_")[0]
+    return sampling_spec(kind, sizes["v"], (model,)) if kind in FILTERS else None
+
+
+def sampling_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
     """Return the definition of one kind of filter for one vocabulary."""
     api = f"{kind}_sampling_from_probs"
     given = {name: tensor for name, tensor in INPUTS.items() if name in kind}
@@ -63,7 +78,7 @@ def sampling_spec(kind: str, vocab_size: int) -> Spec:
         ),
         op_type="sampling",
         tags=(
-            *(f"model:{model}" for model in VOCABULARIES[vocab_size]),
+            *(f"model:{model}" for model in models),
             f"fi_api:flashinfer.sampling.{api}",
         ),
         axes={

@@ -1,0 +1,72 @@
+"""The command `trace-dataset model`: which definitions a model needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from generator.cli import options
+from generator.cli.choose import require_definitions
+from generator.cli.output import say, show
+from generator.models.parallel import KV_DTYPES
+
+_COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@click.argument("config", metavar="CONFIG.json|NAME")
+@options.dataset
+@click.option(
+    "--tp", type=_COUNT, default=1, help="GPUs that share a layer; 1 if not given."
+)
+@click.option("--ep", type=_COUNT, default=1, help="GPUs that share the experts.")
+@click.option(
+    "--kv-dtype",
+    type=click.Choice(KV_DTYPES),
+    default=KV_DTYPES[0],
+    help="Data type of the KV cache; bfloat16 if not given.",
+)
+@click.option(
+    "--page-size", type=_COUNT, default=64, help="Tokens of a page of the cache."
+)
+@click.option(
+    "--write", is_flag=True, help="Write the missing definitions that families make."
+)
+@options.form()
+def model(
+    config: str,
+    dataset: Path,
+    tp: int,
+    ep: int,
+    kv_dtype: str,
+    page_size: int,
+    write: bool,
+    form: str,
+) -> int:
+    """List the definitions that a model needs: there, proven by a kernel, or missing.
+
+    CONFIG.json is a Hugging Face config; NAME is a model whose published figures come
+    with this software. --write makes missing definitions with the tag
+    status:unverified, for gen-tests to go on from. Exit status 0 where all are there,
+    1 where some are missing, 2 for a config that can't be used.
+    """
+    from generator.dataset.paths import discover_definitions
+    from generator.models.config import load
+    from generator.models.coverage import coverage, coverage_report, write_missing
+    from generator.models.parallel import Deployment
+    from generator.results.evidence import kept_runs
+    from generator.results.verification import agreed, table_of
+
+    deployment = Deployment(tp, ep, page_size, kv_dtype)
+    loaded = load(config)
+    found = discover_definitions(dataset)
+    require_definitions(found.problems)
+    sources = agreed(table_of(dataset, found, kept_runs(dataset)).lines)
+    covered = coverage(loaded, deployment, dataset, found, sources)
+    if write:
+        for path in write_missing(dataset, covered):
+            say(f"wrote {path}")
+        found = discover_definitions(dataset)
+        covered = coverage(loaded, deployment, dataset, found, sources)
+    return show(coverage_report(loaded, deployment, covered), form)

@@ -1,0 +1,1 @@
+"""Models: which definitions a model's config.json needs."""

@@ -1,0 +1,197 @@
+"""Which of the definitions that a model needs a dataset has, and what proves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.definition import Definition
+from generator.dataset.paths import DatasetFile, Discovered
+from generator.models.config import Config
+from generator.models.instances import instance
+from generator.models.modules import needs, unplaced
+from generator.models.need import Need
+from generator.models.parallel import Deployment
+from generator.ops.family import Spec, definition_json
+from generator.ops.registry import op_specs
+from generator.problems.messages import plural
+from generator.reports.report import (
+    Conclusion,
+    Quoted,
+    Report,
+    Row,
+    Section,
+    Status,
+    Table,
+)
+from generator.results.sources import ORACLE
+from generator.rules.constants import resolve_constants
+from generator.rules.load import load_file
+
+
+class State(str, Enum):
+    """How far a module is covered; only the first two have a definition that fits."""
+
+    KERNEL = "agrees with a kernel"
+    ORACLE = "agrees with the oracle alone"
+    UNVERIFIED = "nothing agreed yet"
+    OTHER = "other constants"
+    MISSING = "missing"
+    NO_FAMILY = "no family"
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the dataset has the definition."""
+        return self in (State.KERNEL, State.ORACLE, State.UNVERIFIED)
+
+
+_STATUS = {State.KERNEL: Status.PASSED, State.ORACLE: Status.OPEN}
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Hold what a module needs, how far it is covered, and by what or why not.
+
+    `spec` is a missing definition that its family makes.
+    """
+
+    need: Need
+    state: State
+    note: str
+    spec: Spec | None = None
+
+
+def coverage(
+    config: Config,
+    deployment: Deployment,
+    root: Path,
+    found: Discovered,
+    agreed: Mapping[str, Iterable[str]],
+) -> list[Covered]:
+    """Return one entry for each definition that a model needs.
+
+    `agreed` maps a definition to the sources that it agreed with. Raises Failure as the
+    figures of a config do.
+    """
+    files = {file.name: file for file in found.files}
+    covered = []
+    for need in needs(config, deployment):
+        file = files.get(need.name)
+        if file is None:
+            spec = instance(config, deployment, need)
+            covered.append(Covered(need, *_absent(need, spec), spec))
+        else:
+            covered.append(Covered(need, *_state(need, root, file, agreed)))
+    return covered
+
+
+def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
+    """Write the missing definitions that families make; yield their paths."""
+    for entry in covered:
+        if entry.spec is not None:
+            path = f"definitions/{entry.spec.op_type}/{entry.spec.name}.json"
+            write_atomically(root / path, definition_json(entry.spec).encode())
+            yield path
+
+
+def _absent(need: Need, spec: Spec | None) -> tuple[State, str]:
+    if need.op_type not in op_specs():
+        return State.NO_FAMILY, f"there is no op_type {need.op_type}"
+    if spec is None:
+        return State.NO_FAMILY, f"no family of {need.op_type} makes it"
+    return State.MISSING, "--write makes it"
+
+
+def _state(
+    need: Need,
+    root: Path,
+    file: DatasetFile,
+    agreed: Mapping[str, Iterable[str]],
+) -> tuple[State, str]:
+    definition, problems = load_file(root, file)
+    if definition is None:
+        why = problems[0].message if problems else "it can't be read"
+        return State.UNVERIFIED, why
+    other = list(_other_constants(need, definition))
+    if other:
+        return State.OTHER, "; ".join(other)
+    sources = sorted(set(agreed.get(need.name, ())))
+    live = [s for s in sources if s != ORACLE and not s.startswith("recorded:")]
+    kernels = live or [source for source in sources if source != ORACLE]
+    if kernels:
+        return State.KERNEL, ", ".join(kernels)
+    return (State.ORACLE, ORACLE) if sources else (State.UNVERIFIED, "")
+
+
+def _other_constants(need: Need, definition: Definition) -> Iterator[str]:
+    spec = op_specs().get(definition.op_type)
+    constants = resolve_constants(definition, spec)[0] if spec else ()
+    for constant in constants:
+        wanted = need.constants.get(constant.name, constant.value)
+        if constant.value is not None and wanted != constant.value:
+            yield (
+                f"its {constant.name} is {constant.value!r}, the model's is {wanted!r}"
+            )
+
+
+def coverage_report(
+    config: Config, deployment: Deployment, covered: list[Covered]
+) -> Report:
+    """Return the report of one model: a row for each module."""
+    there = sum(entry.state.is_there for entry in covered)
+    proven = sum(entry.state is State.KERNEL for entry in covered)
+    summary = (
+        f"{plural(len(covered), 'definition')} needed: {there} are there, {proven} "
+        "agreed with a kernel"
+    )
+    left = unplaced(config)
+    if left:
+        summary += f"; not placed: {', '.join(left)}"
+    rows = [
+        Row(
+            (
+                entry.need.module,
+                Quoted(entry.need.name),
+                entry.state.value,
+                entry.note,
+            ),
+            _STATUS.get(entry.state, Status.FAILED),
+        )
+        for entry in covered
+    ]
+    columns = ("module", "definition", "state", "by, or why not")
+    status = Status.PASSED if there == len(covered) else Status.FAILED
+    kept = f"tp {deployment.tp}, ep {deployment.ep}, pages of {deployment.page_size}"
+    return Report(
+        f"Definitions for {config.name}",
+        "trace-dataset model",
+        lambda: Conclusion(status, summary),
+        _payload(config, deployment, covered),
+        [Section("", [Table(rows, columns, columns, marked="state")])],
+        about=f"{kept}, {deployment.kv_dtype} cache",
+    )
+
+
+def _payload(
+    config: Config, deployment: Deployment, covered: list[Covered]
+) -> dict[str, Any]:
+    return {
+        "model": config.name,
+        "deployment": vars(deployment),
+        "unplaced": unplaced(config),
+        "modules": [
+            {
+                "module": entry.need.module,
+                "op_type": entry.need.op_type,
+                "definition": entry.need.name,
+                "constants": dict(entry.need.constants),
+                "state": entry.state.name.lower(),
+                "note": entry.note,
+            }
+            for entry in covered
+        ],
+    }

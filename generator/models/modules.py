@@ -1,0 +1,97 @@
+"""The modules of a model, and the definition that each one needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from generator.models import attention, mixture
+from generator.models.config import Config
+from generator.models.need import Need, Projections
+from generator.models.parallel import Deployment
+
+_SAMPLING = ("top_k", "top_p", "top_k_top_p")
+_UNPLACED = {
+    "vision_config": "the vision tower",
+    "audio_config": "the audio tower",
+    "num_nextn_predict_layers": "the layers that draft several tokens",
+    "final_logit_softcapping": "the soft cap of the last logits",
+    "attention_chunk_size": "attention within chunks",
+}
+"""Modules that no definition is named for, by the key of a config that has them."""
+
+
+def needs(config: Config, deployment: Deployment) -> list[Need]:
+    """Return what one GPU runs, in the order of a forward pass, each definition once.
+
+    Raises Failure where a figure is missing, contradicts another or can't be divided.
+    """
+    found: dict[str, Need] = {}
+    for need in _Model(config, deployment).modules():
+        found.setdefault(need.name, need)
+    return list(found.values())
+
+
+def unplaced(config: Config) -> list[str]:
+    """Return the modules of a model for which this software names no definition."""
+    return [what for key, what in _UNPLACED.items() if config.get(key)]
+
+
+@dataclass(frozen=True)
+class _Model:
+    config: Config
+    deployment: Deployment
+    norms: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        eps = self.config.get(
+            "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "norm_epsilon"
+        )
+        if not isinstance(eps, float) or not 0.0 < eps < 1e-2:
+            self.config.refuse("rms_norm_eps", "is no number between 0 and 0.01")
+        offset = self.config.architecture.unit_offset
+        object.__setattr__(self, "norms", {"eps": eps, "unit_offset": offset})
+
+    def modules(self) -> Iterator[Need]:
+        config, deployment = self.config, self.deployment
+        hidden = config.size("hidden_size")
+        vocabulary = config.size("vocab_size")
+        shard = deployment.share(config, "vocab_size", vocabulary)
+        yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
+        yield self._norm("norm before the first layer", hidden, fused=False)
+        yield from attention.needs(config, deployment, self.norms)
+        yield self._norm("norms that add the residual", hidden, fused=True)
+        yield from self._feed_forward(hidden)
+        yield from Projections(config).head("lm_head", shard, hidden)
+        for kind in _SAMPLING:
+            name = f"{kind}_sampling_from_probs_v{vocabulary}"
+            yield Need(f"sampling, {kind.replace('_top', ', top')}", "sampling", name)
+
+    def _norm(self, module: str, size: int, *, fused: bool) -> Need:
+        prefix = "fused_add_rmsnorm" if fused else "rmsnorm"
+        return Need(module, "rmsnorm", f"{prefix}_h{size}", self.norms)
+
+    def _feed_forward(self, hidden: int) -> Iterator[Need]:
+        config = self.config
+        experts = config.count("num_experts", "num_local_experts", "n_routed_experts")
+        dense = config.get("intermediate_size_mlp", "intermediate_size")
+        is_hybrid = bool(
+            config.count("first_k_dense_replace") or config.get("mlp_only_layers")
+        )
+        if config.get("intermediate_size_mlp"):
+            step = config.size("interleave_moe_layer_step", default=1)
+            is_hybrid = step > 1
+        if not experts or is_hybrid:
+            if dense is None:
+                config.size("intermediate_size")
+            key = next(
+                k
+                for k in ("intermediate_size_mlp", "intermediate_size")
+                if config.get(k)
+            )
+            yield from mixture.mlp(
+                config, self.deployment, "MLP", hidden, key, config.size(key)
+            )
+        if experts:
+            yield from mixture.needs(config, self.deployment, hidden, experts)

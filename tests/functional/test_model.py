@@ -1,0 +1,64 @@
+"""`trace-dataset model` as a black box."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.functional.test_validate import run
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_model_of_the_dataset_is_shown_with_what_proves_it():
+    done = run("model", "llama-3.1-8b", "--json", "--dataset", str(ROOT))
+
+    shown = json.loads(done.stdout)
+    states = {m["definition"]: m["state"] for m in shown["modules"]}
+    assert states["gemm_n4096_k14336"] == "kernel"
+    assert states["gemm_n128256_k4096"] == "missing"
+    assert done.returncode == 1
+
+
+def test_constants_of_another_model_are_a_gap():
+    done = run("model", "qwen3-next-80b-a3b", "--dataset", str(ROOT))
+
+    assert done.returncode == 1
+    assert "its unit_offset is False, the model's is True" in done.stdout
+
+
+def test_missing_definitions_are_written_and_valid(tmp_path: Path):
+    shutil.copytree(ROOT / "definitions" / "rmsnorm", tmp_path / "definitions/rmsnorm")
+    arguments = ("model", "qwen3-8b", "--dataset", str(tmp_path))
+
+    first = run(*arguments, "--write")
+    again = run(*arguments, "--write")
+
+    written = [line for line in first.stderr.splitlines() if line.startswith("wrote ")]
+    assert "wrote definitions/gemm/gemm_n24576_k4096.json" in written
+    assert "wrote " not in again.stderr
+    file = tmp_path / "definitions/gemm/gemm_n24576_k4096.json"
+    assert "status:unverified" in json.loads(file.read_text())["tags"]
+    checked = run("validate", "--dataset", str(tmp_path))
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing-like-it",), "is no file, and no model of that name is known"),
+        (("llama-3.1-8b", "--tp", "7"), "--tp 7 does not divide"),
+        (("llama-3.1-8b", "--tp", "0"), "--tp"),
+        (("llama-3.1-8b", "--dataset", "/nowhere"), "/nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, said):
+    done = run("model", *arguments)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 4

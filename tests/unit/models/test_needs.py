@@ -1,0 +1,235 @@
+"""What models need: names worked out by hand from published figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.models.config import load, names
+from generator.models.modules import needs, unplaced
+from generator.models.parallel import Deployment
+from generator.problems.failure import Failure
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "intermediate_size": 96,
+    "vocab_size": 256,
+    "rms_norm_eps": 1e-5,
+}
+
+# model, options: how many definitions, and some of them
+CASES: list[tuple[str, dict[str, Any], int, str]] = [
+    (
+        "llama-3.1-8b",
+        {},
+        17,
+        (
+            "gemm_n6144_k4096 gemm_n28672_k4096 gemm_n4096_k14336 silu_and_mul_i14336 "
+            "gqa_paged_decode_h32_kv8_d128_ps64 gemm_n128256_k4096 "
+            "rope_with_cos_sin_cache_neox_style_d128_rd128"
+        ),
+    ),
+    (
+        "llama-3.1-70b",
+        {"tp": 8},
+        17,
+        (
+            "gemm_n1280_k8192 gemm_n8192_k1024 gemm_n7168_k8192 gemm_n8192_k3584 "
+            "gqa_ragged_prefill_causal_h8_kv1_d128 embedding_v16032_h8192"
+        ),
+    ),
+    ("llama-3.2-1b", {}, 17, "gqa_paged_decode_h32_kv8_d64_ps64 gemm_n3072_k2048"),
+    ("llama-3.2-3b", {"page_size": 16}, 17, "gqa_paged_decode_h24_kv8_d128_ps16"),
+    ("mistral-7b-v0.1", {}, 17, "gqa_paged_decode_w4095_h32_kv8_d128_ps64"),
+    ("mixtral-8x22b", {}, 17, "moe_bf16_topk2_e8_h6144_i16384 gemm_n8_k6144"),
+    ("phi-4-14b", {}, 17, "gemm_n7680_k5120 gqa_paged_decode_h40_kv10_d128_ps64"),
+    ("qwen2.5-7b", {}, 17, "gemm_n4608_k3584 gqa_paged_decode_h28_kv4_d128_ps64"),
+    ("qwen3-8b", {}, 18, "rmsnorm_h128 gemm_n24576_k4096"),
+    ("qwen3-14b", {"tp": 2}, 18, "gqa_paged_decode_h20_kv4_d128_ps64"),
+    ("qwen3-32b", {"tp": 16}, 18, "gqa_paged_decode_h4_kv1_d128_ps64 gemm_n768_k5120"),
+    ("qwen3-30b-a3b", {}, 18, "topk_softmax_e128_k8_renorm gemm_n128_k2048"),
+    ("qwen3-235b-a22b", {"ep": 8}, 18, "moe_bf16_topk8_e16_h4096_i1536"),
+    (
+        "qwen3-next-80b-a3b",
+        {},
+        28,
+        (
+            "gdn_decode_qk16_v32_d128_k_last causal_conv1d_update_d8192_w4 gemm_n9216_k2048 "
+            "gemm_n12288_k2048 gemm_n64_k2048 moe_bf16_topk10_e512_h2048_i512 "
+            "rope_with_cos_sin_cache_neox_style_d256_rd64 rmsnorm_h256"
+        ),
+    ),
+    (
+        "gemma-2-9b",
+        {},
+        21,
+        (
+            "gqa_paged_decode_cap50_h16_kv8_d256_ps64 rmsnorm_h3584 "
+            "gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64 gelu_tanh_and_mul_i14336"
+        ),
+    ),
+    ("gemma-2-27b", {}, 21, "gemm_n2048_k4608 gemm_n36864_k4608"),
+    (
+        "gemma-3-27b",
+        {},
+        22,
+        "rmsnorm_h128 gemm_n2048_k5376 gqa_ragged_prefill_causal_w1023_h32_kv16_d128",
+    ),
+    (
+        "gpt-oss-20b",
+        {},
+        20,
+        "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64 moe_mxfp4_topk4_e32_h2880_i2880",
+    ),
+    ("gpt-oss-120b", {"ep": 4}, 20, "moe_mxfp4_topk4_e32_h2880_i2880 gemm_n128_k2880"),
+    (
+        "deepseek-v3",
+        {"tp": 8, "ep": 8},
+        27,
+        (
+            "mla_paged_decode_h16_ckv512_kpe64_ps64 fp8_blockscale_gemm_sm90_n1536_k7168 "
+            "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048 silu_and_mul_i2304 "
+            "mla_ragged_prefill_causal_h16_qk192_vo128 gemm_n256_k7168"
+        ),
+    ),
+    (
+        "deepseek-v3.2",
+        {"tp": 8},
+        29,
+        (
+            "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64 "
+            "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
+        ),
+    ),
+    (
+        "kimi-k2",
+        {"tp": 8, "ep": 8},
+        27,
+        (
+            "mla_paged_decode_h8_ckv512_kpe64_ps64 "
+            "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
+        ),
+    ),
+    # its output projection and the down projection of dense layers are one product
+    ("glm-4.6", {}, 23, "gqa_paged_decode_h96_kv8_d128_ps64 silu_and_mul_i1536"),
+    ("minimax-m2", {"tp": 8}, 18, "rmsnorm_h6144 rmsnorm_h1024 gemm_n256_k3072"),
+    (
+        "llama-4-scout",
+        {"tp": 8},
+        20,
+        "gqa_paged_decode_h5_kv1_d128_ps64 topk_sigmoid_e16_k1",
+    ),
+    (
+        "nemotron-h-8b",
+        {},
+        23,
+        (
+            "mamba_ssu_decode_h128_d64_s128_ng8 causal_conv1d_fwd_d10240_w4 gemm_n18560_k4096 "
+            "relu2_i21504 gemm_n21504_k4096"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "count", "some"), CASES)
+def test_a_model_needs_these_definitions(model, options, count, some):
+    found = [need.name for need in needs(load(model), Deployment(**options))]
+
+    assert set(some.split()) - set(found) == set()
+    assert len(found) == count
+    assert len(set(found)) == count
+
+
+def test_each_model_whose_figures_are_here_has_a_case():
+    assert sorted({model for model, *_ in CASES}) == list(names())
+
+
+def test_norms_have_the_models_constants():
+    gemma = needs(load("gemma-3-27b"), Deployment())
+
+    norms = [need for need in gemma if need.op_type == "rmsnorm"]
+    assert [n.constants for n in norms] == [{"eps": 1e-6, "unit_offset": True}] * 3
+
+
+def test_a_cache_in_8_bits_has_its_word():
+    found = needs(load("llama-3.1-8b"), Deployment(kv_dtype="float8_e4m3fn"))
+
+    assert "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64" in {n.name for n in found}
+
+
+def test_what_has_no_name_is_listed():
+    assert unplaced(load("gemma-3-27b")) == ["the vision tower"]
+    assert unplaced(load("llama-3.1-8b")) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_key_value_heads": 3}, "num_attention_heads is 8, which "),
+        ({"num_key_value_heads": None, "num_attention_heads": None}, "is missing"),
+        ({"hidden_size": -1}, "hidden_size is -1, not an integer"),
+        ({"hidden_size": 1 << 40}, "hidden_size is 1099511627776, not an integer"),
+        ({"head_dim": None, "hidden_size": 63}, "hidden_size is 63"),
+        ({"vocab_size": "many"}, "vocab_size is 'many'"),
+        ({"rms_norm_eps": None}, "rms_norm_eps is no number"),
+        ({"quantization_config": {"quant_method": "awq"}}, "is 'awq'"),
+        ({"quantization_config": 4}, "quantization_config.quant_method is null"),
+        ({"partial_rotary_factor": 2}, "partial_rotary_factor is 2"),
+        ({"num_local_experts": 4, "num_experts_per_tok": 9}, "more than the 4 experts"),
+        ({"num_local_experts": 4}, "num_experts_per_tok is missing"),
+        ({"model_type": "lama"}, "the nearest that is known is llama"),
+        ({"model_type": None}, "model_type is missing"),
+    ],
+)
+def test_figures_that_no_model_has_are_refused(tmp_path: Path, changes, said):
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps({**LLAMA, **changes}))
+
+    with pytest.raises(Failure) as raised:
+        needs(load(str(file)), Deployment())
+
+    assert said in str(raised.value)
+    assert str(raised.value).startswith("tiny: ")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("tp", [3, 16, 5])
+def test_a_parallelism_that_does_not_divide_is_refused(tp, tmp_path):
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(LLAMA))
+
+    with pytest.raises(Failure, match="does not divide"):
+        needs(load(str(file)), Deployment(tp=tp))
+
+
+def test_few_kv_heads_are_replicated(tmp_path):
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(LLAMA))
+
+    found = needs(load(str(file)), Deployment(tp=8))
+
+    assert "gqa_paged_decode_h1_kv1_d8_ps64" in {need.name for need in found}
+    assert "replicated" in found[2].module
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1, "a": 2}', '"x"'])
+def test_what_is_no_config_is_refused_in_a_line(tmp_path, text):
+    file = tmp_path / "config.json"
+    file.write_text(text)
+
+    with pytest.raises(Failure) as raised:
+        load(str(file))
+
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unknown_model_has_a_suggestion():
+    with pytest.raises(Failure, match="Did you mean 'qwen3-14b'"):
+        load("qwen3-14")
