@@ -75,9 +75,9 @@ def _all_blocks(subject: Subject) -> Iterator[Claim]:
         seen = torch.arange(keys) <= torch.arange(keys - queries, keys)[:, None]
         blocks = seen.view(rows, -1, columns, inputs["k"].shape[1]).transpose(1, 2)
         given["mask"] = blocks.flatten(0, 1).contiguous()
-    flat = (inputs[name].flatten(0, 1) for name in ("q", "k", "v"))
+    q, k, v = (inputs[name].flatten(0, 1) for name in ("q", "k", "v"))
     variant = Variant(causal="mask" in inputs)
-    output, lse = oracle_attention(*flat, inputs["sm_scale"], variant)
+    output, lse = oracle_attention(q, k, v, inputs["sm_scale"], variant)
     shape = inputs["q"].shape
     expected = {"output": output.view(shape), "lse": lse.view(shape[:3])}
     yield from alike(expected, subject.run(given), MERGED)
