@@ -74,7 +74,9 @@ def _structure(
 
 
 def blocks_fit(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether the numbers of the blocks, and a mask, fit in a blob."""
+    """Return whether there are several blocks whose numbers, and a mask, fit a blob."""
+    if _blocks(spec, captured, "columns") == 1:
+        return False
     if "mask" in spec.inputs:
         return fits_a_blob(_MASKED * (_CHOSEN * (4 + spec.const("block_columns")) + 4))
     return fits_a_blob(4 * (_CHOSEN + 1) * (_blocks(spec, captured, "rows") + 1))
