@@ -139,7 +139,7 @@ class Confinement:
             memory_bytes=max(base.memory_bytes, self.allowed.memory_bytes),
         )
         worker = os.path.realpath(told / "worker.py")
-        command = [sys.executable, "-I", "-B", worker, str(there.fileno()), self.device]
+        command = [sys.executable, "-s", "-B", worker, str(there.fileno()), self.device]
         self._stop, self._outcome = threading.Event(), None
 
         def confine() -> None:
