@@ -117,6 +117,7 @@ def evaluate(
     from generator.evaluation.report import evaluation_report
     from generator.evaluation.solution import read_solutions
     from generator.evaluation.traces import trace_files
+    from generator.execution.gpus import visible_gpus
     from generator.execution.sandbox import refusal
 
     if device == "cuda" and (lacks := why_no_cuda()):
@@ -124,7 +125,12 @@ def evaluate(
     if reason := refusal():
         raise Failure(f"solutions run in a sandbox only: {one_line(reason)}.")
     chosen = read_solutions(choice.dataset, files, solutions, authors)
-    asks = Asks(device, workloads, fuzz, timing, timeout, seed)
+    gpus: tuple[str, ...] = ()
+    if device == "cuda" and executor == "local":
+        # one task a GPU: nothing else may run there while it is timed
+        gpus = tuple(gpu.name for gpu in visible_gpus().found)
+        jobs = min(jobs, len(gpus) or 1)
+    asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
     runs = make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     verdicts = run(
         chosen,

@@ -29,7 +29,7 @@ class Asks:
     """Hold what is asked of each solution.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
-    one secret ask the same.
+    one secret ask the same. `gpus` are those of this machine, a task on each.
     """
 
     device: str = "cpu"
@@ -38,6 +38,7 @@ class Asks:
     timing: bool = False
     timeout: float = 60.0
     secret: int | None = None
+    gpus: Sequence[str] = ()
 
 
 def evaluate(
@@ -94,6 +95,7 @@ def _arguments(
         "fuzz": asks.fuzz,
         "timing": asks.timing,
         "timeout": asks.timeout,
+        "gpus": list(asks.gpus),
         "secret": secret,
     }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -30,6 +33,7 @@ from generator.evaluation.verdict import (
     worst,
 )
 from generator.execution.child import Link
+from generator.execution.gpus import bind
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
 from generator.problems.messages import plural
@@ -46,6 +50,8 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     definition, problems = load_file(root, file)
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
+    if task["gpus"]:
+        bind(_free(task["gpus"]))
     device = torch.device(task["device"])
     allowed = Allowed(task["timeout"])
     within = 4 * allowed.call_seconds + allowed.build_seconds
@@ -78,6 +84,22 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             link.say(found[-1])
             link.at(within=within)
     return {"verdicts": found}
+
+
+def _free(gpus: Sequence[str]) -> str:
+    """Return the name of a GPU that no other task uses; this process keeps it."""
+    folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for name in gpus:
+        file = os.open(folder / name.replace("/", "_"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            continue
+        # until the end of this process, which runs one task
+        return name
+    return gpus[0]
 
 
 def judged(

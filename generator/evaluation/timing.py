@@ -33,15 +33,17 @@ from generator.testing.memory import tensor_bytes
 from generator.testing.providers import PROVIDERS, backend_obstacle
 
 ITERATIONS, _WARM_UPS, _JUDGED = 100, 100, 4
+# of large workloads, whose values take long to be written a hundred times
+_FEWEST, _SECONDS = 20, 20.0
 _SLOTS = 4
 _IDLE_CALLS = 20
+_OF_JUDGE = 4 * ITERATIONS // 3
 # warm-up ends where the medians of this many calls differ by less than this share
 _WINDOW, _STABLE = 10, 0.02
 # workloads larger than this are not copied a hundred times
 _MOST_BYTES = 4 << 30
 # what the worker's clock may say less than the judge's, in milliseconds and as a share
 _SLACK_MS, _SLACK = 0.15, 0.5
-_SECONDS = 20.0
 
 
 def timed(
@@ -109,8 +111,13 @@ class _Sitting:
         """Return medians, spreads and clocks. Raises Refused."""
         clock = Clock(torch)
         stable = self._until_stable()
-        judged = set(self._draw.sample(range(ITERATIONS), _JUDGED))
-        answers = [self._called(n in judged) for n in range(ITERATIONS)]
+        judged = set(self._draw.sample(range(_FEWEST), _JUDGED))
+        answers: list[Answer] = []
+        begun = time.monotonic()
+        while len(answers) < _FEWEST or (
+            len(answers) < ITERATIONS and time.monotonic() - begun < _SECONDS
+        ):
+            answers.append(self._called(len(answers) in judged))
         figures = [self._milliseconds(answer) for answer in answers]
         self._check_clock(answers)
         latency = statistics.median(figures)
@@ -215,13 +222,13 @@ def _of_judge(clock: Clock, one: Round, run: Callable[..., Any]) -> float:
     given = {n: fresh(v, torch.device("cuda")) for n, v in one.trial.inputs.items()}
     figures: list[float] = []
     begun = time.monotonic()
-    while len(figures) < _WARM_UPS // 4 or (
-        len(figures) < _WARM_UPS // 4 + ITERATIONS
-        and time.monotonic() - begun < _SECONDS
+    while len(figures) < _OF_JUDGE and (
+        len(figures) < 2 or time.monotonic() - begun < _SECONDS
     ):
         times, _ = clock.around(lambda: run(*given.values()))
         figures.append(float(times["milliseconds"]))
-    return statistics.median(figures[_WARM_UPS // 4 :] or figures)
+    # the first quarter warms up
+    return statistics.median(figures[len(figures) // 4 :])
 
 
 def _production(one: Round) -> list[tuple[str, Callable[..., Any]]]:

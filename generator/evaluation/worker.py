@@ -219,19 +219,17 @@ class Solution:
         for name, value in how["limits"].items():
             which = getattr(resource, f"RLIMIT_{name}")
             resource.setrlimit(which, (value, value))
-        if self._device == "cuda":
-            self._clock = Clock(self._torch)
         try:
             self._call = self._builds(how, os.getcwd())
         except BaseException as error:  # noqa: BLE001 - whatever a build raises
-            return {"failed": _text(error)}
+            return {"failed": _first_error(_text(error))}
         return {"built": True}
 
     def _run(self, how: Mapping[str, Any]) -> Frame:
         """Call the solution once; what it returned is described, and kept for a fetch."""
         slot, cuda = how["slot"], self._device == "cuda"
         self._returned.clear()
-        if cuda:
+        if cuda and slot in self._on_device:
             # not through the views: their version must not tell that values changed
             self._copy(self._on_device[slot].data, self._memory[slot])
         given = [self._argument(slot, one) for one in how["inputs"]]
@@ -240,7 +238,9 @@ class Solution:
             given += outputs
         self._seed(how["seed"])
         call, timed = self._call, Frame()
-        if how.get("times"):
+        if how["times"]:
+            # the first timed call comes before the solution is loaded
+            self._clock = self._clock or Clock(self._torch)
             timed, returned = self._clock.around(call and (lambda: call(*given)))
         else:
             assert call is not None
@@ -357,6 +357,12 @@ class Clock:
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"[:200]
+
+
+def _first_error(text: str) -> str:
+    """Return what a compiler found first, of a text that shows all it was called with."""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if "error:" in line), text)
 
 
 def _text(error: BaseException) -> str:
