@@ -7,31 +7,19 @@ neither blobs nor workloads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from generator.dataset.artifacts import Key
-from generator.dataset.changes import owner_of, sort_changes
-from generator.dataset.paths import is_rendered
-from generator.hub.choose import blobs_named
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
 from generator.hub.remote import Listing, RemoteFile, fetch, is_commit, list_files
 from generator.problems.messages import one_line, quote
-from generator.review.snapshots import (
-    MAX_TOTAL,
-    RECORDINGS,
-    Sides,
-    Tree,
-    TreeEntry,
-    write_base,
-    write_tree,
-)
-from generator.review.sources import Revisions, Sources
+from generator.review.snapshots import MAX_TOTAL, Sides, Tree, TreeEntry
+from generator.review.sources import Revisions, Sources, write_sides
 
 _THREADS = 8
 _OPEN = ("open", "draft")
@@ -91,19 +79,13 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     head = list_files(client, revisions.head)
     base = list_files(client, revisions.base) if revisions.base else None
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        before, after = Path(name, "base"), Path(name, "head")
         objects = HubObjects(client, Path(name, "objects"))
         objects.folder.mkdir()
         new = objects.add(head)
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
         sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
-        found = sort_changes(sides.changed)
-        keys = {*found.definitions, *_touched(objects, sides, Path(name, "named"))}
-        write_base(objects.blobs, old, before, keys)
-        op_types = {op_type for op_type, _ in keys}
-        write_tree(objects.blobs, new, after, set(_not_needed(new, keys, op_types)))
-        yield Sources(before, after, revisions, sides, found, is_partial=True)
+        yield write_sides(revisions, sides, objects.blobs, Path(name))
 
 
 def _revisions(client: Client, number: int) -> Revisions:
@@ -140,37 +122,3 @@ def _commits(client: Client, revision: str) -> list[str]:
     if not commits or not all(map(is_commit, commits)):
         raise HubFailure(f"The Hub names no commit of {one_line(revision, 100)}.")
     return commits
-
-
-def _touched(objects: HubObjects, sides: Sides, folder: Path) -> Iterator[Key]:
-    """Yield definitions whose workloads name a blob that is changed or gone.
-
-    They are judged anew, although none of their own files changed.
-    """
-    gone = {p for p in sides.changed if p in sides.base and p.endswith(".safetensors")}
-    gone = {p for p in gone if not p.startswith(RECORDINGS)}
-    if not gone:
-        return
-    lines = {
-        path: entry
-        for path, entry in sides.head.items()
-        if (owner := owner_of(path)) is not None and owner[1] == "workloads"
-    }
-    write_tree(objects.blobs, lines, folder)
-    for path in lines:
-        owner = owner_of(path)
-        if owner is not None and blobs_named(folder, path) & gone:
-            yield owner[0]
-
-
-def _not_needed(
-    tree: Tree, keys: Collection[Key], op_types: Collection[str]
-) -> Iterator[str]:
-    """Yield head's files that are there by name only."""
-    for path in tree:
-        owner = owner_of(path)
-        if owner is not None:
-            if owner[0] not in keys and owner[1] != "definition":
-                yield path
-        elif is_rendered(path) and path.rsplit("/", 1)[1][5:-3] not in op_types:
-            yield path
