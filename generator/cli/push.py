@@ -22,8 +22,8 @@ from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
-    from generator.hub.bundle import Package
     from generator.hub.client import Client
+    from generator.hub.package import Package
     from generator.hub.plan import Where
     from generator.hub.pulls import PullRequests
 
@@ -97,10 +97,9 @@ def push(
         raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
-    from generator.hub.bundle import make_bundles
     from generator.hub.client import Client
     from generator.hub.failures import Changed
-    from generator.hub.packages import Wishes, may_write, pack
+    from generator.hub.package import Wishes, make_bundles, pack
     from generator.hub.plan import Where
     from generator.hub.preconditions import PARTIAL, judge, read_allowances, split
     from generator.hub.pulls import PullRequests
@@ -128,9 +127,8 @@ def push(
     try:
         with TemporaryDirectory(prefix="trace-dataset-push-") as name:
             packages = pack(choice.dataset, repo, Path(name), bundles, judged, wishes)
-            obstacle = may_write(client)
-            if yes and obstacle:
-                raise Failure(obstacle)
+            if yes:
+                client.require_write()
             if client.account() is None:
                 say("No token: can't search for your open pull requests.")
             for package in packages:
@@ -148,8 +146,7 @@ def push(
 def _push(
     client: Client, pulls: PullRequests, package: Package, where: Where, *, yes: bool
 ) -> None:
-    from generator.hub.packages import lines_of
-    from generator.hub.plan import make_plan
+    from generator.hub.plan import lines_of, make_plan
     from generator.hub.push import carry_out
 
     for _ in range(_ROUNDS):

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 from generator.hub.client import Client
-from generator.hub.failures import HubFailure
 from generator.reports.markdown import LIMIT
 
 MARKER = "<!-- gen-tests: review -->"
@@ -41,12 +40,9 @@ def find(client: Client, number: int, author: str | None) -> PostedComment:
     Raises HubFailure, also where the number is no pull request. What others wrote is
     never taken for it, whatever marker it has.
     """
-    details = client.discussion(number)
-    if not details.is_pull_request:
-        raise HubFailure(f"#{number} of {client.repo} is no pull request.")
     own: list[Any] = [
         event
-        for event in details.events
+        for event in client.pull_request(number).events
         if event.type == "comment"
         and event.author == author
         and not getattr(event, "hidden", False)

@@ -1,21 +1,22 @@
-"""Find out what a push would do, without doing any of it."""
+"""Find out what a push would do, and say it, without doing any of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generator.hub.bundle import Package
 from generator.hub.card import all_paths
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
-from generator.hub.local import Delta, Unfit, compare
+from generator.hub.local import Delta, LocalFile, Unfit, compare
 from generator.hub.names import TESTS
-from generator.hub.pr_description import describe
+from generator.hub.package import Package
+from generator.hub.pr_description import describe, human
 from generator.hub.preconditions import of_partial
 from generator.hub.pulls import OPEN, PullRequests, has_marker, text_of
 from generator.hub.remote import RemoteFile, files_at, remote_files
+from generator.problems.messages import one_line, plural
 
 MAIN = "main"
 
@@ -63,7 +64,7 @@ def make_plan(
     name, marker = client.name(), package.bundle.marker
     pull = None
     if where.number is not None:
-        pull = pulls.read(where.number)
+        pull = client.pull_request(where.number)
         if pull.status not in OPEN:
             raise HubFailure(
                 f"Pull request {where.number} of {client.repo} is {pull.status}: "
@@ -98,7 +99,7 @@ def _compared(
     """Return a revision's commit, its files of the package, and what is to be done."""
     parent = client.head(revision)
     remote = files_at(client, package.paths, parent)
-    return parent, remote, compare(package.files, remote, package.delete)
+    return parent, remote, compare(package.files, remote, package.wishes.delete)
 
 
 def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Package:
@@ -113,11 +114,36 @@ def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Packa
     elsewhere = [
         file.path
         for file in remote_files(client.tree(parent, "definitions", deep=True))
-        if file.path not in package.delete and not (package.root / file.path).is_file()
+        if file.path not in package.wishes.delete
+        and not (package.root / file.path).is_file()
     ]
     if not elsewhere:
         return package
     objection = of_partial(elsewhere)
-    if objection.rule not in package.reasons:
+    if objection.rule not in package.wishes.reasons:
         raise Unfit(str(objection))
     return replace(package, allowed=(*package.allowed, objection))
+
+
+def lines_of(client: Client, plan: PushPlan) -> Iterator[str]:
+    """Yield the changes of a plan, a line for each file."""
+    delta = plan.delta
+    where = f"pull request {plan.number}" if plan.pull else plan.revision
+    where = "a new pull request" if plan.opens else where
+    yield f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"
+    adds = {file.path for file in delta.added}
+    does: list[tuple[str, LocalFile | RemoteFile]] = [
+        *(("add" if f.path in adds else "change", f) for f in delta.sent),
+        *(("delete", f) for f in delta.deleted),
+    ]
+    width = max((len(one_line(file.path)) for _, file in does), default=0)
+    for what, file in does:
+        yield (f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}")
+    total = sum(file.size for file in delta.sent)
+    yield (
+        f"  {len(delta.added)} to add, {len(delta.changed)} to change, "
+        f"{len(delta.deleted)} to delete; {human(total)}; "
+        f"{plural(delta.same, 'file')} unchanged"
+    )
+    if plan.pull is not None and not plan.owns_text:
+        yield "  its text stays: this command did not write it"

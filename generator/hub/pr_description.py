@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
 from generator.dataset.changes import Files, owner_of, sort_changes
-from generator.hub.bundle import Package
 from generator.hub.local import Delta, is_same
+from generator.hub.package import Package
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
 from generator.hub.remote import RemoteFile
 from generator.problems import Severity
@@ -193,7 +193,10 @@ def _allowed(package: Package) -> str:
     rows = []
     for rule, found in by_rule.items():
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        reason, message = Quoted(package.reasons[rule]), Quoted(f"{found[0]}{more}")
+        reason, message = (
+            Quoted(package.wishes.reasons[rule]),
+            Quoted(f"{found[0]}{more}"),
+        )
         rows.append(Row((Code(rule), reason, message)))
     made = Table(rows, ("rule", "reason given", "what it objects to"))
     return table_of(made) if rows else ""

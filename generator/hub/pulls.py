@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from generator.hub.client import Client
-from generator.hub.failures import HubFailure
 
 OPEN = ("open", "draft")
 
@@ -32,19 +31,10 @@ class PullRequests:
         # most often the first one asked for is it
         for one in sorted(own, key=lambda one: (one.title != title, -one.num)):
             if one.num not in self._read:
-                self._read[one.num] = self.read(one.num)
+                self._read[one.num] = self.client.pull_request(one.num)
             if has_marker(text_of(self._read[one.num]), marker):
                 return self._read[one.num]
         return None
-
-    def read(self, number: int) -> Any:
-        """Return a pull request. Raises HubFailure where the number is none."""
-        details = self.client.discussion(number)
-        if not details.is_pull_request:
-            raise HubFailure(
-                f"#{number} of {self.client.repo} is a discussion, not a pull request."
-            )
-        return details
 
     def describe(self, pull: Any, text: str) -> bool:
         """Make a pull request's text what it should be; return whether it was not."""

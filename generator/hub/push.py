@@ -136,7 +136,7 @@ def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | N
 
 def _is_there(client: Client, plan: PushPlan, revision: str) -> bool:
     remote = files_at(client, plan.package.paths, revision)
-    return compare(plan.package.files, remote, plan.package.delete).is_empty
+    return compare(plan.package.files, remote, plan.package.wishes.delete).is_empty
 
 
 def _changed(client: Client, plan: PushPlan) -> Changed:

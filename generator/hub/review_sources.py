@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
+from generator.hub.pulls import OPEN
 from generator.hub.remote import Listing, RemoteFile, fetch, is_commit, list_files
 from generator.problems.messages import one_line, quote
 from generator.review.snapshots import MAX_TOTAL, Sides, Tree, TreeEntry
 from generator.review.sources import Revisions, Sources, write_sides
 
 _THREADS = 8
-_OPEN = ("open", "draft")
 
 
 @dataclass
@@ -90,16 +90,8 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
 
 def _revisions(client: Client, number: int) -> Revisions:
     """Return the commits of a pull request that is open: its head, and where it began."""
-    what = f"{client.repo} has no pull request {number}"
-    try:
-        details = client.discussion(number)
-    except HubFailure as failure:
-        if failure.status != 404:
-            raise
-        raise HubFailure(f"{what}: see its discussions on the Hub.") from None
-    if not details.is_pull_request:
-        raise HubFailure(f"{what}: number {number} is a discussion without changes.")
-    if details.status not in _OPEN:
+    details = client.pull_request(number)
+    if details.status not in OPEN:
         raise HubFailure(
             f"The pull request {number} of {client.repo} is "
             f"{one_line(str(details.status), 40)}: only one that is open is reviewed."
