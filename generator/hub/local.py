@@ -164,6 +164,15 @@ class Delta:
     absent: tuple[str, ...] = ()
 
     @property
+    def steps(self) -> list[tuple[str, LocalFile | RemoteFile]]:
+        """Return what is done to which file: add, change, delete."""
+        return [
+            *(("add", file) for file in self.added),
+            *(("change", file) for file in self.changed),
+            *(("delete", file) for file in self.deleted),
+        ]
+
+    @property
     def sent(self) -> list[LocalFile]:
         """Return the files that are to be sent."""
         return sorted((*self.added, *self.changed), key=lambda f: f.path)

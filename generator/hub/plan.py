@@ -9,7 +9,7 @@ from typing import Any
 from generator.hub.card import all_paths
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
-from generator.hub.local import Delta, LocalFile, Unfit, compare
+from generator.hub.local import Delta, Unfit, compare
 from generator.hub.names import TESTS
 from generator.hub.package import Package
 from generator.hub.pr_description import describe, human
@@ -131,13 +131,8 @@ def lines_of(client: Client, plan: PushPlan) -> Iterator[str]:
     where = f"pull request {plan.number}" if plan.pull else plan.revision
     where = "a new pull request" if plan.opens else where
     yield f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"
-    adds = {file.path for file in delta.added}
-    does: list[tuple[str, LocalFile | RemoteFile]] = [
-        *(("add" if f.path in adds else "change", f) for f in delta.sent),
-        *(("delete", f) for f in delta.deleted),
-    ]
-    width = max((len(one_line(file.path)) for _, file in does), default=0)
-    for what, file in does:
+    width = max((len(one_line(file.path)) for _, file in delta.steps), default=0)
+    for what, file in delta.steps:
         yield (f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}")
     total = sum(file.size for file in delta.sent)
     yield (
