@@ -99,7 +99,8 @@ def review(
         raise click.UsageError("--hub and --pr go together.")
     if hub is not None and (base is not None or head is not None):
         raise click.UsageError("--base and --head need a git checkout: drop --hub.")
-    from generator.review.report import VERDICTS, shown
+    from generator.review.formats import shown
+    from generator.review.report import VERDICTS
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 

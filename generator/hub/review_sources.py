@@ -8,7 +8,6 @@ neither blobs nor workloads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,17 @@ from tempfile import TemporaryDirectory
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
 from generator.hub.pulls import OPEN
-from generator.hub.remote import Listing, RemoteFile, fetch, is_commit, list_files
+from generator.hub.remote import (
+    Listing,
+    RemoteFile,
+    fetch,
+    in_threads,
+    is_commit,
+    list_files,
+)
 from generator.problems.messages import one_line, quote
 from generator.review.snapshots import MAX_TOTAL, Sides, Tree, TreeEntry
 from generator.review.sources import Revisions, Sources, write_sides
-
-_THREADS = 8
 
 
 @dataclass
@@ -49,17 +53,13 @@ class HubObjects:
                 f"The review needs {total >> 20} MiB, more than the {MAX_TOTAL >> 20} "
                 "MiB that are fetched for one."
             )
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            # at the first failure those that were not begun are not fetched
-            work = [pool.submit(self._fetch, oid) for oid in missing]
-            try:
-                for done in work:
-                    done.result()
-            finally:
-                for done in work:
-                    done.cancel()
+        in_threads(self._fetch, missing, self._note)
         for oid in oids:
             yield (self.folder / oid).read_bytes()
+
+    def _note(self, _: str, error: BaseException | None) -> None:
+        if error is not None:
+            raise error
 
     def _fetch(self, oid: str) -> None:
         commit, file = self.known[oid]

@@ -30,8 +30,7 @@ from generator.results.run_results import Results, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.canary import plant
 from generator.review.change import Change
-from generator.review.comparisons import ExecutedComparison, comparisons_of
-from generator.review.review import Executed
+from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.rules.load import load_definitions
 
 _FILE = "results.jsonl"
@@ -96,7 +95,7 @@ def execute_changes(
         plans = _render(changes, dataset, tests)
         if not plans:
             problem = "none of the changed definitions could be rendered"
-            return Executed(device, 0, (), 0, (problem,))
+            return Executed(device, problems=(problem,))
         _copy_recordings(definitions, dataset, folder)
         found = [finding for _, finding in findings]
         return _run(definitions, plans, found, folder, device)
@@ -108,7 +107,7 @@ def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Execute
         for d, f in findings[:_SHOWN]
     ]
     problem = "not run: the screen of the sources objects (--trust runs it anyway)"
-    return Executed(device, 0, (), 0, (problem, *lines))
+    return Executed(device, problems=(problem, *lines))
 
 
 def _copy_recordings(
@@ -161,7 +160,8 @@ def _run(
     if not collected.ok or not expected or collected.truncated:
         said = collected.detail or _last_line(collected.stderr or collected.stdout)
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
-        return Executed(device, 0, (), 0, tuple(problems), sandbox.warnings())
+        layers = sandbox.warnings()
+        return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
     # too many for a command line where much has changed
     arguments = tests / "arguments"
