@@ -101,7 +101,7 @@ def push(
     from generator.hub.failures import Changed
     from generator.hub.package import Wishes, make_bundles, pack
     from generator.hub.plan import Where
-    from generator.hub.preconditions import PARTIAL, judge, read_allowances, split
+    from generator.hub.preconditions import PARTIAL, judge, read_allowances
     from generator.hub.pulls import PullRequests
 
     reasons = read_allowances(allowances)
@@ -117,7 +117,7 @@ def push(
     with progress("Checking the definitions"):
         judged = judge(choice.dataset, files, found)
     keys = {key for bundle in bundles for key in bundle.keys}
-    standing, allowed = split(judged.of(keys), reasons)
+    standing, allowed = judged.split(keys, reasons)
     say_first(standing, _OBJECTIONS, "objections")
     for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")

@@ -22,7 +22,7 @@ from generator.hub.local import (
     read_file,
     take_inventory,
 )
-from generator.hub.preconditions import Judged, Objection, split
+from generator.hub.preconditions import Judged, Objection
 from generator.problems.messages import one_line, plural
 
 _START = "<!-- trace-dataset push: "
@@ -154,6 +154,6 @@ def pack(
         if both:
             raise Unfit(f"{one_line(both[0])} is pushed, so that it can't be deleted.")
         files = tuple(map(read, sorted(paths)))
-        allowed = tuple(split(judged.of(bundle.keys), wishes.reasons)[1])
+        allowed = tuple(judged.split(bundle.keys, wishes.reasons)[1])
         made.append(Package(dataset, bundle, files, judged, allowed, wishes))
     return made

@@ -64,9 +64,13 @@ class Judged:
     runs: tuple[Run, ...]
     definitions: Mapping[str, Definition]
 
-    def of(self, keys: Collection[Key]) -> list[Objection]:
-        """Return the objections to pushing some of the definitions."""
-        return [o for o in self.objections if o.key is None or o.key in keys]
+    def split(
+        self, keys: Collection[Key], allowed: Collection[str]
+    ) -> tuple[list[Objection], list[Objection]]:
+        """Return the objections to pushing definitions: standing, and of allowed rules."""
+        mine = [o for o in self.objections if o.key is None or o.key in keys]
+        standing = [o for o in mine if o.rule not in allowed]
+        return standing, [o for o in mine if o.rule in allowed]
 
     @property
     def audits(self) -> Mapping[str, Audited]:
@@ -188,14 +192,3 @@ def read_allowances(values: Iterable[str]) -> dict[str, str]:
             )
         allowed[rule] = reason
     return allowed
-
-
-def split(
-    objections: Iterable[Objection], allowed: Mapping[str, str]
-) -> tuple[list[Objection], list[Objection]]:
-    """Return the objections that stand, and those that were allowed."""
-    listed = list(objections)
-    return (
-        [o for o in listed if o.rule not in allowed],
-        [o for o in listed if o.rule in allowed],
-    )

@@ -117,7 +117,7 @@ def evidence_rows(changes: Sequence[Change], known: ReviewContext) -> Iterator[P
     files = tuple(
         DatasetFile(*change.key, change.path)
         for change in changes
-        if change.new is not None and change.kind != "removed"
+        if change.new is not None
     )
     try:
         table = table_of(known.root, Discovered(files, (), ()), known.after)
