@@ -79,7 +79,9 @@ def test_the_windows_of_the_geometries_are_those_of_their_models():
             if geometry.soft_cap:
                 assert geometry.soft_cap == figures["attn_logit_softcapping"]
             heads = (geometry.num_qo_heads, geometry.num_kv_heads, geometry.head_dim)
-            names = ("num_attention_heads", "num_key_value_heads", "head_dim")
+            names = ["num_attention_heads", "num_key_value_heads", "head_dim"]
+            if geometry.head_dim == figures.get("global_head_dim"):
+                names[1:] = ["num_global_key_value_heads", "global_head_dim"]
             assert heads == tuple(figures[name] for name in names)
 
 
