@@ -24,8 +24,7 @@ from generator.problems.messages import one_line
 if TYPE_CHECKING:
     from generator.hub.client import Client
     from generator.hub.package import Package
-    from generator.hub.plan import Where
-    from generator.hub.pulls import PullRequests
+    from generator.hub.plan import PullRequests, Where
 
 _OBJECTIONS = 10
 _ROUNDS = 3
@@ -100,9 +99,8 @@ def push(
     from generator.hub.client import Client
     from generator.hub.failures import Changed
     from generator.hub.package import Wishes, make_bundles, pack
-    from generator.hub.plan import Where
+    from generator.hub.plan import PullRequests, Where
     from generator.hub.preconditions import PARTIAL, judge, read_allowances
-    from generator.hub.pulls import PullRequests
 
     reasons = read_allowances(allowances)
     found, files = choice.find()

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _Value = TypeVar("_Value")
+OPEN = ("open", "draft")
+"""What the Hub says of a pull request that can be changed and merged."""
+
 _ATTEMPTS = 8
 _LONGEST_WAIT = 30.0
 _LONGEST_ASKED = 300.0

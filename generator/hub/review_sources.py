@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from generator.hub.client import Client
+from generator.hub.client import OPEN, Client
 from generator.hub.failures import HubFailure
-from generator.hub.pulls import OPEN
 from generator.hub.remote import (
     Listing,
     RemoteFile,
