@@ -20,9 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from generator.execution.definition_task import default_folder, sources
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
-from generator.execution.task_cache import default_folder, sources
 from generator.problems.messages import one_line
 
 _CONNECT_SECONDS = 5.0

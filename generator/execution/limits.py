@@ -1,4 +1,4 @@
-"""What a task may take: time, memory, and nobody's terminal."""
+"""What a task may take: time, memory; and what ends with a process."""
 
 from __future__ import annotations
 
@@ -64,14 +64,6 @@ def limit_memory(more_bytes: int) -> None:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def be_quiet() -> None:
-    """Send what is printed nowhere, and let nothing be read."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
-    os.close(null)
 
 
 def die_with_parent(parent: int) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.execution.sandbox import cuda
-from generator.execution.sandbox.limits import Limits
 from generator.execution.sandbox.paths import HOME, OF_ETC, SYSTEM
 
 _APART = """--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try
@@ -86,13 +85,13 @@ def names_of(user: int) -> dict[str, bytes]:
 
 
 def view(
-    readable: Sequence[str], work: str, devices: Sequence[str], limits: Limits
+    readable: Sequence[str], work: str, devices: Sequence[str], size: int
 ) -> list[str]:
     """Return the arguments that show a command files: `work` to write to, the rest not.
 
-    Temporary folders are in memory, bounded by the kernel.
+    Temporary folders are in memory; the kernel keeps each to `size` bytes.
     """
-    bounded = ["--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs"]
+    bounded = ["--perms", "1777", "--size", str(size), "--tmpfs"]
     made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
     # the process that reaps, with the environment that it got
     made += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from generator.execution.sandbox.limits import Limits
-from generator.execution.sandbox.supervise import Outcome, run
+from generator.execution.sandbox.supervise import Limits, Outcome, run
 from generator.execution.sandbox.system_calls import lacks_filter
 from generator.problems.messages import one_line
 
