@@ -32,20 +32,20 @@ class Link:
         _held.add(end.fileno())
 
     def fileno(self) -> int:
-        """Return the descriptor, so that `select` takes a link."""
+        """Return the descriptor, for `select`."""
         return self._end.fileno()
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         _held.discard(self._end.fileno())
         self._end.close()
 
     def send(self, event: Event) -> None:
-        """Send an event. Raises OSError where nobody is there any more."""
+        """Send an event. Raises OSError where the other end is closed."""
         self._end.sendall(json.dumps(event).encode() + b"\n")
 
     def at(self, where: str = "", within: float | None = None) -> None:
-        """Give a sign of life: where the task is, and when the next one is due."""
+        """Report where the task is; the next report is due `within` seconds."""
         self.send({"event": "at", "where": where, "within": within})
 
     def say(self, value: Any) -> None:
@@ -81,7 +81,7 @@ class Link:
 
     @property
     def has_event(self) -> bool:
-        """Return whether an event came that was not received yet."""
+        """Return whether an event has come that was not received yet."""
         return b"\n" in self._text
 
 
@@ -92,16 +92,16 @@ def by_status(code: int) -> str:
     try:
         return f"by {signal.Signals(-code).name}"
     except ValueError:
-        # one of the real-time signals has a name, the others have not
+        # most real-time signals have no name
         return f"by signal {-code}"
 
 
 class Child:
     """Fork a child that works and sends events; it never returns to its parent's code.
 
-    It gets its own end of the link, and no other one that its parent holds. Whatever it
-    forks otherwise ends at once: what a reference forks would go on with its parent's
-    work, a second time, and fork again.
+    It holds its own end of the link, and no other one of its parent. Whatever it forks
+    without this class ends at once: a process that a reference forks would repeat its
+    parent's work, and fork again.
     """
 
     def __init__(self, work: Callable[[Link], None]) -> None:

@@ -42,7 +42,7 @@ Work = Callable[[int, Link], Any]
 
 @dataclass(frozen=True)
 class Forks:
-    """Hold how the forks work.
+    """Say how the forks work.
 
     `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
     `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by

@@ -24,7 +24,7 @@ from generator.execution.outcome import CRASHED, Folder, Outcome, Task
 from generator.execution.sandbox.paths import added_paths
 
 _LEAVING_SECONDS = 10.0
-# servers that end before a task begins, until no other one is started
+# after this many servers that ended before a task began, no other one is started
 _STARTS = 2
 # of the caller's environment; a dataset's code must not see the rest
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")

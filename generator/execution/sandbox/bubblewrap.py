@@ -1,4 +1,4 @@
-"""How bubblewrap is called: who the command is, and the files that exist for it."""
+"""How bubblewrap is called: the user of the command, and the files it can see."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CLOSED = ["--remount-ro", "/proc/1", "--remount-ro", "/", "--"]
 _OF_DEV = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 _OF_SYS = "/sys/devices/system"
-"""How many processors there are, and how they hang together."""
+"""The number of processors, and how they are connected."""
 
 _ID = 1000
 _STRANGERS = 1_879_048_192
-"""From here on numbers of users that no machine gives to anybody."""
+"""From here on, no machine assigns these user numbers."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Bubblewrap:
     setpriv: str | None = None
 
     def user(self, work: Path) -> int:
-        """Return a number for the user of a run, who then has the working folder."""
+        """Return the number of a run's user, who becomes the owner of the working folder."""
         if self.setpriv is None:
             return _ID
         user = _STRANGERS + secrets.randbelow(1 << 22)
@@ -49,7 +49,7 @@ class Bubblewrap:
         return user
 
     def command(self, user: int, view: Sequence[str]) -> list[str]:
-        """Return what stands before a command that is to see a view as a user."""
+        """Return the words before a command that runs as a user and sees a view."""
         number = str(user)
         if self.setpriv is None:
             mapped = ["--unshare-user", "--uid", number, "--gid", number]
@@ -76,7 +76,7 @@ def bubblewraps() -> Iterator[Bubblewrap]:
 
 
 def names_of(user: int) -> dict[str, bytes]:
-    """Return the files that name the one user there is, for who asks who he is."""
+    """Return the files that name the only user, for programs that look it up."""
     passwd = f"review:x:{user}:{user}:review:{HOME}:/bin/false\n"
     return {
         "/etc/passwd": passwd.encode(),
@@ -87,13 +87,13 @@ def names_of(user: int) -> dict[str, bytes]:
 def view(
     readable: Sequence[str], work: str, devices: Sequence[str], size: int
 ) -> list[str]:
-    """Return the arguments that show a command files: `work` to write to, the rest not.
+    """Return the arguments that make files visible: `work` to write, others to read.
 
     Temporary folders are in memory; the kernel keeps each to `size` bytes.
     """
     bounded = ["--perms", "1777", "--size", str(size), "--tmpfs"]
     made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
-    # the process that reaps, with the environment that it got
+    # bubblewrap's own process, whose environment nobody must read
     made += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]
     for name in _OF_DEV:
         made += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]

@@ -1,4 +1,4 @@
-"""Whether this machine can confine, found out by trying, and what forbids it if not."""
+"""Find a bubblewrap that works on this machine, or say what forbids it."""
 
 from __future__ import annotations
 

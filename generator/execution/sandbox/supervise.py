@@ -24,11 +24,11 @@ from generator.execution.sandbox.system_calls import filter_of_calls, lacks_filt
 
 _TICK = 0.05
 _FLOOD = 256
-"""A command is killed that writes this many times the output that is kept."""
+"""A command that writes this many times the output that is kept is killed."""
 _ENTRIES = 100_000
 """Files and folders that the working folder may hold."""
 _OWN = 2
-"""Threads of bubblewrap: outside it waits, inside it reaps."""
+"""Processes of bubblewrap: one waits outside, one reaps inside."""
 _START = Path(__file__).with_name("start.py")
 _RESERVED = 16 << 30
 """Addresses that a process may reserve beyond its memory.
