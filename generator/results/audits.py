@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +253,9 @@ class Recorder:
                 yield f"{one_line(file.name, 100)}: not recorded: {one_line(why)}"
                 gone.append(file.name)
             else:
+                # imported here: validate reads audits, and this takes 50 ms
+                from importlib import metadata
+
                 torch = metadata.version("torch")
                 new[file.name] = of_result(result, sha256, torch, date)
         old = read_audits(self._dataset)
