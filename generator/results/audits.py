@@ -22,7 +22,7 @@ from generator.dataset.paths import AUDIT, DatasetFile
 from generator.dataset.schema import check
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
-from generator.problems.pointer import pointer
+from generator.problems.problem import pointer
 from generator.results.audit_result import (
     CAUGHT,
     EQUIVALENT,
