@@ -77,7 +77,7 @@ def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
 
 @lru_cache(maxsize=_TREES)
 def all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Return every node of a tree but contexts; cached, since many rules need them."""
+    """Return every node of a tree except contexts; cached, since many rules need them."""
     found = [tree]
     for node in found:
         found += _children(node)

@@ -1,4 +1,4 @@
-"""Check a JSON value against one of the format's schemas, one sentence an error.
+"""Check a JSON value against one of the format's schemas, one sentence for each error.
 
 jsonschema-rs finds the errors; the sentences about them are ours.
 """

@@ -67,9 +67,7 @@ ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 
 
 def check(definition: Definition) -> Iterator[Problem]:
-    """Yield the Problems of a reference's imports, and of the signature and the
-    return statements of its `run`.
-    """
+    """Yield the Problems of a reference's imports, and of its `run`'s interface."""
     try:
         tree = parse_module(definition.reference)
     except Unparsable as error:
@@ -188,7 +186,7 @@ def _shown(arguments: ast.arguments) -> list[str]:
 
 
 def _wrong_returns(run: ast.FunctionDef, expected: int) -> Iterator[tuple[str, int]]:
-    """Yield (what, line) of return statements of another number than the outputs.
+    """Yield (what, line) of returns whose number of values is not that of the outputs.
 
     A call or a bare name may be anything: the annotation of `run` decides there, and
     where it says nothing, nothing is reported.
