@@ -211,6 +211,7 @@ class Interface:
         if dtype == "unknown":
             dtype = self._open_dtype(name)
         dtype = self._carried(name, dtype)
+        shape = self._named(name, shape)
         self.inputs[name] = self._spec(spec, shape=shape, dtype=dtype)
 
     def _carried(self, name: str, dtype: str) -> str:
@@ -260,6 +261,16 @@ class Interface:
             fitted.append(axis)
         return fitted
 
+    def _named(self, name: str, shape: list[str]) -> list[str]:
+        """Return the axes of a tensor; a size in place of one is an axis of its own."""
+        own = list(shape)
+        for i, axis in enumerate(own):
+            if not NAME.fullmatch(axis):
+                own[i] = f"{name}_dim{i}"
+                self.sizes[own[i]] = int(axis) if axis.isdigit() else 1
+                self.changes.add(f"dimension {i} of {name} is {own[i]}, not {axis}")
+        return own
+
     def _const(self, axis: str) -> int | None:
         declared = self.dump["axes"].get(axis) or {}
         value = declared.get("value") if declared.get("type") == "const" else None
@@ -295,15 +306,8 @@ class Interface:
             if dtype == "unknown":
                 dtype = self._dtype_of_output(new, name, spec, facts)
             dtype = self._carried(new, dtype)
-            own = [] if shape is None else list(shape)
-            for i, axis in enumerate(own):
-                if not NAME.fullmatch(axis):
-                    own[i] = f"{new}_dim{i}"
-                    self.sizes[own[i]] = int(axis) if axis.isdigit() else 1
-                    self.changes.add(f"dimension {i} of {new} is {own[i]}, not {axis}")
-            self.outputs[new] = self._spec(
-                spec, shape=None if shape is None else own, dtype=dtype
-            )
+            named = None if shape is None else self._named(new, shape)
+            self.outputs[new] = self._spec(spec, shape=named, dtype=dtype)
 
     def _dtype_returned(
         self, new: str, name: str, spec: Mapping[str, Any], returned: str
