@@ -22,14 +22,20 @@ Function = ast.FunctionDef
 
 def reference_function(source: str) -> Function:
     """Return the function that a dump is about: the last one; helpers come before it."""
+    functions = functions_of(source, "reference")
+    return next((f for f in functions if f.name == "run"), functions[-1])
+
+
+def functions_of(source: str, part: str) -> list[Function]:
+    """Return the functions of a part of a dump; Refused where there is none."""
     try:
         tree = parse_module(source)
     except Unparsable as error:
-        raise Refused(f"its reference is not Python: {error.reason}") from error
+        raise Refused(f"its {part} is not Python: {error.reason}") from error
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
     if not functions:
-        raise Refused("its reference has no function")
-    return next((f for f in functions if f.name == "run"), functions[-1])
+        raise Refused(f"its {part} has no function")
+    return functions
 
 
 def with_helpers(
@@ -76,9 +82,14 @@ def _after_imports(source: str, texts: Sequence[str]) -> str:
     rest = "".join(lines[last:]).strip("\n")
     defined = {name for node in body for name in _names_of(node)}
     behind = [text for text in texts if _reads_at_once(text) & defined]
-    before = [text for text in texts if text not in behind]
+    # a default of a function is a constant that has to stand before it
+    before = sorted((t for t in texts if t not in behind), key=_is_function)
     parts = ["".join(lines[:last]), "\n\n".join(before), rest, *behind]
     return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _is_function(text: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) for node in parse_module(text).body)
 
 
 def _reads_at_once(text: str) -> set[str]:
