@@ -24,6 +24,7 @@ from generator.dialects.reference_text import (
     reference_function,
     returned_count,
     with_helpers,
+    without_quantisers,
 )
 from generator.rules.constraints import names_in
 from generator.rules.static import written_inputs
@@ -60,6 +61,8 @@ class _Conversion(Interface):
             raise Refused("it has no reference")
         reference_function(source)
         module = self.sketch.get("module")
+        if module:
+            source = without_quantisers(source)
         source = with_helpers(source, Path(module) if module else None, self.changes)
         function = reference_function(source)
         self._find_inputs(function)

@@ -18,12 +18,23 @@ from generator.dialects.imported import Changes, Refused
 from generator.rules.undefined_names import undefined_names
 
 Function = ast.FunctionDef
+_STAND_INS = Path(__file__).parents[1] / "testing" / "stand_ins.py"
 
 
 def reference_function(source: str) -> Function:
     """Return the function that a dump is about: the last one; helpers come before it."""
     functions = functions_of(source, "reference")
     return next((f for f in functions if f.name == "run"), functions[-1])
+
+
+def _owner(module: Path) -> str:
+    return "our " if module == _STAND_INS else "FlashInfer's "
+
+
+def _beside(module: Path) -> list[Path]:
+    """Return where the quantisers of a template are written, and their layouts."""
+    layouts = module.parents[2] / "tllm_enums.py"
+    return [module.with_name("quantize.py"), layouts, _STAND_INS]
 
 
 def functions_of(source: str, part: str) -> list[Function]:
@@ -46,7 +57,7 @@ def with_helpers(
     They come from `module`, where it was written, and from those that it imports them
     from; with `changes` a name that stays undefined raises Refused.
     """
-    modules = [] if module is None else [module]
+    modules = [] if module is None else [module, *_beside(module)]
     while missing := undefined_names(source):
         found: dict[str, tuple[Path, str]] = {}
         for name in missing:
@@ -60,7 +71,7 @@ def with_helpers(
         for place in dict.fromkeys(place for place, _ in found.values()):
             if changes is not None:
                 names = ", ".join(n for n, (p, _) in found.items() if p == place)
-                changes.add(f"inlined {names} from FlashInfer's {place.name}")
+                changes.add(f"inlined {names} from {_owner(place)}{place.name}")
             modules += [place] if place not in modules else []
         source = _after_imports(source, [text for _, text in found.values()])
     if missing and changes is not None:
@@ -68,6 +79,18 @@ def with_helpers(
             f"its reference reads {', '.join(missing)}, which nothing defines"
         )
     return source
+
+
+def without_quantisers(source: str) -> str:
+    """Return a source that does not import FlashInfer's quantisers: it lacks them."""
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(parse_module(source)):
+        if not isinstance(node, ast.ImportFrom) or node.module != "flashinfer":
+            continue
+        if {alias.name for alias in node.names} <= {"SfLayout", "mxfp8_quantize"}:
+            for row in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[row] = ""
+    return "".join(lines)
 
 
 def _after_imports(source: str, texts: Sequence[str]) -> str:

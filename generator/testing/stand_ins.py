@@ -22,6 +22,15 @@ def _references() -> Any:
     return importlib.import_module("flashinfer.trace.templates.quantize")
 
 
+# of their names in FlashInfer: an import writes the functions below into a reference
+def _fp4_quantize_reference(*arguments: Any) -> Any:
+    return _references()._fp4_quantize_reference(*arguments)
+
+
+def _mxfp8_quantize_reference(*arguments: Any) -> Any:
+    return _references()._mxfp8_quantize_reference(*arguments)
+
+
 def swizzled(scales: torch.Tensor) -> torch.Tensor:
     """Return scales [rows, columns] in the 128x4 layout: padded, of 2 dimensions."""
     rows, columns = -(-scales.shape[0] // 128) * 128, -(-scales.shape[1] // 4) * 4
@@ -45,7 +54,7 @@ def fp4_quantize(
         like = input[..., ::2].to(torch.uint8)
         flat = like.reshape(-1, like.shape[-1])[:, :: sf_vec_size // 2]
         return like, swizzled(flat) if is_sf_swizzled_layout else flat
-    values, scales = _references()._fp4_quantize_reference(
+    values, scales = _fp4_quantize_reference(
         input, global_scale, sf_vec_size, sf_use_ue8m0
     )
     flat = scales.reshape(-1, scales.shape[-1])
@@ -63,7 +72,7 @@ def mxfp8_quantize(
     input: torch.Tensor, is_sf_swizzled_layout: bool = True, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return values float8_e4m3fn and the bits of their scales, of 1 dimension."""
-    values, scales = _references()._mxfp8_quantize_reference(input)
+    values, scales = _mxfp8_quantize_reference(input)
     return values, (swizzled(scales) if is_sf_swizzled_layout else scales).reshape(-1)
 
 
