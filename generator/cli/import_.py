@@ -26,8 +26,9 @@ def _axes(
     sizes = {}
     for value in values:
         name, _, size = value.partition("=")
-        if not name.isidentifier() or not size.isdigit() or int(size) == 0:
-            raise click.UsageError(f"--axis {value}: write NAME=SIZE.")
+        axis = name.rpartition(":")[2]
+        if not axis.isidentifier() or not size.isdigit() or int(size) == 0:
+            raise click.UsageError(f"--axis {value}: write [OP_TYPE:]NAME=SIZE.")
         sizes[name] = int(size)
     return sizes
 
@@ -57,10 +58,10 @@ def _axes(
     "--axis",
     "axes",
     multiple=True,
-    metavar="NAME=SIZE",
+    metavar="[OP_TYPE:]NAME=SIZE",
     callback=_axes,
-    help="The size of an axis of templates; may be repeated. Else it is what "
-    "FlashInfer's own inputs have.",
+    help="The size of an axis of templates, of all or of one op_type; may be "
+    "repeated. Else it is what FlashInfer's own inputs have.",
 )
 @options.output("Root of the dataset to write.", "DIR", required=True)
 @options.as_json

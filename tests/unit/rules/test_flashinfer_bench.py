@@ -17,10 +17,11 @@ from tests.validating import validate
 
 data = pytest.importorskip(
     "flashinfer_bench.data",
-    reason="pip install --no-deps flashinfer-bench docstring-parser; pip install pydantic",
+    reason="tools/dev.py installs it; pip install --no-deps flashinfer-bench==0.1.2",
 )
 pydantic = pytest.importorskip("pydantic")
 
+ROOT = Path(__file__).resolve().parents[3]
 ABSENT = object()
 DEFINITION: dict[str, Any] = {
     "name": "scale_n4",
@@ -221,6 +222,18 @@ def test_a_dataset_that_passes_loads(tmp_path: Path) -> None:
     loaded = data.TraceSet.from_path(str(tmp_path))
     assert list(loaded.definitions) == ["scale_n4"]
     assert len(loaded.traces["scale_n4"]) == 1
+
+
+def test_the_dataset_of_this_repository_loads(tmp_path: Path) -> None:
+    """Its TraceSet reads every definition and workload that lies here."""
+    for folder in ("definitions", "workloads"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    loaded = data.TraceSet.from_path(str(tmp_path))
+    names = {path.stem for path in (ROOT / "definitions").rglob("*.json")}
+    assert set(loaded.definitions) == names
+    lines = (ROOT / "workloads").rglob("*.jsonl")
+    count = sum(len(path.read_text("utf-8").splitlines()) for path in lines)
+    assert sum(map(len, loaded.workloads.values())) == count > 1000
 
 
 def test_a_solution_name_twice_is_refused_by_both(tmp_path: Path) -> None:
