@@ -19,7 +19,7 @@ _OUTCOMES = {
 
 
 @click.command()
-@options.repo()
+@options.repo("--repo", required=True)
 @options.pr(required=True)
 @options.send
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -29,6 +29,7 @@ def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
     A later call updates your comment and changes no other one. A dry run unless --yes is
     given.
     """
+    options.one_of("--dry-run", "--yes")
     from generator.hub.client import Client
     from generator.hub.comment import body, find, publish, what_to_do
 

@@ -11,14 +11,15 @@ from generator import __version__
 from generator.cli import options
 from generator.cli.audit import audit, floors
 from generator.cli.card import card
+from generator.cli.choose import Choice
 from generator.cli.comment import comment
 from generator.cli.import_ import export, import_
 from generator.cli.output import (
     progress,
     run_and_exit,
     status_of,
-    write,
     write_json,
+    write_lines,
 )
 from generator.cli.pull import pull
 from generator.cli.push import push
@@ -28,7 +29,6 @@ from generator.cli.rules import rules
 from generator.cli.validate import validate
 from generator.cli.verify import verify
 from generator.cli.warm import warm
-from generator.problems.messages import one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,6 +54,8 @@ def doctor(dataset: Path, as_json: bool) -> int:
     from generator.ground_truth.doctor import can_test, diagnose, served, table_lines
     from generator.ground_truth.machine import this_machine
 
+    if options.given("--dataset"):
+        Choice(dataset).find()
     with progress("Trying imports"):
         checks = diagnose(this_machine())
         op_types = served(this_machine(), dataset)
@@ -62,12 +64,9 @@ def doctor(dataset: Path, as_json: bool) -> int:
         write_json({"checks": rows, "op_types": [row.as_dict() for row in op_types]})
     else:
         for check in checks:
-            write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
-            if check.advice:
-                write(f"        {check.advice}\n")
-        write("\n")
-        for line in table_lines(op_types):
-            write(f"{one_line(line)}\n")
+            write_lines([f"{check.state.value:<7} {check.name}: {check.detail}"])
+            write_lines([f"        {check.advice}"] if check.advice else [])
+        write_lines(["", *table_lines(op_types)])
     return status_of(can_test(checks))
 
 

@@ -1,6 +1,6 @@
 """Make a `run()` of a reference that has another name and other parameters.
 
-The text is parsed and put together anew; none of it is executed.
+The text is parsed and rewritten; none of it is executed.
 """
 
 from __future__ import annotations
