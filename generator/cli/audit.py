@@ -87,9 +87,9 @@ def audit(
     output: Path | None,
     form: str,
 ) -> int:
-    """Plant defects in references, one at a time, and check that a test catches each.
+    """Plant defects in references, and check that tests catch them.
 
-    Choose definitions by --op-type, --definition-name or --all. This executes the
+    One defect is planted at a time. Choose definitions by --op-type, --definition-name or --all. This executes the
     dataset's code, as pytest does. After an interrupt, the same command continues. The
     result goes to stdout, messages to stderr. Exit status: 0 every defect is caught, or
     with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect

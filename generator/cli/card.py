@@ -35,7 +35,7 @@ def card(
     title: str | None,
     license_id: str | None,
 ) -> int:
-    """Write the dataset's card, README.md, and the tables that the Hub shows.
+    """Write the dataset's card, README.md, and the Hub's tables.
 
     tables/*.jsonl hold a row for each definition, workload and verification; the card's
     metadata names them for the Hub's viewer and `datasets`. Exit status 1 if --check

@@ -60,7 +60,7 @@ def import_(
     output: Path,
     as_json: bool,
 ) -> int:
-    """Read definitions of another dialect, and list every change that this makes.
+    """Read definitions of another dialect, and list every change.
 
     SOURCE is a folder of FlashInfer's dumps, of SOL-ExecBench's problems, or a dataset
     of flashinfer-bench. Its files are read as text: nothing of them is executed. Exit
@@ -101,9 +101,9 @@ def _imported(row: Mapping[str, Any]) -> Iterator[str]:
 @options.output("Folder to write to.", "DIR", required=True)
 @options.as_json
 def export(choice: Choice, dialect: str, output: Path, as_json: bool) -> int:
-    """Write definitions and workloads in another dialect, and list what is lost.
+    """Write definitions in another dialect, and list what is lost.
 
-    Exit status 1 where the dialect can't hold a definition; its reason is printed.
+    Their workloads and the tensors of these are written too. Exit status 1 where the dialect can't hold a definition; its reason is printed.
     """
     choice.require("export")
     from generator.dialects.export import export_dataset

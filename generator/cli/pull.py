@@ -51,7 +51,7 @@ def pull(
     blobs: str,
     force: bool,
 ) -> int:
-    """Download a dataset from the Hub, or the files that belong to some definitions.
+    """Download a dataset from the Hub, or a part of it.
 
     Files with the right hash are not fetched again, so that a second run continues an
     interrupted one. Edited files stay; written files are printed. Exit status: 0 all

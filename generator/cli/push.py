@@ -78,7 +78,7 @@ def push(
     delete: tuple[str, ...],
     card: bool,
 ) -> int:
-    """Publish definitions that passed, as pull requests of a Hub dataset repository.
+    """Publish definitions that passed as pull requests on the Hub.
 
     A dry run unless --yes is given. A definition must be valid and rendered, and the
     evidence must show that it agrees with a production kernel. After a lost connection,

@@ -78,7 +78,7 @@ def record(
     compare: tuple[str, str] | None,
     form: str,
 ) -> int:
-    """Record the outputs of production kernels, for replay on any machine.
+    """Record outputs of production kernels, for replay anywhere.
 
     Choose definitions by --op-type, --definition-name or --all. Recordings that are up
     to date are skipped, so that a second run continues the first. The result goes to

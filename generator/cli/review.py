@@ -85,9 +85,10 @@ def review(
     device: str,
     trust: bool,
 ) -> int:
-    """Review the changes of a dataset between two revisions of a git checkout.
+    """Review the changes of a dataset between two revisions.
 
-    With --hub and --pr, review a pull request on the Hub. Both sides are read through
+    They are those of a git checkout, or with --hub and --pr of a pull request on the
+    Hub. Both sides are read through
     git or from the Hub; nothing is checked out, and no code of the dataset runs without
     --execute. Exit status: 0 approve, 1 changes needed, 2 wrong usage or unreadable
     input, 3 needs a GPU.

@@ -26,6 +26,7 @@ from generator.cli.push import push
 from generator.cli.record import drift, record
 from generator.cli.review import review
 from generator.cli.rules import rules
+from generator.cli.traces import traces
 from generator.cli.validate import validate
 from generator.cli.verify import verify
 from generator.cli.warm import warm
@@ -45,7 +46,7 @@ def cli() -> None:
 @options.dataset
 @options.as_json
 def doctor(dataset: Path, as_json: bool) -> int:
-    """Say what this machine can test, and what to install for the rest.
+    """Say what this machine can test, and what to install.
 
     For each op_type: which providers can be its ground truth here, of how many
     definitions the dataset has recordings, and why others can't.
@@ -86,6 +87,7 @@ _COMMANDS = (
     push,
     import_,
     export,
+    traces,
 )
 for command in _COMMANDS:
     cli.add_command(command)

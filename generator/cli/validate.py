@@ -51,9 +51,9 @@ def validate(
     strict: bool,
     jobs: int,
 ) -> int:
-    """Check definitions, and the workloads, solutions and tensors that belong to them.
+    """Check definitions and all files that belong to them.
 
-    Without --execute, no code of the dataset runs.
+    These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
     """
     options.only_with("--execute", "--trust")
     from dataclasses import replace

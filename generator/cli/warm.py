@@ -26,7 +26,7 @@ def _usual_jobs() -> int:
 @options.tests
 @options.jobs(_usual_jobs, "a quarter of the cores, as each runs several compilers,")
 def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
-    """Compile the kernels that the tests need, before a test waits for one.
+    """Compile the kernels that the tests need.
 
     Without a choice, those of all definitions. A test run on a GPU does the same for
     definitions of which no kernel was compiled yet. A line on each module goes to
