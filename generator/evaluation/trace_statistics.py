@@ -184,6 +184,9 @@ def _read(
     """Read the lines of files; `table` and its file's columns are joined."""
     if not paths:
         return
+    for path in paths:
+        if not (root / path).is_file():  # a pipe would be waited for
+            raise Failure(f"{one_line(path)} is no file.")
     # DuckDB takes a path for a pattern, and prints the path that it found
     full = {str(root / path): path for path in paths}
     _fill(database, "place", list(full.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,14 @@ def test_texts_of_traces_are_inert(tmp_path: Path, form: str) -> None:
         assert told["doubtful"][0]["kind"] == STALE
     if form == "markdown":
         assert "<script>" not in text
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, make: Any) -> None:
+    statistics(tmp_path, trace())
+    make(tmp_path / "traces/alice/twice/another.jsonl")
+    with pytest.raises(Failure, match=r"traces/alice/twice/another\.jsonl is no file"):
+        statistics_of(tmp_path, [KEY])
 
 
 def test_without_duckdb_one_line_says_what_to_install(
