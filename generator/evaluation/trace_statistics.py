@@ -32,7 +32,7 @@ STALE, CONTRADICTED = "stale", "contradicted"
 # nothing is fetched; what has no room in memory goes to disk
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "256MB",
-    "threads": 2,
+    "threads": 1,
     "autoload_known_extensions": False,
 }
 
@@ -130,19 +130,20 @@ def statistics_of(
             f"There are no traces in {quote(str(root), 200)}: they lie at "
             "traces/<author>/<op_type>/<definition>.jsonl."
         )
-    files = [(path, *key) for key, paths in found.traces.items() for path in paths]
-    traces = [(*file, _author(file[0]), file[1:] in known) for file in files]
+    traces = [
+        (path, *key, _author(path), key in known)
+        for key, paths in found.traces.items()
+        for path in paths
+    ]
     workloads = [(f.path, f.op_type, f.name) for f in discover_workloads(root).files]
     solutions = [
         (*key, Path(path).stem) for key, of in found.solutions.items() for path in of
     ]
     with _database() as database:
         try:
-            _fill(database, "trace_file", traces)
-            _fill(database, "workload_file", workloads)
             _fill(database, "solution", solutions)
-            for table, paths in (("trace", traces), ("workload", workloads)):
-                _read(database, table, root, [str(path[0]) for path in paths])
+            _read(database, "trace", root, traces)
+            _read(database, "workload", root, workloads)
             for table, query in _JUDGING.items():
                 database.execute(f"CREATE TABLE {table} AS {query}")
             return _answers(database)
@@ -179,67 +180,70 @@ def _fill(
 
 
 def _read(
-    database: DuckDBPyConnection, table: str, root: Path, paths: Sequence[str]
+    database: DuckDBPyConnection, table: str, root: Path, files: Sequence[Any]
 ) -> None:
-    """Read the lines of files; `table` and its file's columns are joined."""
-    if not paths:
-        return
-    for path in paths:
-        if not (root / path).is_file():  # a pipe would be waited for
-            raise Failure(f"{one_line(path)} is no file.")
-    # DuckDB takes a path for a pattern, and prints the path that it found
-    full = {str(root / path): path for path in paths}
-    _fill(database, "place", list(full.items()))
-    names = [glob.escape(name) for name in full]
-    database.execute(_READING[table], [names, MAX_BYTES])
+    """Fill a table with the lines of files, and a second one with the files."""
+    names = [str(root / file[0]) for file in files]
+    for name, file in zip(names, files, strict=True):
+        if not Path(name).is_file():  # a pipe would be waited for
+            raise Failure(f"{one_line(file[0])} is no file.")
+    rows = [(name, *file) for name, file in zip(names, files, strict=True)]
+    _fill(database, f"{table}_file", rows)
+    if names:
+        # DuckDB takes a name for a pattern
+        patterns = [glob.escape(name) for name in names]
+        query = f"INSERT INTO {table} SELECT filename, {_FIELDS[table]} FROM {_LINES}"
+        database.execute(query, [patterns, MAX_BYTES])
 
 
 _TABLES = """
     CREATE TABLE trace_file (
-        path TEXT, op_type TEXT, definition TEXT, author TEXT, is_known BOOLEAN
+        filename TEXT, path TEXT, op_type TEXT, definition TEXT, author TEXT,
+        is_known BOOLEAN
     );
-    CREATE TABLE workload_file (path TEXT, op_type TEXT, definition TEXT);
+    CREATE TABLE workload_file (
+        filename TEXT, path TEXT, op_type TEXT, definition TEXT
+    );
     CREATE TABLE solution (op_type TEXT, definition TEXT, solution TEXT);
-    CREATE TABLE place (filename TEXT, path TEXT);
-    CREATE TABLE workload (op_type TEXT, definition TEXT, uuid TEXT, axes TEXT);
+    CREATE TABLE workload (filename TEXT, uuid TEXT, axes TEXT);
     CREATE TABLE trace (
-        path TEXT, op_type TEXT, definition TEXT, author TEXT, is_known BOOLEAN,
-        solution TEXT, uuid TEXT, axes TEXT, status TEXT, hardware TEXT, timestamp TEXT,
-        latency DOUBLE, reference DOUBLE, speedup DOUBLE, error DOUBLE
+        filename TEXT, uuid TEXT, axes TEXT, solution TEXT, status TEXT, hardware TEXT,
+        timestamp TEXT, latency DOUBLE, reference DOUBLE, speedup DOUBLE, error DOUBLE
     );
 """
 
-_LINES = (
-    "read_ndjson_objects(?, ignore_errors=true, filename=true, maximum_object_size=?)"
-)
+# nothing else of a line is kept: a log may be long. Of JSON itself, as any value may be
+# there; a line that is no object, or whose evaluation is none, is all NULL
+_LINES = """
+    read_json(
+        ?, format = 'newline_delimited', ignore_errors = true, filename = true,
+        maximum_object_size = ?, columns = {
+            solution: 'JSON',
+            workload: 'JSON',
+            evaluation: 'STRUCT(status JSON, environment JSON, timestamp JSON,
+                correctness JSON, performance JSON)'
+        }
+    )
+"""
 # the same axes in another order are the same
-_AXES = (
-    "list_sort(map_entries(TRY_CAST(json->'$.workload.axes' AS MAP(TEXT, BIGINT))))"
-    "::TEXT"
-)
-_READING = {
+_WORKLOAD = """
+    workload->>'$.uuid',
+    list_sort(map_entries(TRY_CAST(workload->'$.axes' AS MAP(TEXT, BIGINT))))::TEXT
+"""
+_FIELDS = {
+    "workload": _WORKLOAD,
     # a line that is no trace has no solution, workload or status
     "trace": f"""
-        INSERT INTO trace
-        SELECT path, op_type, definition, author, is_known,
-            json->>'$.solution', json->>'$.workload.uuid', {_AXES},
-            json->>'$.evaluation.status',
-            coalesce(json->>'$.evaluation.environment.hardware', ''),
-            coalesce(json->>'$.evaluation.timestamp', ''),
-            TRY_CAST(json->>'$.evaluation.performance.latency_ms' AS DOUBLE),
-            TRY_CAST(json->>'$.evaluation.performance.reference_latency_ms' AS DOUBLE),
-            TRY_CAST(json->>'$.evaluation.performance.speedup_factor' AS DOUBLE),
-            greatest(
-                TRY_CAST(json->>'$.evaluation.correctness.max_relative_error' AS DOUBLE),
-                TRY_CAST(json->>'$.evaluation.correctness.max_absolute_error' AS DOUBLE)
-            )
-        FROM {_LINES} JOIN place USING (filename) JOIN trace_file USING (path)
-    """,
-    "workload": f"""
-        INSERT INTO workload
-        SELECT op_type, definition, json->>'$.workload.uuid', any_value({_AXES})
-        FROM {_LINES} JOIN place USING (filename) JOIN workload_file USING (path)
-        GROUP BY ALL
+        {_WORKLOAD}, solution->>'$', evaluation.status->>'$',
+        coalesce(evaluation.environment->>'$.hardware', ''),
+        coalesce(evaluation.timestamp->>'$', ''),
+        TRY_CAST(evaluation.performance->>'$.latency_ms' AS DOUBLE),
+        TRY_CAST(evaluation.performance->>'$.reference_latency_ms' AS DOUBLE),
+        TRY_CAST(evaluation.performance->>'$.speedup_factor' AS DOUBLE),
+        greatest(
+            TRY_CAST(evaluation.correctness->>'$.max_relative_error' AS DOUBLE),
+            TRY_CAST(evaluation.correctness->>'$.max_absolute_error' AS DOUBLE)
+        )
     """,
 }
 
@@ -251,15 +255,17 @@ _JUDGING = {
     SELECT trace.*, CASE
         WHEN NOT is_known THEN 'the dataset has no such definition'
         WHEN known.solution IS NULL THEN 'the dataset has no such solution'
-        WHEN workload.uuid IS NULL THEN 'the definition has no such workload'
-        WHEN workload.axes IS DISTINCT FROM trace.axes
+        WHEN asked.uuid IS NULL THEN 'the definition has no such workload'
+        WHEN asked.axes IS DISTINCT FROM trace.axes
             THEN 'the workload has other axes now'
         END AS stale
-    FROM trace
+    FROM (FROM trace JOIN trace_file USING (filename) WHERE {_IS_TRACE}) AS trace
     LEFT JOIN (SELECT DISTINCT * FROM solution) AS known
         USING (op_type, definition, solution)
-    LEFT JOIN workload USING (op_type, definition, uuid)
-    WHERE {_IS_TRACE}
+    LEFT JOIN (
+        SELECT op_type, definition, uuid, any_value(axes) AS axes
+        FROM workload JOIN workload_file USING (filename) GROUP BY ALL
+    ) AS asked USING (op_type, definition, uuid)
     """,
     "disputed": f"""
     SELECT {_RUN}, string_agg(DISTINCT status, ' and ' ORDER BY status DESC) AS said
