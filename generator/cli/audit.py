@@ -101,8 +101,7 @@ def audit(
         others = ("--seeds", "--record", "--survivors", "--resume", "--fresh")
         options.drop("--tolerances plants nothing and keeps nothing", *others)
     if seeds is not None:
-        options.drop("--seeds plants nothing", "--tolerance")
-        options.drop("--seeds plants nothing", "--survivors", "--record")
+        options.drop("--seeds plants nothing", "--tolerance", "--survivors", "--record")
     if recorded:
         options.drop("--record keeps what the tests catch as they are", "--tolerance")
     options.only_with("--seeds", "--whole")
@@ -111,8 +110,7 @@ def audit(
         raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
-    from generator.execution.definition_task import Keeping, run_task
-    from generator.execution.task_cache import default_folder
+    from generator.execution.definition_task import Keeping, default_folder, run_task
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task
     from generator.mutation.tolerances.judge import problems
