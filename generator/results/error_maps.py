@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from generator.testing.error_map import NOT_FINITE, SIDE
+from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,6 @@ def read_error_map(value: Mapping[str, Any]) -> ErrorMap:
         raise ValueError(f"the grid of a comparison is not {high} x {wide} ratios")
     cells = (v for row in grid for v in row if v is not None)
     # comparisons with NaN are False
-    if not all(v == NOT_FINITE or v >= 0 for v in cells):
+    if not all(v == NOT_FINITE or 0 <= v <= LARGEST for v in cells):
         raise ValueError("the grid of a comparison has what is no ratio")
     return ErrorMap(rows, columns, tuple(value["histogram"]), tuple(map(tuple, grid)))

@@ -194,7 +194,8 @@ def _results(
 
 def _test(value: Any) -> TestResult:
     """Return one line's result. Raises ValueError or TypeError where it is none."""
-    if wrong := check(value, "result", ""):
+    wrong = check(value, "result", "") and check(_finite(value), "result", "")
+    if wrong:
         raise ValueError(wrong[0].message)
     for record in value["comparisons"]:
         if record.get("where") is not None:
@@ -211,3 +212,13 @@ def _test(value: Any) -> TestResult:
         tuple(value["comparisons"]),
         one_line(value["skip_kind"], 40),
     )
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which NaN and infinities, which JSON has not, are 0.5."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return 0.5 if is_odd else value
