@@ -77,9 +77,12 @@ class Summary:
 def summarise(definition: Definition) -> Summary:
     """Return the summary of a definition."""
     spec = op_specs().get(definition.op_type)
+    # a definition whose name states a constant is no mistaken twin of another
+    stated = spec.stated(definition.name) if spec is not None else {}
     read = {
         name: read_constant(definition.reference, name)
         for name in (spec.constants if spec is not None else ())
+        if name not in stated
     }
     tags = [
         (index, *tag.partition(":")[::2]) for index, tag in enumerate(definition.tags)

@@ -26,9 +26,11 @@ EPS = {
     "deepseek-v3": 1e-06,
     "gemma-3-27b": 1e-06,
     "llama-3.1-8b": 1e-05,
+    "llama-4-scout": 1e-05,
     "minimax-m2": 1e-06,
     "qwen3-14b": 1e-06,
     "qwen3-30b-a3b": 1e-06,
+    "qwen3-next-80b-a3b": 1e-06,
 }
 HEADS = {
     "baichuan2-13b": (40, 40),
@@ -103,8 +105,9 @@ def reference_modules(definition):
     if op_type == "moe":
         return [moe_module(definition)]
     if op_type == "rmsnorm":
-        kernel = definition["name"].rpartition("_h")[0]
-        gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
+        kernel = re.search("(fused_add_)?rmsnorm", definition["name"])[0]
+        offset = ("model:gemma-3-27b", "model:qwen3-next-80b-a3b")
+        gemma = not set(offset).isdisjoint(definition["tags"])
         return [f"gemma_{kernel}" if gemma else kernel]
     if op_type == "dsa_paged":
         indexer = "stage:indexer" in definition["tags"]
@@ -271,4 +274,8 @@ def test_gemma_norms_are_tagged_with_the_gemma_kernels():
     assert apis == {
         "rmsnorm_h5376": ["flashinfer.norm.gemma_rmsnorm"],
         "fused_add_rmsnorm_h5376": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
+        "gemma_rmsnorm_h128": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_rmsnorm_h256": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_rmsnorm_h2048": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_fused_add_rmsnorm_h2048": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
     }
