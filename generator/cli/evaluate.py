@@ -72,7 +72,7 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
     type=click.Choice(["flashinfer-bench", "sol-execbench"]),
     default="flashinfer-bench",
     show_default=True,
-    help="The statuses of the traces: flashinfer-bench has no REWARD_HACK.",
+    help="Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
 )
 @options.jobs()
 @options.executor

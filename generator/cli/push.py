@@ -17,6 +17,7 @@ from generator.cli.output import (
     say_first,
     status_of,
     write,
+    write_lines,
 )
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line
@@ -31,11 +32,11 @@ _ROUNDS = 3
 
 
 @click.command()
-@options.repo()
+@options.repo("--repo", required=True)
 @options.choice
-@click.option(
+@options.flag(
     "--create-pr",
-    is_flag=True,
+    expose_value=False,
     help="Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
 )
@@ -47,35 +48,26 @@ _ROUNDS = 3
 )
 @click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
 @options.send
-@click.option(
+@options.flag(
     "--together",
-    is_flag=True,
     help="Open one pull request for all chosen definitions, not one for each.",
 )
-@click.option(
-    "--allow",
-    "allowances",
-    multiple=True,
+@options.several(
+    *("--allow", "allowances"),
     metavar="RULE=REASON",
     help="Push in spite of this rule's objection; the pull request states the reason. "
     "May be repeated.",
 )
-@click.option(
+@options.several(
     "--delete",
-    multiple=True,
     metavar="PATH",
     help="Delete this file of the repository; no other file is deleted. May be "
     "repeated.",
 )
-@click.option(
-    "--card",
-    is_flag=True,
-    help="Also push the dataset card, with current tables.",
-)
+@options.flag("--card", help="Also push the dataset card, with current tables.")
 def push(
     repo: str,
     choice: Choice,
-    create_pr: bool,
     pr: int | None,
     branch: str | None,
     message: str | None,
@@ -85,15 +77,15 @@ def push(
     delete: tuple[str, ...],
     card: bool,
 ) -> int:
-    """Publish definitions that passed, as pull requests of a Hub dataset repository.
+    """Publish definitions that passed as pull requests on the Hub.
 
     A dry run unless --yes is given. A definition must be valid and rendered, and the
     evidence must show that it agrees with a production kernel. After a lost connection,
     the same command continues. Without changes it makes no commit.
     """
     choice.require("push")
-    if create_pr + (pr is not None) + (branch is not None) > 1:
-        raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
+    options.one_of("--dry-run", "--yes")
+    options.one_of("--create-pr", "--pr", "--branch")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
     from generator.hub.client import Client
@@ -150,7 +142,7 @@ def _push(
     for _ in range(_ROUNDS):
         with progress("Comparing with the repository"):
             plan = make_plan(client, pulls, package, where)
-        write("".join(f"{line}\n" for line in lines_of(client, plan)))
+        write_lines(lines_of(client, plan))
         for path in plan.delta.absent:
             say(f"{one_line(path)} is not in the repository: nothing to delete.")
         if not yes:
