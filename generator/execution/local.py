@@ -27,7 +27,17 @@ _LEAVING_SECONDS = 10.0
 # after this many servers that ended before a task began, no other one is started
 _STARTS = 2
 # of the caller's environment; a dataset's code must not see the rest
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PASSED_ON = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+]
 
 
 class LocalExecutor:

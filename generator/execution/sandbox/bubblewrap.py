@@ -85,11 +85,16 @@ def names_of(user: int) -> dict[str, bytes]:
 
 
 def view(
-    readable: Sequence[str], work: str, devices: Sequence[str], size: int
+    readable: Sequence[str],
+    work: str,
+    devices: Sequence[str],
+    size: int,
+    hidden: Sequence[str] = (),
 ) -> list[str]:
     """Return the arguments that make files visible: `work` to write, others to read.
 
-    Temporary folders are in memory; the kernel keeps each to `size` bytes.
+    Temporary folders are in memory; the kernel keeps each to `size` bytes. What is
+    `hidden` in a folder that is shown is an empty folder there.
     """
     bounded = ["--perms", "1777", "--size", str(size), "--tmpfs"]
     made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
@@ -106,10 +111,14 @@ def view(
         made += ["--ro-bind", cuda.DRIVER, cuda.DRIVER]
     shown = [*SYSTEM, *(f"/etc/{name}" for name in OF_ETC), *readable]
     shown.append("/sys" if devices else _OF_SYS)
+    within = tuple(f"{path}/" for path in shown if not os.path.islink(path))
+    masked = [path for path in hidden if path.startswith(within) and path not in shown]
     above = {str(parent) for path in [*shown, work] for parent in Path(path).parents}
     # a folder comes before what lies in it
-    for path in sorted(above | {*shown}, key=lambda path: path.count("/")):
-        if path not in shown:  # bubblewrap would make it for the caller alone
+    for path in sorted(above | {*shown, *masked}, key=lambda path: path.count("/")):
+        if path in masked:
+            made += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
+        elif path not in shown:  # bubblewrap would make it for the caller alone
             made += ["--perms", "0755", "--dir", path]
         elif os.path.islink(path) and path.count("/") == 1:  # /bin -> usr/bin
             made += ["--symlink", os.readlink(path), path]

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ _ENTRIES = 100_000
 """Files and folders that the working folder may hold."""
 _OWN = 2
 """Processes of bubblewrap: one waits outside, one reaps inside."""
+STOPPED = "stopped"
 _START = Path(__file__).with_name("start.py")
 _RESERVED = 16 << 30
 """Addresses that a process may reserve beyond its memory.
@@ -98,6 +100,9 @@ def run(
     limits: Limits,
     environment: Mapping[str, str],
     devices: bool,
+    hidden: Sequence[Path] = (),
+    channel: int | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Run a command in a `bubblewrap`; see `machine.run_confined`."""
     user = bubblewrap.user(work)
@@ -114,7 +119,9 @@ def run(
         status = stack.enter_context(open(read, "rb"))
         # bubblewrap keeps one end from the command, and `start` the other
         passed = [write, os.dup(write)]
-        seen = view(readable, os.path.realpath(work), files, limits.disk_bytes)
+        masked = paths.both_names([str(path) for path in hidden])
+        folder, size = os.path.realpath(work), limits.disk_bytes
+        seen = view(readable, folder, files, size, masked)
         seen += ["--json-status-fd", str(write)]
         for name, data in names_of(user).items():
             passed.append(_in_memory(data))
@@ -141,7 +148,7 @@ def run(
                 stderr=streams[1],
                 env={**told, **environment},
                 cwd="/",
-                pass_fds=passed,
+                pass_fds=passed if channel is None else [*passed, channel],
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -149,7 +156,7 @@ def run(
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        said, limit = _watched(started, status, streams, limits, work)
+        said, limit = _watched(started, status, streams, limits, work, stop)
         seconds = time.monotonic() - began
         (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
     ended: int | None = said.get("exit-code")
@@ -228,8 +235,12 @@ def _watched(
     streams: Sequence[IO[bytes]],
     limits: Limits,
     work: Path,
+    stop: threading.Event | None,
 ) -> tuple[dict[str, Any], str | None]:
-    """Watch a run until nothing is left of it; return what was reported, and its limit."""
+    """Watch a run until nothing is left of it; return what was reported, and its limit.
+
+    `stop` ends it as a limit does.
+    """
     said: dict[str, Any] = {}
     limit = None
     until = time.monotonic() + limits.wall_seconds
@@ -243,7 +254,9 @@ def _watched(
     else:
         try:
             while limit is None and not select.select([first], [], [], _TICK)[0]:
-                if time.monotonic() > until:
+                if stop is not None and stop.is_set():
+                    limit = STOPPED
+                elif time.monotonic() > until:
                     limit = "wall clock"
                 else:
                     limit = _exceeded(started.pid, streams, limits, work)
