@@ -118,6 +118,9 @@ def _connected(address: str) -> Any:
             socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
         if not ray.is_initialized():
             ray.init(address, log_to_driver=False, logging_level="ERROR")
+            # else it prints to stdout, into the report, that a node was lost
+            worker: Any = import_module("ray._private.worker")
+            worker._worker_logs_enabled = False
     # the error depends on the version of Ray, and on what answers instead
     except Exception as error:
         raise NoCluster(f"no Ray cluster answers: {_last(error)}") from error

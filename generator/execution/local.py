@@ -139,7 +139,8 @@ class LocalExecutor:
     def _start(self, imports: str) -> subprocess.Popen[bytes]:
         given = os.environ.get("PYTHONPATH", "")
         if imports:
-            added, passed = given.split(os.pathsep), dict(os.environ)
+            added = [os.path.abspath(p) for p in given.split(os.pathsep) if p]
+            passed = dict(os.environ)
         else:
             # op_types may be those of a distribution that pip installed into a folder
             added = added_paths(given)
@@ -164,6 +165,8 @@ class LocalExecutor:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[there.fileno()],
+                # Python looks for modules there first
+                cwd="/",
                 # Ctrl-C is for the command: it ends the server
                 start_new_session=True,
             )

@@ -90,6 +90,13 @@ def test_jobs_without_a_definition_go_to_those_that_there_are(
         assert value["secret"] is None
 
 
+def test_no_module_of_the_current_folder_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    results, _ = run(tmp_path, ["a"])
+    assert [result.error for result in results] == [""]
+
+
 def test_what_is_cached_is_not_run_again_until_it_changes(tmp_path):
     keeping = Keeping(tmp_path / "state")
     run(tmp_path, ["a", "b"], 2, keeping)
