@@ -165,12 +165,13 @@ def _interleaved(definition: Definition) -> DomainMutant:
     heads, kv_heads = (definition.axes[n] for n in ("num_qo_heads", "num_kv_heads"))
     order = torch.arange(heads).reshape(-1, kv_heads).T.flatten()
     back = order.argsort()
+    axis = 0 if is_variable(definition) else 2
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        given = {**inputs, "q": inputs["q"][:, :, order]}
+        given = {**inputs, "q": inputs["q"].index_select(axis, order)}
         found = dense_attention(definition, given, visible(definition, inputs))
         return tuple(
-            wrong[:, :, back].to(right.dtype)
+            wrong.index_select(axis, back).to(right.dtype)
             for wrong, right in zip(found, outputs, strict=True)
         )
 
