@@ -1,4 +1,4 @@
-"""What the tests of an executed run compared, out of its results: bounded, inert."""
+"""What an executed run showed, and what its tests compared: bounded, inert."""
 
 from __future__ import annotations
 
@@ -53,6 +53,30 @@ class ExecutedComparison:
         }
         where = self.where.as_dict() if self.where is not None else None
         return {**vars(self), **figures, "where": where}
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Hold what running the reference tests of the changed definitions showed.
+
+    `problems` are reasons not to believe a pass; a failure is always believed.
+    `layers` are what the sandbox could not put up.
+    """
+
+    device: str
+    passed: int = 0
+    failed: tuple[str, ...] = ()
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    seconds: float = 0.0
+    comparisons: tuple[ExecutedComparison, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        compared = [comparison.as_dict() for comparison in self.comparisons]
+        return {**vars(self), "comparisons": compared}
 
 
 def comparisons_of(
