@@ -277,7 +277,8 @@ class Solution:
         if key not in self._tensors:
             dtype = getattr(self._torch, one["dtype"])
             flat = self._on_device[slot][one["at"] : one["at"] + one["bytes"]]
-            self._tensors[key] = flat.view(dtype).view(one["shape"])
+            # each with a version of its own, which nothing from outside changes
+            self._tensors[key] = flat.view(dtype).view(one["shape"]).data
         return self._tensors[key]
 
     def _described(self, slot: int, value: Any, inputs: Sequence[Frame]) -> Frame:
@@ -314,7 +315,7 @@ class Solution:
             if not is_one or list(value.shape) != declared["shape"]:
                 continue
             if str(value.dtype) == f"torch.{declared['dtype']}":
-                self._copy(self._argument(slot, declared), value)
+                self._copy(self._argument(slot, declared).data, value)
                 with suppress(Exception):
                     size = value.untyped_storage().nbytes()
                     whole = self._torch.empty(0, dtype=self._torch.uint8)
