@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -70,14 +70,18 @@ class Answer:
 class Confinement:
     """Hold a sandbox whose worker has imported torch; a solution at a time is in it.
 
-    Where the worker is lost, the next session starts another. Raises Failure where
-    nothing can be confined here.
+    Where the worker is lost, the next session starts another. `alive` is called before
+    each question. Raises Failure where nothing can be confined here.
     """
 
     def __init__(
-        self, device: str, allowed: Allowed, hidden: Sequence[Path] = ()
+        self,
+        device: str,
+        allowed: Allowed,
+        hidden: Sequence[Path] = (),
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
-        self.device, self.allowed = device, allowed
+        self.device, self.allowed, self.alive = device, allowed, alive
         self._hidden = [_PROJECT, *hidden]
         self._channel: socket.socket | None = None
         self.pid = 0
@@ -89,6 +93,7 @@ class Confinement:
             self._start()
         assert self._channel is not None
         here, there = _pair()
+        self._channel.settimeout(_END_SECONDS)
         with there:
             send(self._channel, {"begin": True}, [there.fileno()])
         _asked(self._channel, _START_SECONDS)
@@ -98,6 +103,7 @@ class Confinement:
         """End the solution under way; return how its process ended, if badly."""
         if self._channel is None:
             return ""
+        self._channel.settimeout(_END_SECONDS)
         try:
             send(self._channel, {"end": True})
             ended = int(_asked(self._channel, _END_SECONDS)["ended"])
@@ -288,6 +294,8 @@ class Session:
     ) -> dict[str, Any]:
         """Return the one answer to a frame. Raises Refused."""
         nonce = secrets.token_hex(8)
+        self._within.alive()
+        self._channel.settimeout(seconds)
         try:
             send(self._channel, {**frame, "nonce": nonce}, files)
         except OSError:
@@ -345,13 +353,14 @@ def _asked(channel: socket.socket, seconds: float) -> dict[str, Any]:
 
 def _received(channel: socket.socket, seconds: float) -> tuple[dict[str, Any], int]:
     """Return a frame and who sent it, as the kernel says, until a deadline."""
+    until = time.monotonic() + seconds
     channel.settimeout(seconds)
     # room for the sender alone: descriptors that come are closed
     space = socket.CMSG_SPACE(_CREDENTIALS.size)
     first, came, _, _ = channel.recvmsg(1, space, socket.MSG_PEEK)
     if not first:
         raise EOFError
-    frame, files = receive(channel)
+    frame, files = receive(channel, until)
     for file in files:
         os.close(file)
     (_, _, data) = came[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,46 +65,45 @@ def read_solutions(
     named: Sequence[str],
     authors: Sequence[str],
 ) -> list[Solution]:
-    """Return the solutions of definitions, sorted: those named, or all by some authors.
+    """Return the solutions that are named, in that order, else all of definitions.
 
-    A name is that of a file, or of a solution of the dataset. Raises Failure for one
-    that is not there, or does not fit the schema.
+    A name is that of a file, or of a solution of the dataset. `authors` leaves only
+    theirs. Raises Failure for one that is not there, or does not fit the schema.
     """
-    by_key = {(file.op_type, file.name): file for file in definitions}
-    paths = [path for path in named if path.endswith(".json")]
-    names = [name for name in named if not name.endswith(".json")]
-    found = [_read(Path(path).parent, Path(path).name, path) for path in paths]
-    if names or not named:
-        lying = discover_artifacts(dataset, lambda key: True).solutions
-        of_names = dict(_of_dataset(lying))
-        for name in names:
-            if name not in of_names:
-                known = did_you_mean(name, of_names)
-                raise Failure(f"No solution is named {quote(name)}.{known}")
-        chosen = {
-            path
-            for key, of_key in lying.items()
-            for path in of_key
-            if (_name(path) in names if names else key in by_key)
-            and (not authors or path.split("/")[1] in authors)
-        }
-        found += [_read(dataset, path, path) for path in sorted(chosen)]
+    if not named:
+        chosen = {(file.op_type, file.name) for file in definitions}
+        found = [
+            _read(dataset, path, path)
+            for key, paths in _lying(dataset).items()
+            for path in sorted(paths)
+            if key in chosen and (not authors or path.split("/")[1] in authors)
+        ]
+    else:
+        found = [_named(dataset, name) for name in named]
     if not found:
-        raise Failure(
-            "no solution is chosen: there is none of that author or definition."
-        )
+        raise Failure("no solution is chosen: none is of that author or definition.")
     return found
 
 
-def _of_dataset(
-    lying: Mapping[tuple[str, str], Sequence[str]],
-) -> Iterator[tuple[str, str]]:
-    for paths in lying.values():
-        yield from ((_name(path), path) for path in paths)
+def _named(dataset: Path, name: str) -> Solution:
+    """Return the solution of a file, or of a name that the dataset has."""
+    if name.endswith(".json"):
+        return _read(Path(name).parent, Path(name).name, name)
+    paths = {
+        path.rpartition("/")[2].removesuffix(".json"): path
+        for of_definition in _lying(dataset).values()
+        for path in of_definition
+    }
+    if name not in paths:
+        known = did_you_mean(name, paths)
+        raise Failure(f"No solution is named {quote(name)}.{known}")
+    return _read(dataset, paths[name], paths[name])
 
 
-def _name(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(".json")
+def _lying(dataset: Path) -> dict[tuple[str, str], list[str]]:
+    """Return (op_type, definition) → the paths of its solutions."""
+    found = discover_artifacts(dataset, lambda key: True).solutions
+    return dict(sorted(found.items()))
 
 
 def _read(root: Path, path: str, shown: str) -> Solution:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         fuzz=task["fuzz"],
     )
     found = []
-    with closing(Confinement(task["device"], allowed, _hidden(root))) as confinement:
+    alive = partial(link.at, within=within)
+    confined = Confinement(task["device"], allowed, _hidden(root), alive)
+    with closing(confined) as confinement:
         for given in task["solutions"]:
             solution = Solution(given["value"], given["path"])
             begun = time.monotonic()
@@ -82,7 +85,6 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             verdict = _concluded(solution, file, cases, notes, time.monotonic() - begun)
             found.append(verdict.as_dict())
             link.say(found[-1])
-            link.at(within=within)
     return {"verdicts": found}
 
 
@@ -114,7 +116,10 @@ def judged(
     interface = asked.tests.interface
     passes = solution.passes_outputs
     count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
-    session = confinement.open()
+    try:
+        session = confinement.open()
+    except Refused as refused:
+        return [CaseVerdict("build", refused.verdict, refused.reason)]
     try:
         idle = idle_calls(session) if task["timing"] else []
         try:

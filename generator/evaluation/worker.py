@@ -30,7 +30,7 @@ from contextlib import suppress
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
-_MOST_TEXT = 4000
+_MOST_TEXT, _MOST_BYTES = 4000, 1 << 24
 _PACKAGE = "solution_under_evaluation"
 _FLUSH_BYTES = 512 << 20
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
@@ -51,13 +51,21 @@ def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> Non
     channel.sendall(data[sent:])
 
 
-def receive(channel: socket.socket, most: int = 1 << 24) -> tuple[Frame, list[int]]:
-    """Return the next frame and its descriptors. Raises EOFError, Garbled."""
+def receive(
+    channel: socket.socket, until: float | None = None
+) -> tuple[Frame, list[int]]:
+    """Return the next frame and its descriptors, by a time of the monotonic clock.
+
+    Raises EOFError, Garbled, and TimeoutError where it is not whole by then.
+    """
     files: list[int] = []
 
     def exactly(count: int) -> bytes:
         data = b""
         while len(data) < count:
+            if until is not None:
+                # never 0, which would not wait for what is there
+                channel.settimeout(max(until - time.monotonic(), 1e-3))
             more, came, _, _ = socket.recv_fds(channel, count - len(data), 16)
             files.extend(came)
             if not more:
@@ -66,7 +74,7 @@ def receive(channel: socket.socket, most: int = 1 << 24) -> tuple[Frame, list[in
         return data
 
     (length,) = _LENGTH.unpack(exactly(_LENGTH.size))
-    if length > most:
+    if length > _MOST_BYTES:
         raise Garbled("a frame that is too long")
     try:
         frame = json.loads(exactly(length))
@@ -269,7 +277,8 @@ class Solution:
         if key not in self._tensors:
             dtype = getattr(self._torch, one["dtype"])
             flat = self._on_device[slot][one["at"] : one["at"] + one["bytes"]]
-            self._tensors[key] = flat.view(dtype).view(one["shape"])
+            # each with a version of its own, which nothing from outside changes
+            self._tensors[key] = flat.view(dtype).view(one["shape"]).data
         return self._tensors[key]
 
     def _described(self, slot: int, value: Any, inputs: Sequence[Frame]) -> Frame:
@@ -306,7 +315,7 @@ class Solution:
             if not is_one or list(value.shape) != declared["shape"]:
                 continue
             if str(value.dtype) == f"torch.{declared['dtype']}":
-                self._copy(self._argument(slot, declared), value)
+                self._copy(self._argument(slot, declared).data, value)
                 with suppress(Exception):
                     size = value.untyped_storage().nbytes()
                     whole = self._torch.empty(0, dtype=self._torch.uint8)
