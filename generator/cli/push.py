@@ -22,10 +22,9 @@ from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
-    from generator.hub.bundle import Package
     from generator.hub.client import Client
-    from generator.hub.plan import Where
-    from generator.hub.pulls import PullRequests
+    from generator.hub.package import Package
+    from generator.hub.plan import PullRequests, Where
 
 _OBJECTIONS = 10
 _ROUNDS = 3
@@ -97,13 +96,11 @@ def push(
         raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
-    from generator.hub.bundle import make_bundles
     from generator.hub.client import Client
     from generator.hub.failures import Changed
-    from generator.hub.packages import Wishes, may_write, pack
-    from generator.hub.plan import Where
-    from generator.hub.preconditions import PARTIAL, judge, read_allowances, split
-    from generator.hub.pulls import PullRequests
+    from generator.hub.package import Wishes, make_bundles, pack
+    from generator.hub.plan import PullRequests, Where
+    from generator.hub.preconditions import PARTIAL, judge, read_allowances
 
     reasons = read_allowances(allowances)
     found, files = choice.find()
@@ -118,7 +115,7 @@ def push(
     with progress("Checking the definitions"):
         judged = judge(choice.dataset, files, found)
     keys = {key for bundle in bundles for key in bundle.keys}
-    standing, allowed = split(judged.of(keys), reasons)
+    standing, allowed = judged.split(keys, reasons)
     say_first(standing, _OBJECTIONS, "objections")
     for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")
@@ -128,9 +125,8 @@ def push(
     try:
         with TemporaryDirectory(prefix="trace-dataset-push-") as name:
             packages = pack(choice.dataset, repo, Path(name), bundles, judged, wishes)
-            obstacle = may_write(client)
-            if yes and obstacle:
-                raise Failure(obstacle)
+            if yes:
+                client.require_write()
             if client.account() is None:
                 say("No token: can't search for your open pull requests.")
             for package in packages:
@@ -148,8 +144,7 @@ def push(
 def _push(
     client: Client, pulls: PullRequests, package: Package, where: Where, *, yes: bool
 ) -> None:
-    from generator.hub.packages import lines_of
-    from generator.hub.plan import make_plan
+    from generator.hub.plan import lines_of, make_plan
     from generator.hub.push import carry_out
 
     for _ in range(_ROUNDS):

@@ -99,13 +99,15 @@ def review(
         raise click.UsageError("--hub and --pr go together.")
     if hub is not None and (base is not None or head is not None):
         raise click.UsageError("--base and --head need a git checkout: drop --hub.")
-    from generator.review.execute import execute_changes, render_changes, why_not
-    from generator.review.report import VERDICTS, shown
+    from generator.review.formats import shown
+    from generator.review.report import VERDICTS
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 
-    reason = why_not(device) if execute else None
-    if reason is not None:
+    if execute or output is not None:
+        # rendering and the sandbox take time to import
+        from generator.review.execute import execute_changes, render_changes, why_not
+    if execute and (reason := why_not(device)) is not None:
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:

@@ -12,6 +12,7 @@ from generator.cli import options
 from generator.cli.audit import audit, floors
 from generator.cli.card import card
 from generator.cli.comment import comment
+from generator.cli.evaluate import evaluate
 from generator.cli.import_ import export, import_
 from generator.cli.output import (
     progress,
@@ -74,6 +75,7 @@ def doctor(dataset: Path, as_json: bool) -> int:
 _COMMANDS = (
     validate,
     review,
+    evaluate,
     audit,
     floors,
     comment,

@@ -35,7 +35,7 @@ class Job:
 
 def usual_jobs() -> int:
     """Return how many modules to compile at a time: each takes several cores."""
-    return max(1, (os.cpu_count() or 1) // 4)
+    return max(1, len(os.sched_getaffinity(0)) // 4)
 
 
 def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:

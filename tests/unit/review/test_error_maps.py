@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from generator.problems.failure import Failure
 from generator.results.error_maps import read_error_map
 from generator.results.run_results import read_results
-from generator.review.comparisons import MOST, comparisons_of
+from generator.review.executed import MOST, comparisons_of
 from generator.testing.error_map import BINS, LARGEST, NOT_FINITE, error_map
 from generator.testing.tolerance import Tolerance
 from tests.results import comparison, lines, result
