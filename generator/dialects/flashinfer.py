@@ -281,10 +281,11 @@ class _Conversion(Interface):
     def _custom(self, value: Mapping[str, Any], function: Function) -> str:
         sizes = {**(self.sketch.get("axes") or {}), **self.sizes}
         variable = [n for n, a in self.axes.items() if a["type"] == "var"]
-        defaults = self.init.get("defaults", {})
-        for axis in variable:
-            if sizes.get(axis) is None and defaults.get(axis):
-                sizes[axis] = defaults[axis]
+        # a default of 0 says that the size follows from others
+        defaults = {n: v for n, v in self.init.get("defaults", {}).items() if v}
+        for axis, size in {**defaults, **self.init.get("call", {})}.items():
+            if sizes.get(axis) is None:
+                sizes[axis] = size
         unknown = [axis for axis in variable if sizes.get(axis) is None]
         if "inputs" not in self.sketch:
             if self.dump.get("init"):
