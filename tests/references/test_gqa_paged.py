@@ -288,7 +288,8 @@ def _planned_wrapper(
     if has_mask(definition):
         # here an empty sequence's part of the mask is computed as if it had a page
         last = last.where(last > 0, sizes[-1])
-        options["seq_lens"] = torch.tensor(kv_lengths(table, sizes[-1]))
+        lengths = torch.tensor(kv_lengths(table, sizes[-1]), dtype=torch.int32)
+        options["seq_lens"] = lengths
     prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
         scratch,
         layout,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from generator.dataset.constraints import FUNCTIONS
@@ -69,6 +70,10 @@ def test_lines_are_traces_without_solution(spec):
         assert list(workload["inputs"]) == list(spec.inputs)
 
 
+# floats that random ones can't stand for: probabilities and positive scales
+MADE = ("top_p", "q_scale", "k_scale", "v_scale")
+
+
 @EVERY
 def test_inputs_are_given_as_their_kind_asks(spec):
     for line in traces(spec):
@@ -78,7 +83,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
                 assert given["type"] == "scalar"
                 if name in ("sm_scale", "scale"):
                     assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
-            elif declared.dtype in ("int32", "int64", "bool") or name == "top_p":
+            elif declared.dtype in ("int32", "int64", "bool") or name in MADE:
                 assert given["type"] == "safetensors"
             else:
                 assert given == {"type": "random"}
@@ -108,9 +113,15 @@ def test_shapes_and_constraints_hold(spec):
             name: SimpleNamespace(shape=[axes[a] for a in declared.shape or ()])
             for name, declared in spec.inputs.items()
         }
-        known = {**axes, **shaped, **tensors}
+        scalars = {
+            name: given["value"]
+            for name, given in line["workload"]["inputs"].items()
+            if given["type"] == "scalar"
+        }
+        made = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+        known = {**FUNCTIONS, **axes, **shaped, **scalars, **made}
         for constraint in spec.constraints:
-            assert eval(constraint, {"__builtins__": {}, **FUNCTIONS}, known)
+            assert eval(constraint, {"__builtins__": {}, **known})
 
 
 @EVERY
@@ -204,7 +215,8 @@ def test_prefill_covers_queries_without_keys_and_empty_sequences():
             if (pages == 0).any():
                 empty.add(spec.name)
     prefill = {s.name for s in SPECS if s.name.startswith("gqa_paged_prefill")}
-    assert unseen == prefill
+    # a tree of draft tokens lies in the cache before it is verified
+    assert unseen == {name for name in prefill if "custom_mask" not in name}
     # Where only single sequences were drawn none is empty.
     assert len(empty) > len(prefill) / 2
 
