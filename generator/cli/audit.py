@@ -119,8 +119,7 @@ def audit(
         raise click.UsageError("--output goes with --tolerances.")
     if tolerances:
         return _tolerances(choice, jobs, executor, tolerance, form, output)
-    from generator.execution.definition_task import Keeping, run_task
-    from generator.execution.task_cache import default_folder
+    from generator.execution.definition_task import Keeping, default_folder, run_task
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task
     from generator.results.audits import Recorder

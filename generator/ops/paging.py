@@ -106,11 +106,7 @@ def token_slots(table: PageTable, page_size: int) -> list[torch.Tensor]:
 
 
 def cache(
-    shape: Sequence[int],
-    table: PageTable,
-    stream: Stream,
-    dtype: torch.dtype,
-    std: float = 1.0,
+    shape: Sequence[int], table: PageTable, stream: Stream, dtype: torch.dtype
 ) -> torch.Tensor:
     """Return a cache [num_pages, page_size, …], loud in slots without a token.
 
@@ -118,7 +114,7 @@ def cache(
     than a token's, as a reused cache may: a kernel that reads one is far off.
     """
     num_pages, page_size = shape[:2]
-    values = stream.values(shape, std)
+    values = stream.values(shape)
     stale = torch.ones(num_pages * page_size, dtype=torch.bool)
     for slots in token_slots(table, page_size):
         stale[slots] = False

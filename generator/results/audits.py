@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from generator.dataset.paths import AUDIT, DatasetFile
 from generator.dataset.schema import check
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
-from generator.problems.pointer import pointer
+from generator.problems.problem import pointer
 from generator.results.audit_result import (
     CAUGHT,
     EQUIVALENT,
@@ -254,6 +253,9 @@ class Recorder:
                 yield f"{one_line(file.name, 100)}: not recorded: {one_line(why)}"
                 gone.append(file.name)
             else:
+                # imported here: validate reads audits, and this takes 50 ms
+                from importlib import metadata
+
                 torch = metadata.version("torch")
                 new[file.name] = of_result(result, sha256, torch, date)
         old = read_audits(self._dataset)

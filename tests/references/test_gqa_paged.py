@@ -43,6 +43,8 @@ bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251  gqa_paged_deco
 395dccbbe4ac8d0de498e9b1d2370461c545049fb880e66872533d12da9b1ad7  gqa_paged_decode_kve4m3_h32_kv4_d128_ps64
 72b860fd1826ea89df8cf4e47732e2aa855c3ec68e151e613b57f89892281035  gqa_paged_decode_kve4m3_h32_kv8_d128_ps64
 8cc94c2eb2aff1a6c7fabfbec8f26919ba497632adcb1949e2f6c64380e34acc  gqa_paged_decode_kve4m3_h64_kv8_d128_ps64
+db7d5b4e3b1ac13570a40f60d1a6e51427e5128fd11bc9e97ccdc74adaee762a  gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64
+a9cf03599aa27b4f7457bf39625daf737fba4bd86a3c1d51e2cd51faa2d765dc  gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64
 8a52ba86d6d203ccbb6485a24d19afb62a93c598cf2643e3ef28ee78c54c5b9c  gqa_paged_decode_sink_h64_kv8_d64_ps64
 82636c1d0522c1529fd79901085e9dc5418617614685bedd002754d3d7e11808  gqa_paged_decode_sink_w127_h64_kv8_d64_ps64
 2ff984cfa6379a0ead36f17e319e7d71345e92d8c172bc6779221bf5b6884b76  gqa_paged_decode_w1023_h32_kv16_d128_ps64
@@ -85,6 +87,8 @@ c380d8c15388258615297a902c0e26763c7a0338769d2fb30c0362639a98f362  gqa_paged_pref
 9d47f74fba80e730b34d0455c33353546cd07d8de90306da8a7472cb850c1274  gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64
 195d5ec0b02cbf8442372094e27d373353986dc9cd3045f78628620ca66da362  gqa_paged_prefill_causal_kve4m3_h32_kv8_d128_ps64
 223eb200e22163289c223eefb1a1ddac70fbf14261b59c3736b21fd0298d0a02  gqa_paged_prefill_causal_kve4m3_h64_kv8_d128_ps64
+39adfe2f1c4f4356de7225d86b6b3c5f1add3a60a85245a3e549e48f300343d0  gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64
+9285b0481a78e3a609a1945ff1831bcd00340bd8320c697e26389c379661623c  gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64
 de58f6d4394da076cd33fb85caa738627fd9e0ac85c63b3a1e6e82c9590a7875  gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64
 220a0ea332ab6a3eb89e69ab079503bb1bc07775f50337e5a0799afc3354567a  gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64
 d479d2e862f4744e52a71a56be875cd966776fde5ab80c20c90fba24cd89513c  gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64
@@ -104,7 +108,14 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.caches import drawn_scale, is_head_major, switched
+from generator.ops.attention.caches import (
+    drawn_scale,
+    is_head_major,
+    over_heads,
+    stored,
+    stored_scales,
+    switched,
+)
 from generator.ops.attention.cases import (
     decode_cases,
     prefill_cases,
@@ -171,11 +182,6 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
     specs = definition.interface.input_specs
     made: dict[str, Any] = {
-        "q": stream.child("q").values(
-            (axes["total_q"], heads, dim),
-            case.params["q_std"],
-            dtype_of(specs["q"].dtype),
-        ),
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
@@ -183,12 +189,17 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "sm_scale": scale_of(case, dim),
         "sinks": sink_logits(heads, stream),
     }
+    for name in ("q", "k", "v"):
+        made[f"{name}_scale"] = drawn_scale(definition, case, name)
+    queries = stream.child("q").values(
+        (axes["total_q"], heads, dim), case.params["q_std"]
+    )
+    made["q"] = stored(queries, made["q_scale"], dtype_of(specs["q"].dtype))
     for name in ("k", "v"):
-        made[f"{name}_scale"] = drawn_scale(case, name)
-        std = 1.0 / made[f"{name}_scale"] if f"{name}_scale" in specs else 1.0
+        values = cache(cache_shape, table, stream.child(name), torch.float32)
         dtype = dtype_of(specs[f"{name}_cache"].dtype)
-        stored = cache(cache_shape, table, stream.child(name), dtype, std)
-        made[f"{name}_cache"] = switched(definition, stored).contiguous()
+        values = stored(values, made[f"{name}_scale"], dtype)
+        made[f"{name}_cache"] = switched(definition, values).contiguous()
     if has_mask(definition):
         lengths = case.params["q_lens"], case.params["kv_lens"]
         made["custom_mask"] = tree_masks(*lengths, stream)
@@ -200,8 +211,11 @@ def oracle(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
     k, v = (switched(definition, inputs[name]) for name in ("k_cache", "v_cache"))
-    scales = inputs.get("k_scale", 1.0), inputs.get("v_scale", 1.0)
-    return oracle_paged(inputs["q"], k, v, inputs, variant_of(definition), scales)
+    of_q, *scales = (
+        over_heads(inputs.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+    )
+    q = inputs["q"].double() * of_q
+    return oracle_paged(q, k, v, inputs, variant_of(definition), tuple(scales))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -221,7 +235,8 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
         return found
-    return found if has_sinks(definition) else (_CUDA_CORES, *found)
+    lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
+    return found if lacking else (_CUDA_CORES, *found)
 
 
 def flashinfer_ground_truth(
@@ -230,13 +245,16 @@ def flashinfer_ground_truth(
     """Return output, as the queries, and float32 LSE of FlashInfer's paged attention."""
     q, sinks = inputs["q"], inputs.get("sinks")
     caches = inputs["k_cache"], inputs["v_cache"]
-    scales = {n: inputs[n] for n in ("k_scale", "v_scale") if n in inputs}
+    scales = {name: inputs[name] for name in stored_scales(definition)}
     tensor_cores = backend != _CUDA_CORES.name
     kernel = backend.removesuffix(PLAIN_SUFFIX) if tensor_cores else "auto"
     fused = sinks is not None and kernel == backend
     wrapper = _planned_wrapper(definition, inputs, kernel, fused)
     if fused:
         return wrapper.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
+    if "q_scale" in scales:
+        # of each head: these are no keyword arguments
+        return wrapper.run(q, caches, *scales.values(), return_lse=True)
     output, lse = wrapper.run(q, caches, **scales, return_lse=True)
     if variant_of(definition).slopes:
         lse = from_last_key(definition, inputs, lse)
@@ -389,6 +407,31 @@ INTERFACE_GQA_PAGED_DECODE_KVE4M3 = Interface(
         "v_scale > 0",
     ),
 )
+INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3 = Interface(
+    inputs={
+        "q": "float8_e4m3fn[batch_size, num_qo_heads, head_dim]",
+        "k_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
+        "q_scale": "float32[num_qo_heads]",
+        "k_scale": "float32[num_kv_heads]",
+        "v_scale": "float32[num_kv_heads]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "q_scale.min() > 0",
+        "k_scale.min() > 0",
+        "v_scale.min() > 0",
+    ),
+)
 INTERFACE_GQA_PAGED_DECODE_SINK = Interface(
     inputs={
         "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
@@ -514,6 +557,33 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
         "k_scale > 0",
         "v_scale > 0",
+    ),
+)
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3 = Interface(
+    inputs={
+        "q": "float8_e4m3fn[total_q, num_qo_heads, head_dim]",
+        "k_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
+        "q_scale": "float32[num_qo_heads]",
+        "k_scale": "float32[num_kv_heads]",
+        "v_scale": "float32[num_kv_heads]",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "total_q == qo_indptr[-1].item()",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "q_scale.min() > 0",
+        "k_scale.min() > 0",
+        "v_scale.min() > 0",
     ),
 )
 INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK = Interface(
@@ -992,6 +1062,62 @@ def reference_gqa_paged_decode_kve4m3():
             logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
             attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
             output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64,
+# gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64
+def reference_gqa_paged_decode_qe4m3_kve4m3():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        q_scale: torch.Tensor,
+        k_scale: torch.Tensor,
+        v_scale: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros(q.shape, dtype=torch.bfloat16, device=q.device)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float() * k_scale[:, None]
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float() * v_scale[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = (q[b].float() * q_scale[:, None]).reshape(
+                num_kv_heads, group_size, head_dim
+            )
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(torch.bfloat16)
             # Base 2: log2 of the sum of exponentials.
             lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
         return output, lse
@@ -1769,6 +1895,74 @@ def reference_gqa_paged_prefill_causal_kve4m3():
             logits.masked_fill_(future, -math.inf)
             attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
             output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64,
+# gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64
+def reference_gqa_paged_prefill_causal_qe4m3_kve4m3():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        q_scale: torch.Tensor,
+        k_scale: torch.Tensor,
+        v_scale: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        _, page_size, num_kv_heads, _ = k_cache.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros(q.shape, dtype=torch.bfloat16, device=q.device)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            # [kv_len, num_kv_heads, head_dim]
+            keys = k_cache[pages].flatten(0, 1)[:kv_len].float() * k_scale[:, None]
+            values = v_cache[pages].flatten(0, 1)[:kv_len].float() * v_scale[:, None]
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            future = key_positions[None, :] > query_positions[:, None]  # [q_len, kv_len]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float() * q_scale[:, None]
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(future, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(torch.bfloat16)
             # Base 2: log2 of the sum of exponentials.
             lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
             lse[qo_start:qo_end] = lse_nat.T / math.log(2)
@@ -2760,6 +2954,48 @@ class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedTests):
     KVE4M3 = True  # "kve4m3" in the name
 
 
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. Queries and cache are
+# stored in 8 bits, with a scale for each head: queries are q * q_scale, keys are
+# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
+# 0 and lse -inf. lse is base 2.
+# stage:decode, model:llama-3.1-8b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3
+    reference = staticmethod(reference_gqa_paged_decode_qe4m3_kve4m3)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. Queries and cache are
+# stored in 8 bits, with a scale for each head: queries are q * q_scale, keys are
+# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
+# 0 and lse -inf. lse is base 2.
+# stage:decode, model:llama-3.1-70b, model:llama-3.3-70b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3
+    reference = staticmethod(reference_gqa_paged_decode_qe4m3_kve4m3)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
+
+
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
 # heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
 # has no pages. The query stands at its sequence's last key. A head's sink is one more
@@ -3511,6 +3747,48 @@ class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries and cache are stored in 8 bits, with a scale for each
+# head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
+# v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.1-8b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3
+    reference = staticmethod(reference_gqa_paged_prefill_causal_qe4m3_kve4m3)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries and cache are stored in 8 bits, with a scale for each
+# head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
+# v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3
+    reference = staticmethod(reference_gqa_paged_prefill_causal_qe4m3_kve4m3)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV

@@ -1,4 +1,4 @@
-"""Whether this machine can confine, found out by trying, and what forbids it if not."""
+"""Find a bubblewrap that works on this machine, or say what forbids it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from generator.execution.sandbox.limits import Limits
-from generator.execution.sandbox.supervise import Outcome, run
+from generator.execution.sandbox.supervise import Limits, Outcome, run
 from generator.execution.sandbox.system_calls import lacks_filter
 from generator.problems.messages import one_line
 

@@ -101,6 +101,7 @@ def oracle_paged(
     """
     slots = token_slots(input_table(inputs), k.shape[1])
     k, v = k.flatten(0, 1), v.flatten(0, 1)
+    # numbers, or tensors that spread over [keys, kv_heads, d]
     of_k, of_v = scales
     kv = ((k[own].double() * of_k, v[own].double() * of_v) for own in slots)
     return _batch(_sequences(q, query_starts(inputs)), kv, inputs, variant)

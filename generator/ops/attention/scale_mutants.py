@@ -31,3 +31,21 @@ def scale_mutants(
     changes[f"{second} for both"] = lambda i: {first: i[second]}
     changes["caches read as e5m2"] = as_e5m2
     return [on_inputs(definition, name, change) for name, change in changes.items()]
+
+
+def scale_mutants_of_heads(definition: Definition) -> list[DomainMutant]:
+    """Return the mutants of queries, keys and values with a scale for each head."""
+
+    def first(name: str) -> Change:
+        return lambda inputs: {name: inputs[name][:1].expand_as(inputs[name])}
+
+    def next_head(name: str) -> Change:
+        return lambda inputs: {name: inputs[name].roll(1)}
+
+    changes: dict[str, Change] = {}
+    for name in ("q_scale", "k_scale", "v_scale"):
+        changes[f"{name} of the first head"] = first(name)
+        changes[f"{name} of the next head"] = next_head(name)
+    changes["q_scale missing"] = lambda i: {"q_scale": torch.ones_like(i["q_scale"])}
+    changes["q_scale inverted"] = lambda i: {"q_scale": 1.0 / i["q_scale"]}
+    return [on_inputs(definition, name, change) for name, change in changes.items()]

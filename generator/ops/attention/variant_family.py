@@ -54,13 +54,18 @@ class Geometry:
 
     @property
     def dtype(self) -> str:
-        """Return the dtype of queries and output."""
+        """Return the dtype of the output."""
         return "float16" if self.special == "fp16" else "bfloat16"
+
+    @property
+    def query_dtype(self) -> str:
+        """Return the dtype of queries."""
+        return "float8_e4m3fn" if "qe4m3" in self.special.split("_") else self.dtype
 
     @property
     def cache_dtype(self) -> str:
         """Return the dtype of keys and values in pages."""
-        return "float8_e4m3fn" if self.special == "kve4m3" else self.dtype
+        return "float8_e4m3fn" if "kve4m3" in self.special else self.dtype
 
     @property
     def added_inputs(self) -> dict[str, Tensor]:
@@ -68,6 +73,8 @@ class Geometry:
         found = {"sinks": SINKS} if self.sinks else {}
         if self.special == "kve4m3":
             found |= SCALES
+        if self.special == "qe4m3_kve4m3":
+            found |= SCALES_OF_HEADS
         return found | ({"custom_mask": MASK} if self.special == "custom_mask" else {})
 
     @property
@@ -139,6 +146,18 @@ SCALES = {
     "k_scale": Tensor(None, "float32", "Keys are k_cache times this; positive."),
     "v_scale": Tensor(None, "float32", "Values are v_cache times this; positive."),
 }
+SCALES_OF_HEADS = {
+    f"{name}_scale": Tensor(
+        (heads,),
+        "float32",
+        f"{what} of a head are {stored} times its element; positive.",
+    )
+    for name, heads, what, stored in (
+        ("q", "num_qo_heads", "Queries", "q"),
+        ("k", "num_kv_heads", "Keys", "k_cache"),
+        ("v", "num_kv_heads", "Values", "v_cache"),
+    )
+}
 MASK = Tensor(
     ("mask_len",),
     "bool",
@@ -163,6 +182,10 @@ _SPECIAL = {
     ),
     "fp16": "Queries, keys, values and output are float16.",
     "hnd": "In a page, a head's tokens lie side by side (layout HND).",
+    "qe4m3_kve4m3": (
+        "Queries and cache are stored in 8 bits, with a scale for each head: queries are"
+        " q * q_scale, keys are k_cache * k_scale, values are v_cache * v_scale."
+    ),
     "kve4m3": (
         "The cache is stored in 8 bits: keys are k_cache * k_scale, values are"
         " v_cache * v_scale."
@@ -200,6 +223,8 @@ GEOMETRIES = (
     Geometry(32, 8, 128, ("llama-3.1-8b",), special="kve4m3", stages=_PAGED),
     Geometry(64, 8, 128, _LLAMA_70B, special="kve4m3", stages=_PAGED),
     Geometry(32, 4, 128, ("qwen3-30b-a3b",), special="kve4m3", stages=_PAGED),
+    Geometry(32, 8, 128, ("llama-3.1-8b",), special="qe4m3_kve4m3", stages=_PAGED),
+    Geometry(64, 8, 128, _LLAMA_70B, special="qe4m3_kve4m3", stages=_PAGED),
     # the layout that TensorRT-LLM's and vLLM's caches have
     Geometry(32, 8, 128, ("llama-3.1-8b",), special="hnd", stages=_PAGED),
     Geometry(32, 4, 128, ("qwen3-30b-a3b",), special="hnd", stages=_PAGED),

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.caches import is_head_major, switched
+from generator.ops.attention.caches import is_head_major, over_heads, switched
 from generator.ops.attention.masks import mask_rows
 from generator.ops.attention.oracle import oracle_paged, oracle_ragged
-from generator.ops.attention.scale_mutants import scale_mutants
+from generator.ops.attention.scale_mutants import scale_mutants, scale_mutants_of_heads
 from generator.ops.attention.sequences import is_paged
 from generator.ops.attention.variant import Variant, has_mask, has_sinks, variant_of
 from generator.ops.mutants import (
@@ -196,9 +196,11 @@ def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
 
 def _of_scales(definition: Definition, variant: Variant) -> list[DomainMutant]:
     found = scale_mutants(definition, "k_scale", "v_scale")
+    if "q_scale" in definition.interface.inputs:
+        found += scale_mutants_of_heads(definition)
     for output in ("lse", "output"):
         name = f"k_scale missing in the {output}"
-        wrong: Wrong = lambda i: ({"k_scale": 1.0}, variant)
+        wrong: Wrong = lambda i: ({"k_scale": i["k_scale"] ** 0}, variant)
         found.append(_as(definition, name, wrong, outputs=output))
     return found
 
@@ -238,8 +240,11 @@ def _as(
         given = {**inputs, **changed}
         if is_paged(definition):
             k, v = (switched(definition, given[n]) for n in ("k_cache", "v_cache"))
-            scales = given.get("k_scale", 1.0), given.get("v_scale", 1.0)
-            found = oracle_paged(given["q"], k, v, given, variant, scales)
+            of_q, *scales = (
+                over_heads(given.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+            )
+            q = given["q"].double() * of_q
+            found = oracle_paged(q, k, v, given, variant, tuple(scales))
         else:
             found = oracle_ragged(given, variant)
         replaced = dict(zip(("output", "lse"), found, strict=True))

@@ -50,7 +50,8 @@ def variant_relations(
         found.append(Relation("hnd-is-nhd", _same, cases, plain))
     if stored_scales(definition):
         found.append(Relation("scales-doubled", _scales_doubled, cases))
-        found.append(Relation("dequantised-cache", _dequantised, cases, plain))
+        if "q_scale" not in definition.interface.inputs:
+            found.append(Relation("dequantised-cache", _dequantised, cases, plain))
     if not variant.causal:
         found.append(Relation("keys-permuted", _keys_permuted, cases))
     return found
@@ -150,7 +151,7 @@ def _same(subject: Subject) -> Iterator[Claim]:
 
 def _scales_doubled(subject: Subject) -> Iterator[Claim]:
     """Double the scales and halve the cache, which is exact but for the least values."""
-    names = stored_scales(subject.definition)
+    names = [name for name in stored_scales(subject.definition) if name != "q_scale"]
     scales = {name: 2.0 * subject.inputs[name] for name in names}
     # at least 2^-5, so that a half is no subnormal number of e4m3 with fewer bits
     coarse = [

@@ -28,7 +28,12 @@ DRAFT_TOKENS = 8
 def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over a paged cache."""
     made = paged_structure(captured.axes, spec.const("page_size"), rng)
-    return replace(made, scalars=spec.scalars)
+    scales = {
+        name: [round(rng.uniform(0.25, 1.0), 4) for _ in range(spec.const(*shape))]
+        for name in ("q_scale", "k_scale", "v_scale")
+        if name in spec.inputs and (shape := spec.inputs[name].shape)
+    }
+    return replace(made, scalars=spec.scalars, tensors={**made.tensors, **scales})
 
 
 def verified(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:

@@ -16,7 +16,7 @@ from generator.dialects.write import write
 from generator.problems import has_errors
 from generator.rendering.custom import Custom, read_custom
 from generator.rules.load import load_definitions
-from generator.validation.validate import validate
+from tests.validating import validate
 
 HEAD = "from __future__ import annotations\nimport torch\n\n"
 
@@ -247,7 +247,7 @@ def test_what_flashinfer_bench_writes_is_read(tmp_path: Path) -> None:
     (found,) = write(flashinfer_bench.read(tmp_path / "in"), tmp_path / "out")
     assert found.value is not None
     assert found.value["axes"]["h"] == {"value": 4, "type": "const"}
-    assert not has_errors(validate(tmp_path / "out").problems)
+    assert not has_errors(validate(tmp_path / "out"))
     (row,) = export_dataset(
         tmp_path / "out", "flashinfer-bench", tmp_path / "b", [], []
     )

@@ -65,7 +65,7 @@ HEADS = {
     "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis
-DTYPES = {"fp", "kve"}
+DTYPES = {"fp", "kve", "qe"}
 # the only layers that are here of a model that has others
 HEADS_OF_DIM = {("gemma-4-31b", 256): (32, 16), ("gemma-4-31b", 512): (32, 4)}
 # constants that a name leaves out, because they follow from those it has
@@ -132,6 +132,7 @@ def variant_words(name):
         "custom": "custom_mask",
         "hnd": "hnd",
         "kve4m": "kve4m3",
+        "qe4m": "qe4m3",
     }
     stems = [re.sub(r"[0-9]+$", "", part) for part in name.split("_")]
     return "_".join(known[stem] for stem in stems if stem in known)

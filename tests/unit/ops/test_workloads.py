@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from safetensors.numpy import load_file
 
+from generator.dataset.constraints import FUNCTIONS
 from generator.ops.family import every_spec
 from generator.ops.workloads.captured import captured_lines
 
@@ -19,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()
 OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 # axes that count the rows of a workload
-COUNTS = ("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len")
+COUNTS = (
+    *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
+    *("kv_len", "num_blocks", "nnz_kv"),
+)
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 
@@ -74,7 +78,7 @@ def test_inputs_are_given_as_their_kind_asks(spec):
                 assert given["type"] == "scalar"
                 if name in ("sm_scale", "scale"):
                     assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
-            elif declared.dtype in ("int32", "int64") or name == "top_p":
+            elif declared.dtype in ("int32", "int64", "bool") or name == "top_p":
                 assert given["type"] == "safetensors"
             else:
                 assert given == {"type": "random"}
@@ -106,7 +110,7 @@ def test_shapes_and_constraints_hold(spec):
         }
         known = {**axes, **shaped, **tensors}
         for constraint in spec.constraints:
-            assert eval(constraint, {"__builtins__": {}}, known)
+            assert eval(constraint, {"__builtins__": {}, **FUNCTIONS}, known)
 
 
 @EVERY
@@ -128,7 +132,8 @@ def test_structure_is_valid(spec):
         last = tensors.get("kv_last_page_len")
         if last is not None:
             assert last.min() >= 1
-            assert last.max() <= spec.const("page_size")
+            page_size = axes.get("page_size") or spec.const("page_size")
+            assert last.max() <= page_size
 
 
 def test_positions_and_slots_are_within_what_they_index():
@@ -138,7 +143,8 @@ def test_positions_and_slots_are_within_what_they_index():
             tensors, axes = tensors_of(line["workload"]), line["workload"]["axes"]
             if "positions" in tensors:
                 assert tensors["positions"].min() >= 0
-                assert tensors["positions"].max() < axes["max_seq_len"]
+                if "max_seq_len" in axes:
+                    assert tensors["positions"].max() < axes["max_seq_len"]
             if "state_batch_indices" in tensors:
                 slots = tensors["state_batch_indices"]
                 used = slots[slots != -1]

@@ -20,7 +20,7 @@ from generator.results.evidence import (
 from generator.results.run_results import read_results
 from generator.results.sources import backs_verified, is_ground_truth
 from generator.results.summary import runs_of
-from generator.validation.kernel_evidence import KernelEvidence
+from generator.validation.recorded import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 
 NAME = "gemm_n8_k4"

@@ -74,12 +74,16 @@ def _structure(
 
 
 def blocks_fit(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether there are several blocks whose numbers, and a mask, fit a blob."""
-    if _blocks(spec, captured, "columns") == 1:
-        return False
+    """Return whether the blocks' numbers, and a mask, fit in a blob.
+
+    Without a mask, a sequence of one block is as any other of one block.
+    """
     if "mask" in spec.inputs:
         return fits_a_blob(_MASKED * (_CHOSEN * (4 + spec.const("block_columns")) + 4))
-    return fits_a_blob(4 * (_CHOSEN + 1) * (_blocks(spec, captured, "rows") + 1))
+    several = _blocks(spec, captured, "columns") > 1
+    return several and fits_a_blob(
+        4 * (_CHOSEN + 1) * (_blocks(spec, captured, "rows") + 1)
+    )
 
 
 def _blocks(spec: Spec, captured: CapturedWorkload, axis: str) -> int:

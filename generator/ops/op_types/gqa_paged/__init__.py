@@ -26,6 +26,7 @@ SPEC = OpSpec(
         "fp16": ("fp16", True),
         "custom": ("custom_mask", True),
         "kve4m3": ("kve4m3", True),
+        "qe4m3": ("qe4m3", True),
     },
     name_constants={"w": "window_left", "cap": "logits_soft_cap"},
     variant_constants=(
@@ -36,5 +37,6 @@ SPEC = OpSpec(
         "fp16",
         "custom_mask",
         "kve4m3",
+        "qe4m3",
     ),
 )

@@ -9,7 +9,6 @@ from generator.ops.attention import workloads
 from generator.ops.attention.variant_family import (
     GEOMETRIES,
     MASK_LEN,
-    SCALES,
     Geometry,
 )
 from generator.ops.family import Axis, Spec, Tensor
@@ -72,7 +71,7 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
         tags=(f"stage:{stage}", *geometry.tags, api, "tp:1"),
         axes={name: _axis(name, heads) for name in heads.axes},
         inputs={
-            "q": _query(prefill, geometry.dtype),
+            "q": _query(prefill, geometry.query_dtype),
             "k_cache": _cache("Keys", geometry),
             "v_cache": _cache("Values", geometry),
             **geometry.added_inputs,
@@ -82,7 +81,11 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
         constraints=(
             *_constraints(heads, prefill),
             *((MASK_LEN,) if masked else ()),
-            *(f"{name} > 0" for name in geometry.added_inputs if name in SCALES),
+            *(
+                f"{name} > 0" if tensor.shape is None else f"{name}.min() > 0"
+                for name, tensor in geometry.added_inputs.items()
+                if name.endswith("_scale")
+            ),
         ),
         reference=reference_text(
             "gqa_paged", f"gqa_paged_{stage}{geometry.module}", **geometry.constants

@@ -13,7 +13,14 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.caches import drawn_scale, is_head_major, switched
+from generator.ops.attention.caches import (
+    drawn_scale,
+    is_head_major,
+    over_heads,
+    stored,
+    stored_scales,
+    switched,
+)
 from generator.ops.attention.cases import (
     decode_cases,
     prefill_cases,
@@ -75,11 +82,6 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
     specs = definition.interface.input_specs
     made: dict[str, Any] = {
-        "q": stream.child("q").values(
-            (axes["total_q"], heads, dim),
-            case.params["q_std"],
-            dtype_of(specs["q"].dtype),
-        ),
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
@@ -87,12 +89,17 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "sm_scale": scale_of(case, dim),
         "sinks": sink_logits(heads, stream),
     }
+    for name in ("q", "k", "v"):
+        made[f"{name}_scale"] = drawn_scale(definition, case, name)
+    queries = stream.child("q").values(
+        (axes["total_q"], heads, dim), case.params["q_std"]
+    )
+    made["q"] = stored(queries, made["q_scale"], dtype_of(specs["q"].dtype))
     for name in ("k", "v"):
-        made[f"{name}_scale"] = drawn_scale(case, name)
-        std = 1.0 / made[f"{name}_scale"] if f"{name}_scale" in specs else 1.0
+        values = cache(cache_shape, table, stream.child(name), torch.float32)
         dtype = dtype_of(specs[f"{name}_cache"].dtype)
-        stored = cache(cache_shape, table, stream.child(name), dtype, std)
-        made[f"{name}_cache"] = switched(definition, stored).contiguous()
+        values = stored(values, made[f"{name}_scale"], dtype)
+        made[f"{name}_cache"] = switched(definition, values).contiguous()
     if has_mask(definition):
         lengths = case.params["q_lens"], case.params["kv_lens"]
         made["custom_mask"] = tree_masks(*lengths, stream)
@@ -104,8 +111,11 @@ def oracle(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
     k, v = (switched(definition, inputs[name]) for name in ("k_cache", "v_cache"))
-    scales = inputs.get("k_scale", 1.0), inputs.get("v_scale", 1.0)
-    return oracle_paged(inputs["q"], k, v, inputs, variant_of(definition), scales)
+    of_q, *scales = (
+        over_heads(inputs.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+    )
+    q = inputs["q"].double() * of_q
+    return oracle_paged(q, k, v, inputs, variant_of(definition), tuple(scales))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -125,7 +135,8 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
         return found
-    return found if has_sinks(definition) else (_CUDA_CORES, *found)
+    lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
+    return found if lacking else (_CUDA_CORES, *found)
 
 
 def flashinfer_ground_truth(
@@ -134,13 +145,16 @@ def flashinfer_ground_truth(
     """Return output, as the queries, and float32 LSE of FlashInfer's paged attention."""
     q, sinks = inputs["q"], inputs.get("sinks")
     caches = inputs["k_cache"], inputs["v_cache"]
-    scales = {n: inputs[n] for n in ("k_scale", "v_scale") if n in inputs}
+    scales = {name: inputs[name] for name in stored_scales(definition)}
     tensor_cores = backend != _CUDA_CORES.name
     kernel = backend.removesuffix(PLAIN_SUFFIX) if tensor_cores else "auto"
     fused = sinks is not None and kernel == backend
     wrapper = _planned_wrapper(definition, inputs, kernel, fused)
     if fused:
         return wrapper.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
+    if "q_scale" in scales:
+        # of each head: these are no keyword arguments
+        return wrapper.run(q, caches, *scales.values(), return_lse=True)
     output, lse = wrapper.run(q, caches, **scales, return_lse=True)
     if variant_of(definition).slopes:
         lse = from_last_key(definition, inputs, lse)

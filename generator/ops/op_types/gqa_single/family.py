@@ -10,8 +10,8 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gqa_single.workloads import one_fits, one_sequence
 from generator.ops.reference_text import reference_text
 
+# a captured batch, taken for one sequence
 LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
-QWEN = "gqa_ragged_prefill_causal_h32_kv4_d128"
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,14 @@ class Heads:
     num_kv_heads: int
     head_dim: int
     models: tuple[str, ...]
-    captured_from: str = LLAMA
     stages: tuple[str, ...] = ("prefill_causal", "decode")
 
 
 _ENCODER = ("prefill_noncausal",)
 HEADS = (
     Heads(32, 8, 128, ("llama-3.1-8b",)),
-    Heads(32, 4, 128, ("qwen3-30b-a3b",), QWEN),
-    Heads(16, 2, 256, ("qwen3-next-80b-a3b",), QWEN),
+    Heads(32, 4, 128, ("qwen3-30b-a3b",)),
+    Heads(16, 2, 256, ("qwen3-next-80b-a3b",)),
     Heads(20, 20, 64, ("whisper-large-v3",), stages=_ENCODER),
     Heads(16, 16, 64, ("bge-large-en-v1.5",), stages=_ENCODER),
 )
@@ -88,8 +87,9 @@ def single_spec(heads: Heads, stage: str) -> Spec:
         },
         constraints=("kv_len >= 1",),
         reference=reference_text("gqa_single", f"gqa_single_{stage}"),
-        captured_from=heads.captured_from,
+        captured_from=LLAMA,
         captured_op_type="gqa_ragged",
+        kept_axes=None if rows else ("total_kv",),
         structure=one_sequence,
         fits=one_fits,
         sm_scale=1 / math.sqrt(dim),

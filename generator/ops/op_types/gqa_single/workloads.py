@@ -1,11 +1,9 @@
-"""Workloads of one sequence: one of a captured batch, whose lengths are made up."""
+"""Workloads of one sequence: as many tokens as captured batches have together."""
 
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
-from generator.ops.attention.workloads import ragged_structure
 from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
@@ -14,18 +12,13 @@ from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
 def one_sequence(
     spec: Spec, captured: CapturedWorkload, rng: random.Random
 ) -> Structure:
-    """Return one sequence of the batch; all tensors are random."""
-    starts = ragged_structure(captured.axes, rng).tensors
-    pairs = zip(
-        pairwise(starts["qo_indptr"]), pairwise(starts["kv_indptr"]), strict=True
-    )
-    lengths = [(q_end - q, max(end - start, 1)) for (q, q_end), (start, end) in pairs]
-    q_len, kv_len = rng.choice(lengths)
-    return Structure({"q_len": int(q_len), "kv_len": int(kv_len)})
+    """Return a sequence as long as the captured batch; all tensors are random."""
+    total = captured.axes
+    return Structure({"q_len": total.get("total_q", 1), "kv_len": total["total_kv"]})
 
 
 def one_fits(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether float32 logits of the whole batch would fit in memory."""
-    queries = captured.axes["total_q"] if "q_len" in spec.axes else 1
+    """Return whether the float32 logits fit in memory."""
+    queries = captured.axes.get("total_q", 1)
     logits = 4 * spec.const("num_qo_heads") * queries * captured.axes["total_kv"]
     return logits <= MEMORY_LIMIT

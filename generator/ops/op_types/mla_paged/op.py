@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.caches import drawn_scale, stored_scales
+from generator.ops.attention.caches import drawn_scale, stored, stored_scales
 from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
     decode_cases,
@@ -72,10 +72,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     made |= latent_queries(axes, case, axes["total_q"], stream)
     for name in ("ckv", "kpe"):
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
-        made[f"{name}_scale"] = drawn_scale(case, name)
-        std = 1.0 / made[f"{name}_scale"] if stored_scales(definition) else 1.0
+        scale = made[f"{name}_scale"] = drawn_scale(definition, case, name)
         dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
-        made[f"{name}_cache"] = cache(shape, table, stream.child(name), dtype, std)
+        values = cache(shape, table, stream.child(name), torch.float32)
+        made[f"{name}_cache"] = stored(values, scale, dtype)
     return {name: made[name] for name in definition.interface.inputs}
 
 
