@@ -163,6 +163,20 @@ def test_another_definition_s_fault_stops_nothing(
     assert len(repository.discussions()) == 1
 
 
+def test_of_many_definitions_the_answers_are_counted(
+    push: Push, repository: Repository, root: Path
+) -> None:
+    make(root, [f"gemm_n{n}_k4" for n in range(8, 15)])
+    push("--all", "--together", "--yes")
+    text = repository.description(1)
+    assert "| one definition per pull request | 0 | 1 | 0 |  |" in text
+    assert "| workloads captured from real inference | 7 | 0 | 0 |  |" in text
+    assert (
+        "| traces, all PASSED | 0 | 0 | 7 | <code>gemm&#95;n10&#95;k4&#58; none" in text
+    )
+    assert "| <code>2026-11-21</code> | <code>NVIDIA H200</code> |" in text
+
+
 def test_hostile_text_is_no_markup_and_no_marker(
     push: Push, repository: Repository, root: Path
 ) -> None:
