@@ -279,3 +279,10 @@ def test_a_workload_line_has_no_evaluation(workload: Any) -> None:
         ("schema-type", "/evaluation"),
     ]
     assert check(line, "trace", "x") == ()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_figure_need_not_be_finite(number: float) -> None:
+    line = copy.deepcopy(load_schema("trace")["examples"][0])
+    line["evaluation"]["performance"]["latency_ms"] = number
+    assert check(line, "trace", "x") == ()
