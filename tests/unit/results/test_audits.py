@@ -148,7 +148,12 @@ BROKEN = {
         "must be an object, is 'x'",
     ),
     "a survivor with no name": (
-        {NAME: {**entry("0" * 64, "x"), "survivors": [{"name": None}]}},
+        {
+            NAME: {
+                **(e := entry("0" * 64, "x")),
+                "survivors": [{**e["survivors"][0], "name": None}],
+            }
+        },
         f"{ONE}/survivors/0/name",
         "must be a string, is null",
     ),
