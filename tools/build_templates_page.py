@@ -1,9 +1,9 @@
-"""Write docs/generated/flashinfer-templates.md from an import and a run of its tests.
+"""Write docs/generated/flashinfer-templates.md from runs of tools/run_templates.py.
 
-python tools/build_templates_page.py IMPORT.json [JUNIT.xml ...]
+python tools/build_templates_page.py DIR [GPU_DIR]
 
-IMPORT.json is what `trace-dataset import --dialect flashinfer --from-installed --json`
-printed, the JUnit files are of the tests that `gen-tests` rendered from it.
+Of the first folder are the import and the tests on a CPU, of the second what FlashInfer's
+kernels gave on a GPU.
 """
 
 from __future__ import annotations
@@ -11,55 +11,69 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
-from generator.rendering.names import class_names
+from generator.results.run_results import TestResult, read_all
 
 PAGE = "docs/generated/flashinfer-templates.md"
-_TESTS = ("contract", "output_shape", "output_dtype", "determinism")
+_TESTS = (
+    "test_contract",
+    "test_output_shape",
+    "test_output_dtype",
+    "test_determinism",
+)
+_LIVE = "test_matches_flashinfer"
+Runs = Mapping[str, Sequence[TestResult]]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page; the first argument is the import, the others are runs."""
-    imports = json.loads(Path(arguments[0]).read_text("utf-8"))["imports"]
-    runs = outcomes(Path(path) for path in arguments[1:])
-    text = "".join(page(imports, runs))
+    """Write the page of a folder of a CPU's run and one of a GPU's."""
+    cpu, *gpu = (Path(argument) for argument in arguments)
+    imports = json.loads((cpu / "import.json").read_text("utf-8"))["imports"]
+    runs = [by_definition(folder) for folder in (cpu, *gpu)]
+    text = "".join(page(imports, runs[0], runs[-1]))
     write_atomically(ROOT / PAGE, text.encode("utf-8"))
     print(f"wrote {PAGE}")
     return 0
 
 
-def outcomes(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
-    """Return test class → test → passed, failed or skipped with the reason."""
-    found: dict[str, dict[str, str]] = {}
-    for path in paths:
-        for case in ElementTree.parse(path).iter("testcase"):
-            name = case.get("classname", "").rpartition(".")[2]
-            test = case.get("name", "").partition("[")[0].removeprefix("test_")
-            found.setdefault(name, {})[test] = _outcome(case)
+def by_definition(folder: Path) -> Runs:
+    """Return definition → its tests' results."""
+    found: dict[str, list[TestResult]] = {}
+    for results in read_all([folder / "results"]):
+        for test in results.tests:
+            found.setdefault(test.definition, []).append(test)
     return found
 
 
-def _outcome(case: ElementTree.Element) -> str:
-    for kind in ("failure", "error", "skipped"):
-        element = case.find(kind)
-        if element is not None:
-            reason = " ".join((element.get("message") or "").split())[:120]
-            return f"{'skipped' if kind == 'skipped' else 'failed'}: {reason}"
-    return "passed"
+def compared(tests: Sequence[TestResult]) -> str:
+    """Return with whom a definition was compared live, and how that ended."""
+    said = []
+    for test in tests:
+        if test.function != _LIVE:
+            continue
+        ended = test.status
+        worst = {
+            str(c.get("output")): c.get("nmse")
+            for c in test.comparisons
+            if c.get("nmse") is not None
+        }
+        if worst:
+            ended += ", NMSE " + ", ".join(f"{n} {v:.1e}" for n, v in worst.items())
+        if test.status != "passed":
+            ended += f": {' '.join(test.message.split())[:160]}"
+        said.append(f"{test.source}: {ended}")
+    return "; ".join(said) or "not run"
 
 
-def page(
-    imports: list[Mapping[str, Any]], runs: Mapping[str, Mapping[str, str]]
-) -> Iterable[str]:
+def page(imports: list[Mapping[str, Any]], cpu: Runs, gpu: Runs) -> Iterable[str]:
     """Yield the page: counts, then a row a template."""
     rows = []
     counts: Counter[str] = Counter()
@@ -71,17 +85,19 @@ def page(
             rows.append((found["source"], "refused", "", found["reason"]))
             continue
         counts["imported"] += 1
-        (class_name,) = class_names([name])
-        tests = runs.get(class_name, {})
+        by_test = {t.function: t for t in cpu.get(name, ())}
         bad = [
-            f"{t}: {tests[t]}" for t in _TESTS if tests.get(t) not in ("passed", None)
+            by_test[t] for t in _TESTS if t in by_test and by_test[t].status != "passed"
         ]
-        missing = [t for t in _TESTS if t not in tests]
-        live = tests.get("matches_flashinfer", "not run")
+        live = compared(gpu.get(name, ()))
+        ran = [t for t in gpu.get(name, ()) if t.function == _LIVE and t.comparisons]
+        counts["compared"] += bool(ran)
+        counts["agreeing"] += bool(ran) and all(t.status == "passed" for t in ran)
         if bad:
-            verdict = bad[0]
-        elif missing:
-            verdict = "not run"
+            said = " ".join(bad[0].message.split())[:160]
+            verdict = f"{bad[0].function} {bad[0].status}: {said}"
+        elif not set(_TESTS) <= set(by_test):
+            verdict = "not run on a CPU"
             counts["not run"] += 1
         else:
             verdict = "contract, shape, dtype and determinism pass"
@@ -98,7 +114,8 @@ def page(
     yield f"{len(rows)} templates: {counts['imported']} imported, {counts['refused']} "
     yield f"refused, {counts['without a reference']} of these for want of a reference. "
     yield f"{counts['passing on a CPU']} pass on a CPU, {counts['not run']} were not "
-    yield "run there to the end.\n\n"
+    yield f"run there to the end. {counts['compared']} were compared with FlashInfer's "
+    yield f"kernel on a GPU, {counts['agreeing']} of these agree.\n\n"
     yield "| template | imported | compared with FlashInfer | verdict |\n|---|---|---|---|\n"
     for row in rows:
         yield f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
-from generator.hub.bundle import Package, make_bundles
-from generator.hub.local import LocalFile, compare, read_file, take_inventory
+from generator.hub.local import LocalFile, compare, paths_of, read_file, take_inventory
+from generator.hub.package import Package, Wishes, make_bundles
 from generator.hub.pr_description import describe
 from generator.hub.preconditions import judge
 from generator.hub.remote import RemoteFile
@@ -50,7 +50,7 @@ def page(folder: Path) -> str:
     chosen = select(found, (), (PUSHED,))
     (bundle,) = make_bundles(chosen, op_types=(), names=(PUSHED,), together=False)
     judged = judge(folder, chosen, found)
-    package = Package(folder, bundle, tuple(local), judged, (), {})
+    package = Package(folder, bundle, tuple(local), judged, (), Wishes({}))
     folders = sorted({path.split("/")[0] for path in remote})
     text = describe(package, compare(local, remote), remote, folders)
     return _HEAD.format(there=THERE, pushed=PUSHED) + text
@@ -75,7 +75,5 @@ def add(folder: Path, name: str) -> None:
 
 def files(folder: Path, name: str) -> list[LocalFile]:
     """Return the files that belong to a definition of the folder."""
-    inventory = take_inventory(folder)
-    key = ("rmsnorm", name)
-    paths = [*inventory.owned[key], *inventory.shared([key], ())]
+    paths = paths_of(take_inventory(folder), [("rmsnorm", name)], ())
     return [read_file(folder, path) for path in sorted(paths)]

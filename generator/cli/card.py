@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from generator.cli import options
+from generator.cli.choose import Choice
 from generator.cli.output import drifted, say, status_of, write_files
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, quote
@@ -17,7 +18,7 @@ from generator.problems.messages import one_line, quote
 @options.output("Write the card there, without its tables.", "FILE")
 @options.check
 @options.force
-@options.repo(required=False)
+@options.repo("--repo")
 @click.option("--title", metavar="TEXT", help="The dataset's title.")
 @click.option(
     "--license",
@@ -34,7 +35,7 @@ def card(
     title: str | None,
     license_id: str | None,
 ) -> int:
-    """Write the dataset's card, README.md, and the tables that the Hub shows.
+    """Write the dataset's card, README.md, and the Hub's tables.
 
     tables/*.jsonl hold a row for each definition, workload and verification; the card's
     metadata names them for the Hub's viewer and `datasets`. Exit status 1 if --check
@@ -54,6 +55,7 @@ def card(
     if license_id is not None and not LICENSE_ID.fullmatch(license_id):
         message = f"--license {quote(license_id)} is no identifier such as apache-2.0."
         raise click.UsageError(message)
+    Choice(dataset).find()
     settings = Settings(title or TITLE, repo or "", license_id or "")
     files = card_files(dataset, settings)
     if not settings.license and not license_of(dataset):

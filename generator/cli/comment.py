@@ -19,16 +19,17 @@ _OUTCOMES = {
 
 
 @click.command()
-@options.repo()
+@options.repo("--repo", required=True)
 @options.pr(required=True)
 @options.send
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
-    """Post REPORT, Markdown of `trace-dataset review`, on a pull request of the Hub.
+    """Post a review as a comment on a pull request of the Hub.
 
-    A later call updates your comment and changes no other one. A dry run unless --yes is
+    REPORT is a file with the Markdown of `trace-dataset review`. A later call updates your comment and changes no other one. A dry run unless --yes is
     given.
     """
+    options.one_of("--dry-run", "--yes")
     from generator.hub.client import Client
     from generator.hub.comment import body, find, publish, what_to_do
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
+from generator.cli import options
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, quote
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def make_executor(
     name: str, jobs: int, *, imports: str = "", gpus: float = 0.0
 ) -> LocalExecutor | RayExecutor:
-    """Return an executor of so many jobs.
+    """Return an executor that runs up to `jobs` tasks at a time.
 
     `imports` names the folder of tasks that import modules from it; on a cluster each
     task has `gpus` GPUs. Raises Failure where a cluster can't be used.
@@ -33,11 +33,11 @@ def make_executor(
         )
     from generator.execution.cluster import NoCluster, RayExecutor
 
-    # as many as the cluster has room for, but where the user says how many; tasks with a
-    # GPU say by it how many share one
-    source = click.get_current_context().get_parameter_source("jobs")
-    is_said = source is ParameterSource.COMMANDLINE and not gpus
+    # A cluster runs as many tasks as it has room for, unless --jobs limits them; with
+    # `gpus`, the share of a GPU that each task reserves is the limit.
+    is_limited = options.given("--jobs") and not gpus
+    most = jobs if is_limited else None
     try:
-        return RayExecutor(name, jobs if is_said else None, imports=imports, gpus=gpus)
+        return RayExecutor(name, most, imports=imports, gpus=gpus)
     except NoCluster as error:
         raise Failure(f"--executor {name}: {one_line(str(error))}") from error

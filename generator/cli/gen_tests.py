@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +17,8 @@ from generator.cli.output import (
     run_and_exit,
     say,
     status_of,
-    write,
     write_json,
+    write_lines,
 )
 from generator.problems.failure import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
@@ -62,10 +63,8 @@ def _sizes(
 )
 @options.force
 @options.check
-@click.option(
-    "--list",
-    "listing",
-    is_flag=True,
+@options.flag(
+    *("--list", "listing"),
     help="Print each definition's ground truth, and why other providers are not used; "
     "for all definitions if none is chosen.",
 )
@@ -91,10 +90,10 @@ def cli(
     """
     if not listing or choice.everything:
         choice.require("render")
-    if check and force:
-        raise click.UsageError("--check writes nothing: drop --force.")
-    if listing and (check or force):
-        raise click.UsageError("--list renders nothing: drop --check and --force.")
+    if check:
+        options.drop("--check writes nothing", "--force")
+    if listing:
+        options.drop("--list renders nothing", "--check", "--force")
     from generator.problems import has_errors
     from generator.rules.load import load_definitions
 
@@ -122,7 +121,7 @@ def cli(
     if as_json:
         write_json(generated.as_dict())
     else:
-        write("".join(f"{o.status.value:<9}  {o.path}\n" for o in generated.shown))
+        write_lines(f"{o.status.value:<9}  {o.path}" for o in generated.shown)
         for problem in generated.problems:
             say(str(problem))
         say(generated.summary)
@@ -147,14 +146,14 @@ def _list(dataset: Path, loaded: Loaded, as_json: bool) -> int:
         problems = [problem.as_dict() for problem in loaded.problems]
         write_json({"definitions": rows, "problems": problems})
     else:
-        write("".join(map(_lines, resolutions)))
+        write_lines(line for resolution in resolutions for line in _lines(resolution))
         for problem in loaded.problems:
             say(str(problem))
     return status_of(not has_errors(loaded.problems))
 
 
-def _lines(resolution: Resolution) -> str:
-    """Return a definition's ground truth, and why others are not used.
+def _lines(resolution: Resolution) -> Iterator[str]:
+    """Yield a definition's ground truth, and why others are not used.
 
     A kernel that can be called comes before a recording, which is replayed beside it.
     """
@@ -168,11 +167,11 @@ def _lines(resolution: Resolution) -> str:
         symbol = f" ({chosen.symbol})" if chosen.symbol else ""
         note = f" ({chosen.note})" if chosen.note else ""
         provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
-    lines = [f"{definition.name}  {definition.op_type}  {provider}"]
+    yield f"{definition.name}  {definition.op_type}  {provider}"
     if chosen is not None and replays:
-        lines.append(f"    {replays}")
-    lines += (f"    not {p.provider}: {p.obstacle}" for p in resolution.rejected)
-    return "".join(f"{line}\n" for line in lines)
+        yield f"    {replays}"
+    for rejected in resolution.rejected:
+        yield f"    not {rejected.provider}: {rejected.obstacle}"
 
 
 main = partial(run_and_exit, cli, "gen-tests")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import progress, say, status_of, write, write_json
+from generator.cli.output import progress, say, status_of, write_json, write_lines
 from generator.problems.failure import Failure
-from generator.problems.messages import one_line, plural
-
-if TYPE_CHECKING:
-    from generator.dialects.imported import Import
+from generator.problems.messages import plural
 
 _DIALECTS = ("flashinfer", "sol-execbench", "flashinfer-bench")
 
@@ -26,41 +23,32 @@ def _axes(
     sizes = {}
     for value in values:
         name, _, size = value.partition("=")
-        if not name.isidentifier() or not size.isdigit() or int(size) == 0:
-            raise click.UsageError(f"--axis {value}: write NAME=SIZE.")
+        axis = name.rpartition(":")[2]
+        if not axis.isidentifier() or not size.isdecimal() or int(size) == 0:
+            raise click.UsageError(f"--axis {value}: write [OP_TYPE:]NAME=SIZE.")
         sizes[name] = int(size)
     return sizes
 
 
+def _dialect(names: Sequence[str]) -> options.Decorator:
+    what = "Whose format the files have."
+    return click.option("--dialect", type=click.Choice(names), required=True, help=what)
+
+
 @click.command("import")
 @click.argument("source", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--dialect",
-    type=click.Choice(_DIALECTS),
-    required=True,
-    help="Whose format the files have.",
-)
-@click.option(
+@_dialect(_DIALECTS)
+@options.flag(
     "--from-installed",
-    "from_installed",
-    is_flag=True,
     help="Read the templates of the installed FlashInfer; its code is imported.",
 )
-@click.option(
-    "--op-type",
-    "op_types",
-    multiple=True,
-    metavar="OP_TYPE",
-    help="Choose the definitions of this op_type; may be repeated.",
-)
-@click.option(
-    "--axis",
-    "axes",
-    multiple=True,
-    metavar="NAME=SIZE",
+@options.op_type
+@options.several(
+    *("--axis", "axes"),
+    metavar="[OP_TYPE:]NAME=SIZE",
     callback=_axes,
-    help="The size of an axis of templates; may be repeated. Else it is what "
-    "FlashInfer's own inputs have.",
+    help="The size of an axis of templates, of all or of one op_type; may be repeated. "
+    "FlashInfer's own inputs give the sizes of the others.",
 )
 @options.output("Root of the dataset to write.", "DIR", required=True)
 @options.as_json
@@ -73,7 +61,7 @@ def import_(
     output: Path,
     as_json: bool,
 ) -> int:
-    """Read definitions of another dialect, and list every change that it takes.
+    """Read definitions of another dialect, and list every change.
 
     SOURCE is a folder of FlashInfer's dumps, of SOL-ExecBench's problems, or a dataset
     of flashinfer-bench. Its files are read as text: nothing of them is executed. Exit
@@ -83,85 +71,65 @@ def import_(
         raise click.UsageError("Give either SOURCE or --from-installed.")
     if from_installed and dialect != "flashinfer":
         raise click.UsageError("--from-installed goes with --dialect flashinfer.")
-    if source is not None and (op_types or axes):
-        raise click.UsageError("--op-type and --axis go with --from-installed.")
+    options.only_with("--from-installed", "--op-type", "--axis")
     from generator.dialects.sources import Unreadable, read_installed, read_source
-    from generator.dialects.write import write as write_imports
+    from generator.dialects.write import write
 
     try:
         with progress("Reading definitions"):
             if source is None:
-                given: Iterable[Import] = read_installed(op_types, axes)
+                given = read_installed(op_types, axes)
             else:
                 given = read_source(dialect, source)
-            imports = list(write_imports(given, output))
+            rows = [found.as_dict() for found in write(given, output)]
     except Unreadable as error:
         raise Failure(str(error)) from error
-    except OSError as error:
-        raise Failure(f"{error.filename}: {error.strerror}") from error
-    refused = [found for found in imports if found.value is None]
-    if as_json:
-        rows = [found.as_dict() for found in imports]
-        write_json({"imports": rows})
-    else:
-        for found in imports:
-            for line in _lines(found):
-                write(f"{one_line(line)}\n")
-    say(f"{plural(len(imports) - len(refused), 'definition')}, {len(refused)} refused")
-    return status_of(not refused)
+    return _print("imports", rows, _imported, as_json)
 
 
-def _lines(found: Import) -> Iterator[str]:
-    if found.value is None:
-        yield f"refused {found.source}: {found.reason}"
+def _imported(row: Mapping[str, Any]) -> Iterator[str]:
+    if row["reason"] is not None:
+        yield f"refused {row['source']}: {row['reason']}"
         return
-    yield f"imported {found.source}: {found.value['op_type']}/{found.value['name']}"
-    for change in found.changes:
+    yield f"imported {row['source']}: {row['op_type']}/{row['definition']}"
+    for change in row["changes"]:
         yield f"    {change}"
 
 
 @click.command()
 @options.choice
-@click.option(
-    "--dialect",
-    type=click.Choice(_DIALECTS[1:]),
-    required=True,
-    help="Whose format the files have.",
-)
+@_dialect(_DIALECTS[1:])
 @options.output("Folder to write to.", "DIR", required=True)
 @options.as_json
-def export(
-    choice: Choice,
-    dialect: str,
-    output: Path,
-    as_json: bool,
-) -> int:
-    """Write definitions and workloads in another dialect, and list what is lost.
+def export(choice: Choice, dialect: str, output: Path, as_json: bool) -> int:
+    """Write definitions in another dialect, and list what is lost.
 
-    Exit status 1 where the dialect can't hold a definition; its reason is printed.
+    Their workloads and the tensors of these are written too. Exit status 1 where the dialect can't hold a definition; its reason is printed.
     """
     choice.require("export")
     from generator.dialects.export import export_dataset
 
-    try:
-        rows = list(
-            export_dataset(
-                choice.dataset, dialect, output, choice.op_types, choice.names
-            )
-        )
-    except OSError as error:
-        raise Failure(f"{error.filename}: {error.strerror}") from error
-    if not rows:
-        raise Failure(f"There are no definitions in {choice.dataset}.")
-    if as_json:
-        write_json({"exports": rows})
+    choice.find()
+    chosen = (choice.op_types, choice.names)
+    rows = list(export_dataset(choice.dataset, dialect, output, *chosen))
+    return _print("exports", rows, _exported, as_json)
+
+
+def _exported(row: Mapping[str, Any]) -> Iterator[str]:
+    if row["reason"] is not None:
+        yield f"refused {row['definition']}: {row['reason']}"
     else:
-        for row in rows:
-            state = "refused" if row["reason"] else "exported"
-            tail = f": {row['reason']}" if row["reason"] else ""
-            write(f"{state} {row['definition']}{one_line(tail)}\n")
-            for line in row["lost"]:
-                write(f"    lost: {one_line(line)}\n")
+        yield f"exported {row['definition']}"
+    for line in row["lost"]:
+        yield f"    lost: {line}"
+
+
+def _print(name: str, rows: list[dict[str, Any]], lines: Any, as_json: bool) -> int:
+    """Print what became of each definition; return the exit status."""
     refused = sum(row["reason"] is not None for row in rows)
+    if as_json:
+        write_json({name: rows})
+    else:
+        write_lines(line for row in rows for line in lines(row))
     say(f"{plural(len(rows) - refused, 'definition')}, {refused} refused")
     return status_of(not refused)

@@ -12,118 +12,99 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from generator.cli.choose import Choice
 from generator.problems.messages import quote
 from generator.reports import FORMATS
 
 Decorator = Callable[[Any], Any]
-_PATH = click.Path(path_type=Path)
 
+flag = partial(click.option, is_flag=True)
+several = partial(click.option, multiple=True)
+path = partial(click.option, type=click.Path(path_type=Path), metavar="DIR")
 
-def _together(
-    join: Callable[..., dict[str, Any]], names: Iterable[str], *added: Decorator
-) -> Decorator:
-    """Return what adds options to a command, which gets what `join` makes of them.
-
-    `join` gets the values of the options `names`, and returns what the command gets.
-    """
-
-    def add(command: Any) -> Any:
-        @wraps(command)
-        def joined(**given: Any) -> Any:
-            own = {name: given.pop(name) for name in names}
-            return command(**given, **join(**own))
-
-        # in the order in which stacked decorators apply: from the last to the first
-        for option in reversed(added):
-            joined = option(joined)
-        return joined
-
-    return add
-
-
-_flag = partial(click.option, is_flag=True)
-
-dataset = click.option(
+dataset = path(
     "--dataset",
-    type=_PATH,
-    default=Path("."),
-    metavar="DIR",
+    default=".",
     help="Root of the dataset; the current directory if not given.",
 )
-as_json = _flag("--json", "as_json", help="Print the result as JSON.")
-check = _flag("--check", help="Write nothing; exit 1 if a file is out of date.")
-force = _flag("--force", help="Overwrite files that a person edited.")
-notes = _flag("--notes", help="Show notes in text and github as well.")
-no_cache = _flag(
+as_json = flag("--json", "as_json", help="Print the result as JSON.")
+check = flag("--check", help="Write nothing; exit 1 if a file is out of date.")
+force = flag("--force", help="Overwrite files that a person edited.")
+notes = flag("--notes", help="Show notes in text and github as well.")
+no_cache = flag(
     "--no-cache",
     hidden=True,
     expose_value=False,
     help="Accepted for old scripts: nothing is kept from one run to the next.",
 )
-
-_OP_TYPE = click.option(
+op_type = several(
     *("--op-type", "op_types"),
-    multiple=True,
     metavar="OP_TYPE",
     help="Choose the definitions of this op_type; may be repeated.",
 )
-_NAME = click.option(
+_name = several(
     *("--definition-name", "names"),
-    multiple=True,
     metavar="NAME",
     help="Choose this definition; may be repeated.",
 )
-_ALL = _flag("--all", "everything", help="Choose all definitions.")
-
-
-def _choice(**named: Any) -> dict[str, Any]:
-    return {"choice": Choice(**named)}
-
-
-choice = _together(
-    *(_choice, ("dataset", "op_types", "names", "everything")),
-    *(_OP_TYPE, _NAME, _ALL, dataset),
+_all = flag("--all", "everything", help="Choose all definitions.")
+tests = path(
+    "--tests",
+    help="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
+executor = click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    metavar="local|ray|ray://HOST:PORT",
+    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
+)
+
+
+def _choice(*, has_all: bool) -> Decorator:
+
+    def add(command: Any) -> Any:
+        @wraps(command)
+        def called(
+            dataset: Path,
+            op_types: tuple[str, ...],
+            names: tuple[str, ...],
+            everything: bool = False,
+            **given: Any,
+        ) -> Any:
+            chosen = Choice(dataset, op_types, names, everything)
+            return command(choice=chosen, **given)
+
+        added = dataset(called)
+        return op_type(_name(_all(added) if has_all else added))
+
+    return add
+
+
+choice = _choice(has_all=True)
 """--op-type, --definition-name, --all and --dataset: the command gets a Choice."""
 
-part = _together(_choice, ("dataset", "op_types", "names"), dataset, _OP_TYPE, _NAME)
+part = _choice(has_all=False)
 """The same without --all: a command that takes all definitions if none is chosen."""
 
 
-def _sent(dry_run: bool, yes: bool) -> dict[str, bool]:
-    if dry_run and yes:
-        raise click.UsageError("Choose one of --dry-run and --yes.")
-    return {"yes": yes}
-
-
-send = _together(
-    *(_sent, ("dry_run", "yes")),
-    _flag(
-        "--dry-run",
-        help="Print what would be sent and send nothing; this is the default.",
-    ),
-    _flag("--yes", help="Send it."),
-)
-"""--dry-run and --yes: the command gets `yes`."""
-
-
-def _executed(execute: bool, trust: bool) -> dict[str, bool]:
-    if trust and not execute:
-        raise click.UsageError("--trust goes with --execute.")
-    return {"execute": execute, "trust": trust}
+def send(command: Any) -> Any:
+    """Add --dry-run and --yes; the command gets `yes`."""
+    what = "Print what would be sent and send nothing; this is the default."
+    dry_run = flag("--dry-run", expose_value=False, help=what)
+    return dry_run(flag("--yes", help="Send it.")(command))
 
 
 def execute(what: str) -> Decorator:
     """Return --execute, with its help, and --trust."""
-    trust = _flag(
+    trust = flag(
         "--trust",
-        help="With --execute: run code that the screen of the sources rejects, all the "
-        "same in the sandbox.",
+        help="With --execute: also run code that the check of its source rejects; it "
+        "stays in the sandbox.",
     )
-    names = ("execute", "trust")
-    return _together(_executed, names, _flag("--execute", help=what), trust)
+    return lambda command: flag("--execute", help=what)(trust(command))
 
 
 def _tolerance(
@@ -150,41 +131,22 @@ def _cores() -> int:
 
 
 def jobs(
-    most: int | None = 64,
-    default: int | None = None,
-    unset: str = "as many as there are cores",
-    usual: Callable[[], int] = _cores,
+    usual: int | Callable[[], int] = _cores, unset: str = "as many as there are cores"
 ) -> Decorator:
-    """Return --jobs, which allows up to `most` processes; the command gets a number.
-
-    Where neither the command line nor `default` says one it is `usual()`, which `unset`
-    describes.
-    """
-    unset = "" if default else f"; {unset} if not given"
+    """Return --jobs, the number of processes: `usual`, which `unset` describes."""
     return click.option(
         "--jobs",
-        type=click.IntRange(1, most),
-        callback=lambda context, parameter, value: value or usual(),
-        default=default,
-        show_default=default is not None,
+        type=click.IntRange(1, 1024),
+        default=usual,
         metavar="N",
-        help=f"Processes to run in parallel{unset}.",
+        help=f"Processes to run in parallel; {unset} if not given.",
     )
-
-
-executor = click.option(
-    "--executor",
-    default="local",
-    show_default=True,
-    metavar="local|ray|ray://HOST:PORT",
-    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
-)
 
 
 def fresh(*spellings: str) -> Decorator:
     """Return --fresh; `spellings` are older names that a command still accepts."""
     what = "Ignore earlier results and redo the work."
-    return _flag("--fresh", *spellings, "fresh", help=what)
+    return flag("--fresh", *spellings, "fresh", help=what)
 
 
 def _repo(
@@ -197,39 +159,29 @@ def _repo(
     return value
 
 
-def repo(
-    name: str = "--repo",
-    what: str = "The dataset's repository on the Hub.",
-    *,
-    required: bool = True,
-) -> Decorator:
-    """Return --repo, or an option of another name: a dataset repository on the Hub."""
-    return click.option(
-        name, required=required, callback=_repo, metavar="OWNER/NAME", help=what
-    )
-
-
-def pr(*, required: bool = False) -> Decorator:
-    """Return --pr, the number of a pull request."""
-    what = "The number of the pull request."
-    number = click.IntRange(1)
-    return click.option("--pr", type=number, required=required, metavar="N", help=what)
-
-
-def path(*names: str, metavar: str = "DIR", **more: Any) -> Decorator:
-    """Return an option whose value is a path."""
-    return click.option(*names, **{"type": _PATH, "metavar": metavar, **more})
+repo = partial(
+    click.option,
+    callback=_repo,
+    metavar="OWNER/NAME",
+    help="The dataset's repository on the Hub.",
+)
+pr = partial(
+    click.option,
+    "--pr",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The number of the pull request.",
+)
 
 
 def output(what: str, metavar: str, *spellings: str, **more: Any) -> Decorator:
-    """Return --output; `what` is its help, `spellings` are names still accepted."""
+    """Return --output, a folder where `metavar` is DIR, else a file.
+
+    `what` is its help, `spellings` are older names that a command still accepts.
+    """
+    kind = click.Path(path_type=Path, dir_okay=metavar == "DIR")
     names = ("--output", *spellings, "output")
-    return path(*names, metavar=metavar, help=what, **more)
-
-
-def output_file(what: str, metavar: str) -> Decorator:
-    """Return an --output that can't be a folder."""
-    return output(what, metavar, type=click.Path(path_type=Path, dir_okay=False))
+    return path(*names, type=kind, metavar=metavar, help=what, **more)
 
 
 def form(default: str = "text", formats: Iterable[str] = FORMATS) -> Decorator:
@@ -239,9 +191,46 @@ def form(default: str = "text", formats: Iterable[str] = FORMATS) -> Decorator:
         type=click.Choice(list(formats)),
         default=default,
         show_default=True,
-        help="How to print what was found.",
+        help="How to print the result.",
     )
-    as_json = click.option(
+    as_json = flag(
         "--json", "form", flag_value="json", help="Print the result as JSON."
     )
     return lambda command: option(as_json(command))
+
+
+def given(*names: str) -> list[str]:
+    """Return those of the options that the command line has."""
+    context = click.get_current_context()
+    said = {
+        name
+        for parameter in context.command.params
+        for name in parameter.opts
+        if context.get_parameter_source(str(parameter.name))
+        is ParameterSource.COMMANDLINE
+    }
+    return [name for name in names if name in said]
+
+
+def one_of(*names: str) -> None:
+    """Raise click.UsageError where the command line has more than one of the options."""
+    if len(given(*names)) > 1:
+        raise click.UsageError(f"Choose one of {_listed(names)}.")
+
+
+def drop(why: str, *names: str) -> None:
+    """Raise click.UsageError, with the reason, where one of the options is given."""
+    if found := given(*names):
+        raise click.UsageError(f"{why}: drop {_listed(found)}.")
+
+
+def only_with(needed: str, *names: str) -> None:
+    """Raise click.UsageError where an option is given without the one it needs."""
+    if not given(needed) and (found := given(*names)):
+        verb = "goes" if len(found) == 1 else "go"
+        raise click.UsageError(f"{_listed(found)} {verb} with {needed}.")
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

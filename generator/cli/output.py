@@ -50,6 +50,12 @@ def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2) + "\n")
 
 
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout; what a dataset says can't break one."""
+    for line in lines:
+        write(f"{one_line(line, 1000)}\n")
+
+
 def say(text: str) -> None:
     """Write one line of talk to stderr."""
     # Nobody is left to be told where stderr is gone too.
@@ -139,7 +145,7 @@ def run(command: click.Command, program: str) -> int:
         context = getattr(error, "ctx", None)
         if context is not None:
             say(context.get_usage().splitlines()[0])
-        say(f"Error: {error.format_message()}")
+        say(f"Error: {' '.join(error.format_message().split())}")
     except Failure as error:
         say(f"Error: {error}")
     except OSError as error:

@@ -28,7 +28,7 @@ _ATTEMPTS = 5
 
 
 @click.command()
-@options.repo()
+@options.repo("--repo", required=True)
 @click.option(
     "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
 )
@@ -51,7 +51,7 @@ def pull(
     blobs: str,
     force: bool,
 ) -> int:
-    """Download a dataset from the Hub, or the files that belong to some definitions.
+    """Download a dataset from the Hub, or a part of it.
 
     Files with the right hash are not fetched again, so that a second run continues an
     interrupted one. Edited files stay; written files are printed. Exit status: 0 all
@@ -60,8 +60,7 @@ def pull(
     if choice.dataset.is_file():
         where = quote(str(choice.dataset))
         raise click.UsageError(f"--dataset {where}: this is a file.")
-    if revision is not None and pr is not None:
-        raise click.UsageError("Choose one of --revision and --pr.")
+    options.one_of("--revision", "--pr")
     choice.require("pull")
     from generator.hub.choose import BlobChoice
     from generator.hub.client import Client

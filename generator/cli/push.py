@@ -17,26 +17,26 @@ from generator.cli.output import (
     say_first,
     status_of,
     write,
+    write_lines,
 )
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
-    from generator.hub.bundle import Package
     from generator.hub.client import Client
-    from generator.hub.plan import Where
-    from generator.hub.pulls import PullRequests
+    from generator.hub.package import Package
+    from generator.hub.plan import PullRequests, Where
 
 _OBJECTIONS = 10
 _ROUNDS = 3
 
 
 @click.command()
-@options.repo()
+@options.repo("--repo", required=True)
 @options.choice
-@click.option(
+@options.flag(
     "--create-pr",
-    is_flag=True,
+    expose_value=False,
     help="Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
 )
@@ -48,35 +48,26 @@ _ROUNDS = 3
 )
 @click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
 @options.send
-@click.option(
+@options.flag(
     "--together",
-    is_flag=True,
     help="Open one pull request for all chosen definitions, not one for each.",
 )
-@click.option(
-    "--allow",
-    "allowances",
-    multiple=True,
+@options.several(
+    *("--allow", "allowances"),
     metavar="RULE=REASON",
     help="Push in spite of this rule's objection; the pull request states the reason. "
     "May be repeated.",
 )
-@click.option(
+@options.several(
     "--delete",
-    multiple=True,
     metavar="PATH",
     help="Delete this file of the repository; no other file is deleted. May be "
     "repeated.",
 )
-@click.option(
-    "--card",
-    is_flag=True,
-    help="Also push the dataset card, with current tables.",
-)
+@options.flag("--card", help="Also push the dataset card, with current tables.")
 def push(
     repo: str,
     choice: Choice,
-    create_pr: bool,
     pr: int | None,
     branch: str | None,
     message: str | None,
@@ -86,24 +77,22 @@ def push(
     delete: tuple[str, ...],
     card: bool,
 ) -> int:
-    """Publish definitions that passed, as pull requests of a Hub dataset repository.
+    """Publish definitions that passed as pull requests on the Hub.
 
     A dry run unless --yes is given. A definition must be valid and rendered, and the
     evidence must show that it agrees with a production kernel. After a lost connection,
     the same command continues. Without changes it makes no commit.
     """
     choice.require("push")
-    if create_pr + (pr is not None) + (branch is not None) > 1:
-        raise click.UsageError("Choose one of --create-pr, --pr and --branch.")
+    options.one_of("--dry-run", "--yes")
+    options.one_of("--create-pr", "--pr", "--branch")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
-    from generator.hub.bundle import make_bundles
     from generator.hub.client import Client
     from generator.hub.failures import Changed
-    from generator.hub.packages import Wishes, may_write, pack
-    from generator.hub.plan import Where
-    from generator.hub.preconditions import PARTIAL, judge, read_allowances, split
-    from generator.hub.pulls import PullRequests
+    from generator.hub.package import Wishes, make_bundles, pack
+    from generator.hub.plan import PullRequests, Where
+    from generator.hub.preconditions import PARTIAL, judge, read_allowances
 
     reasons = read_allowances(allowances)
     found, files = choice.find()
@@ -118,7 +107,7 @@ def push(
     with progress("Checking the definitions"):
         judged = judge(choice.dataset, files, found)
     keys = {key for bundle in bundles for key in bundle.keys}
-    standing, allowed = split(judged.of(keys), reasons)
+    standing, allowed = judged.split(keys, reasons)
     say_first(standing, _OBJECTIONS, "objections")
     for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")
@@ -128,9 +117,8 @@ def push(
     try:
         with TemporaryDirectory(prefix="trace-dataset-push-") as name:
             packages = pack(choice.dataset, repo, Path(name), bundles, judged, wishes)
-            obstacle = may_write(client)
-            if yes and obstacle:
-                raise Failure(obstacle)
+            if yes:
+                client.require_write()
             if client.account() is None:
                 say("No token: can't search for your open pull requests.")
             for package in packages:
@@ -148,14 +136,13 @@ def push(
 def _push(
     client: Client, pulls: PullRequests, package: Package, where: Where, *, yes: bool
 ) -> None:
-    from generator.hub.packages import lines_of
-    from generator.hub.plan import make_plan
+    from generator.hub.plan import lines_of, make_plan
     from generator.hub.push import carry_out
 
     for _ in range(_ROUNDS):
         with progress("Comparing with the repository"):
             plan = make_plan(client, pulls, package, where)
-        write("".join(f"{line}\n" for line in lines_of(client, plan)))
+        write_lines(lines_of(client, plan))
         for path in plan.delta.absent:
             say(f"{one_line(path)} is not in the repository: nothing to delete.")
         if not yes:

@@ -11,7 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.executors import make_executor
-from generator.cli.output import require_modules, say, show, status_of, write
+from generator.cli.output import require_modules, say, show, status_of, write_lines
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
 
@@ -20,32 +20,26 @@ if TYPE_CHECKING:
 
 _PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _SIZES = ("small", "medium", "large")
+_STATUSES = ("recorded", "current", "unusable", "failed")
 _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
 @click.command()
 @options.choice
-@click.option(
-    "--provider",
-    "providers",
-    multiple=True,
+@options.several(
+    *("--provider", "providers"),
     type=click.Choice(_PROVIDERS),
     help="Record this provider's kernels; may be repeated. The first usable one of "
     "flashinfer, sglang and pytorch if not given.",
 )
-@options.path(
-    "--tests",
-    help="Folder of the rendered tests; tests/references in the dataset if not given.",
-)
+@options.tests
 @options.output(
     "Folder of the recordings; blob/ground_truth in the dataset if not given.",
     "DIR",
     "--out",
 )
-@click.option(
-    "--size",
-    "sizes",
-    multiple=True,
+@options.several(
+    *("--size", "sizes"),
     type=click.Choice(_SIZES),
     default=("small",),
     show_default=True,
@@ -57,7 +51,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
     show_default=True,
     help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
-@options.jobs(default=4)
+@options.jobs(4, "4")
 @options.executor
 @options.path("--logs", help="Folder for the output of the kernels and their errors.")
 @options.fresh("--force")
@@ -84,7 +78,7 @@ def record(
     compare: tuple[str, str] | None,
     form: str,
 ) -> int:
-    """Record the outputs of production kernels, for replay on any machine.
+    """Record outputs of production kernels, for replay anywhere.
 
     Choose definitions by --op-type, --definition-name or --all. Recordings that are up
     to date are skipped, so that a second run continues the first. The result goes to
@@ -96,8 +90,7 @@ def record(
         if choice.is_made:
             raise click.UsageError("--compare takes two recordings: drop the choice.")
         return _compare(*compare, form)
-    if form != "text":
-        raise click.UsageError("--format and --json go with --compare.")
+    options.only_with("--compare", "--format", "--json")
     from generator.dataset.paths import RECORDINGS
     from generator.ground_truth.recording import RecordOptions
     from generator.ground_truth.recording import record as record_definitions
@@ -105,28 +98,27 @@ def record(
     choice.require("record")
     _, files = choice.find()
     _check_device(device, is_here=executor == "local")
-    # on a cluster so many share a GPU
+    # on a cluster, `jobs` tasks share each GPU
     gpus = 1.0 / jobs if device.startswith("cuda") else 0.0
-    runs = make_executor(executor, jobs, imports="tests", gpus=gpus)
-    options = RecordOptions(
-        choice.dataset,
-        tests or choice.dataset / "tests" / "references",
-        output or choice.dataset / RECORDINGS,
-        "cuda:0" if device == "cuda" else device,
-        providers,
-        sizes,
-        fresh,
-        logs,
+    results = record_definitions(
+        files,
+        RecordOptions(
+            choice.dataset,
+            tests or choice.dataset / "tests" / "references",
+            output or choice.dataset / RECORDINGS,
+            "cuda:0" if device == "cuda" else device,
+            providers,
+            sizes,
+            fresh,
+            logs,
+        ),
+        make_executor(executor, jobs, imports="tests", gpus=gpus),
+        _print_result,
     )
-    results = record_definitions(files, options, runs, _print_result)
     counts = Counter(result.status for result in results)
-    statuses = ("recorded", "current", "unusable", "failed")
-    totals = ", ".join(f"{counts[s]} {s}" for s in statuses if counts[s])
-    size = sum(result.bytes for result in results)
-    say(
-        f"{plural(len(results), 'definition')}: {totals}; "
-        f"{size / 2**20:.1f} MiB written"
-    )
+    totals = ", ".join(f"{counts[s]} {s}" for s in _STATUSES if counts[s])
+    size = sum(result.bytes for result in results) / 2**20
+    say(f"{plural(len(results), 'definition')}: {totals}; {size:.1f} MiB written")
     return status_of(all(result.is_fine for result in results))
 
 
@@ -134,26 +126,22 @@ def _check_device(device: str, *, is_here: bool) -> None:
     require_modules("Recording needs", _NEEDED)
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise Failure(f"--device {device!r}: choose cpu, cuda or cuda:N.")
-    if kind == "cuda" and is_here and not _has_cuda():
-        raise Failure(
-            "No CUDA device here: recordings are made on a machine with a GPU. "
-            "--device cpu records the few kernels that run on a CPU."
-        )
+        raise click.UsageError(f"--device {device!r}: choose cpu, cuda or cuda:N.")
+    if kind == "cuda" and is_here:
+        import torch
 
-
-def _has_cuda() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
+        if not torch.cuda.is_available():
+            raise Failure(
+                "No CUDA device here: recordings are made on a machine with a GPU. "
+                "--device cpu records the few kernels that run on a CPU."
+            )
 
 
 def _print_result(result: RecordingResult) -> None:
     size = f"  {result.bytes / 1024:.0f} KiB" if result.bytes else ""
     labels = f"  {', '.join(result.labels)}" if result.labels else ""
-    write(f"{result.status:<8}  {result.definition}{size}{labels}\n")
-    for remark in dict.fromkeys(result.remarks):
-        write(f"    {one_line(remark, 400)}\n")
+    remarks = (f"    {remark}" for remark in dict.fromkeys(result.remarks))
+    write_lines([f"{result.status:<8}  {result.definition}{size}{labels}", *remarks])
 
 
 @click.command(hidden=True)

@@ -43,9 +43,7 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     help="The revision to review; the working tree if not given.",
 )
 @options.repo(
-    "--hub",
-    "Review a pull request of this dataset on the Hub, with --pr.",
-    required=False,
+    "--hub", help="Review a pull request of this dataset on the Hub, with --pr."
 )
 @options.pr()
 @options.dataset
@@ -56,9 +54,8 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     "--out",
 )
 @options.notes
-@click.option(
+@options.flag(
     "--trust-evidence",
-    is_flag=True,
     help="Accept the evidence in verification/ that the change itself adds; its author "
     "wrote it.",
 )
@@ -88,24 +85,28 @@ def review(
     device: str,
     trust: bool,
 ) -> int:
-    """Review the changes of a dataset between two revisions of a git checkout.
+    """Review the changes of a dataset between two revisions.
 
-    With --hub and --pr, review a pull request on the Hub. Both sides are read through
+    They are those of a git checkout, or with --hub and --pr of a pull request on the
+    Hub. Both sides are read through
     git or from the Hub; nothing is checked out, and no code of the dataset runs without
     --execute. Exit status: 0 approve, 1 changes needed, 2 wrong usage or unreadable
     input, 3 needs a GPU.
     """
     if (hub is None) != (pr is None):
         raise click.UsageError("--hub and --pr go together.")
-    if hub is not None and (base is not None or head is not None):
-        raise click.UsageError("--base and --head need a git checkout: drop --hub.")
-    from generator.review.execute import execute_changes, render_changes, why_not
-    from generator.review.report import VERDICTS, shown
+    if hub is not None:
+        options.drop("--hub reads no git checkout", "--base", "--head")
+    options.only_with("--execute", "--trust")
+    from generator.review.formats import shown
+    from generator.review.report import VERDICTS
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 
-    reason = why_not(device) if execute else None
-    if reason is not None:
+    if execute or output is not None:
+        # rendering and the sandbox take time to import
+        from generator.review.execute import execute_changes, render_changes, why_not
+    if execute and (reason := why_not(device)) is not None:
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:

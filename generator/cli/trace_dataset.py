@@ -11,25 +11,27 @@ from generator import __version__
 from generator.cli import options
 from generator.cli.audit import audit, floors
 from generator.cli.card import card
+from generator.cli.choose import Choice
 from generator.cli.comment import comment
+from generator.cli.evaluate import evaluate
 from generator.cli.import_ import export, import_
 from generator.cli.model import model
 from generator.cli.output import (
     progress,
     run_and_exit,
     status_of,
-    write,
     write_json,
+    write_lines,
 )
 from generator.cli.pull import pull
 from generator.cli.push import push
 from generator.cli.record import drift, record
 from generator.cli.review import review
 from generator.cli.rules import rules
+from generator.cli.traces import traces
 from generator.cli.validate import validate
 from generator.cli.verify import verify
 from generator.cli.warm import warm
-from generator.problems.messages import one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,7 +48,7 @@ def cli() -> None:
 @options.dataset
 @options.as_json
 def doctor(dataset: Path, as_json: bool) -> int:
-    """Say what this machine can test, and what to install for the rest.
+    """Say what this machine can test, and what to install.
 
     For each op_type: which providers can be its ground truth here, of how many
     definitions the dataset has recordings, and why others can't.
@@ -55,6 +57,8 @@ def doctor(dataset: Path, as_json: bool) -> int:
     from generator.ground_truth.doctor import can_test, diagnose, served, table_lines
     from generator.ground_truth.machine import this_machine
 
+    if options.given("--dataset"):
+        Choice(dataset).find()
     with progress("Trying imports"):
         checks = diagnose(this_machine())
         op_types = served(this_machine(), dataset)
@@ -63,18 +67,16 @@ def doctor(dataset: Path, as_json: bool) -> int:
         write_json({"checks": rows, "op_types": [row.as_dict() for row in op_types]})
     else:
         for check in checks:
-            write(f"{check.state.value:<7} {check.name}: {one_line(check.detail)}\n")
-            if check.advice:
-                write(f"        {check.advice}\n")
-        write("\n")
-        for line in table_lines(op_types):
-            write(f"{one_line(line)}\n")
+            write_lines([f"{check.state.value:<7} {check.name}: {check.detail}"])
+            write_lines([f"        {check.advice}"] if check.advice else [])
+        write_lines(["", *table_lines(op_types)])
     return status_of(can_test(checks))
 
 
 _COMMANDS = (
     validate,
     review,
+    evaluate,
     audit,
     floors,
     comment,
@@ -89,6 +91,7 @@ _COMMANDS = (
     import_,
     export,
     model,
+    traces,
 )
 for command in _COMMANDS:
     cli.add_command(command)

@@ -22,9 +22,8 @@ _MAX_CONFIG = 4 * 1024 * 1024
 
 @click.command()
 @options.part
-@click.option(
+@options.several(
     "--checks",
-    multiple=True,
     metavar="RULES",
     help="Report only these rules or groups of rules, separated by commas; may be "
     "repeated. `trace-dataset rules` lists them.",
@@ -38,8 +37,8 @@ _MAX_CONFIG = 4 * 1024 * 1024
 @options.form()
 @options.execute("Call each reference once on small inputs, in a sandbox; needs torch.")
 @options.notes
-@click.option("--strict", is_flag=True, help="Exit 1 on warnings as well.")
-@options.jobs(most=None)
+@options.flag("--strict", help="Exit 1 on warnings as well.")
+@options.jobs()
 @options.no_cache
 def validate(
     choice: Choice,
@@ -52,10 +51,11 @@ def validate(
     strict: bool,
     jobs: int,
 ) -> int:
-    """Check definitions, and the workloads, solutions and tensors that belong to them.
+    """Check definitions and all files that belong to them.
 
-    Without --execute, no code of the dataset runs.
+    These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
     """
+    options.only_with("--execute", "--trust")
     from dataclasses import replace
 
     from generator.rules.catalogue import select_rules

@@ -30,10 +30,8 @@ _TABLE = Path("docs/generated/verification.md")
     help="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
     "folder, in verification/ of the dataset; may be repeated.",
 )
-@click.option(
-    "--table",
-    "wants_table",
-    is_flag=True,
+@options.flag(
+    *("--table", "wants_table"),
     help="Print the table; this is the default without --record.",
 )
 @options.path(
@@ -72,12 +70,11 @@ def verify(
     Evidence for another text of a definition is listed as stale. Exit status 1 where a
     comparison failed.
     """
-    if check and (recorded or form != "markdown"):
-        raise click.UsageError(
-            "--check goes with neither --record nor --json or --format."
-        )
-    if recorded and results:
-        raise click.UsageError("--record keeps results, --results shows others.")
+    if check:
+        why = "--check goes with neither --record nor --format"
+        options.drop(why, "--record", "--format", "--json")
+    if recorded:
+        options.drop("--record keeps results, --results shows others", "--results")
     from generator.reports import printed
     from generator.results.audits import read_audits
     from generator.results.evidence import kept_runs, record
@@ -90,23 +87,20 @@ def verify(
     if recorded:
         for file, names in record(dataset, runs).items():
             say(f"{file}: {plural(len(names), 'definition')} recorded")
-        if not wants_table and output is None and form == "markdown":
+        if not (wants_table or output or options.given("--format", "--json")):
             return _verdict(table)
     if not results:
         table = _table(dataset, kept_runs(dataset), read_audits(dataset))
     _tell(table)
     report = verification_report(table)
-    if check or output is not None:
-        path = output or dataset / _TABLE
-        page = {path.name: "".join(printed(report, "markdown")).encode("utf-8")}
-        if check:
-            changed = drifted(path.parent, page)
-            for _ in changed:
-                say(
-                    f"{path} is not what the evidence gives: trace-dataset verify "
-                    "--output"
-                )
-            return status_of(not changed)
+    path = output or dataset / _TABLE
+    page = {path.name: "".join(printed(report, "markdown")).encode("utf-8")}
+    if check:
+        changed = drifted(path.parent, page)
+        if changed:
+            say(f"{path} is not what the evidence gives: trace-dataset verify --output")
+        return status_of(not changed)
+    if output is not None:
         write_files(path.parent, page)
         say(f"{path} written")
     if output is None or form != "markdown":

@@ -9,7 +9,7 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import require_modules, status_of, write
+from generator.cli.output import require_modules, status_of, write_lines
 from generator.problems.failure import Failure
 
 _NEEDED = ("torch", "numpy", "pytest")
@@ -23,18 +23,12 @@ def _usual_jobs() -> int:
 
 @click.command()
 @options.part
-@options.path(
-    "--tests",
-    help="Folder of the rendered tests; tests/references in the dataset if not given.",
-)
-@options.jobs(
-    unset="a quarter of the cores, for each runs several compilers,",
-    usual=_usual_jobs,
-)
+@options.tests
+@options.jobs(_usual_jobs, "a quarter of the cores, as each runs several compilers,")
 def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
-    """Compile the kernels that the tests need, before a test waits for one.
+    """Compile the kernels that the tests need.
 
-    All definitions' if none are chosen. A test run on a GPU does the same for
+    Without a choice, those of all definitions. A test run on a GPU does the same for
     definitions of which no kernel was compiled yet. A line on each module goes to
     stdout. Exit status: 0 fine, 1 a kernel could not be compiled, 2 wrong usage, no GPU
     or no FlashInfer.
@@ -48,7 +42,6 @@ def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
     from generator.testing.warming import warm as warm_files
 
     _, files = choice.find()
-    dataset = choice.dataset
     gpus = visible_gpus()
     if gpus.is_known and not gpus.found:
         said = gpus.shortage() or "No CUDA device here"
@@ -58,15 +51,14 @@ def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
         raise Failure(
             "FlashInfer is not installed: pip install 'gen-tests[flashinfer]'."
         )
-    folder = tests if tests is not None else dataset / "tests" / "references"
+    folder = tests or choice.dataset / "tests" / "references"
     of_file: dict[str, list[str]] = defaultdict(list)
     for file in files:
         test_file = folder / f"test_{file.op_type}.py"
-        obstacle = not_rendered(file, dataset, test_file)
+        obstacle = not_rendered(file, choice.dataset, test_file)
         if obstacle:
             raise Failure(f"{file.name}: {obstacle}")
         of_file[str(test_file.resolve())].append(file.name)
     package = f"{SUPPORT if is_standalone(folder) else 'generator'}.testing"
     job = Job(of_file, jobs)
-    fine = warm_files(job, package, lambda line: write(f"{line}\n"))
-    return status_of(fine)
+    return status_of(warm_files(job, package, lambda line: write_lines([line])))

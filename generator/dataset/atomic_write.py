@@ -22,4 +22,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
     except OSError as error:
         # a full disk names no file, and nobody knows the temporary one
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        why = error.strerror
+        if isinstance(error, FileExistsError):
+            why = "a file is in the place of its folder"
+        raise OSError(error.errno, why, str(path)) from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_STEPS = 100_000
-"""Nodes and 256ths of values that one evaluation visits; a constraint has ten nodes."""
+"""Steps of one evaluation: one for a node, one for 256 values; a constraint has ten."""
 _MAX_BITS, _MAX_POWER = 4096, 64
 
 

@@ -65,7 +65,7 @@ def read_at_most(descriptor: int, most: int) -> bytes:
 
 
 def read_text_file(path: Path, file: str, max_bytes: int) -> bytes | Problem:
-    """Return the bytes of the file at `path`, or the Problem of `file` says why not."""
+    """Return the bytes of the file at `path`, or the Problem of `file` that says why not."""
     try:
         status = os.stat(path)
         # Asked before opening: opening a FIFO would wait for a writer.

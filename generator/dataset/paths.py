@@ -236,7 +236,7 @@ def is_portable(name: str) -> bool:
 
 
 def _names(folder: str, names: Sequence[str]) -> Iterator[Problem]:
-    """Yield Problems for names that some systems can't hold, or not both of two."""
+    """Yield Problems for names that some systems can't hold, or can't hold together."""
     first: dict[str, str] = {}
     for name in names:
         path = f"{folder}/{name}"
@@ -318,6 +318,6 @@ def is_evidence(path: str) -> bool:
 
 
 def evidence_files(root: Path) -> list[str]:
-    """Return the paths of the evidence of runs, relative to `root`; the audit is none."""
+    """Return the paths of the evidence of runs, relative to `root`, without the audit."""
     names = sorted(path.name for path in (root / VERIFICATION).glob("*.json"))
     return [path for name in names if (path := f"{VERIFICATION}/{name}") != AUDIT]

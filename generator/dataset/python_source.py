@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from types import CodeType
 
 from generator.problems.messages import one_line
 
@@ -28,13 +29,19 @@ _TREES = 64
 
 
 @lru_cache(maxsize=_TREES)
-def parse_module(source: str) -> ast.Module:
-    """Return the tree of a module that would compile; raises Unparsable."""
+def compile_module(source: str) -> tuple[ast.Module, CodeType]:
+    """Return the tree of a module and what it compiles to; raises Unparsable."""
     with _as_unparsable():
         tree = ast.parse(source, "<definition>")
-        # The parser takes a `return` outside a function; the compiler does not.
-        compile(tree, "<definition>", "exec", dont_inherit=True)
-        return tree
+        return tree, compile(tree, "<definition>", "exec", dont_inherit=True)
+
+
+def parse_module(source: str) -> ast.Module:
+    """Return the tree of a module; raises Unparsable.
+
+    The parser takes a `return` outside a function, the compiler does not.
+    """
+    return compile_module(source)[0]
 
 
 def parse_or_none(source: str) -> ast.Module | None:
@@ -70,7 +77,7 @@ def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
 
 @lru_cache(maxsize=_TREES)
 def all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Return every node of a tree but contexts; cached, since many rules need them."""
+    """Return every node of a tree except contexts; cached, since many rules need them."""
     found = [tree]
     for node in found:
         found += _children(node)

@@ -1,17 +1,17 @@
-"""Check a JSON value against one of the format's schemas, one sentence an error.
+"""Check a JSON value against one of the format's schemas, one sentence for each error.
 
-jsonschema-rs decides, in microseconds; jsonschema explains what it refused.
+jsonschema-rs finds the errors; the sentences about them are ours.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from jsonschema_rs import Draft202012Validator
 
@@ -19,11 +19,7 @@ from generator.dataset.json_file import JsonFile, JsonLines, read_json, read_jso
 from generator.problems import Problem
 from generator.problems.limit import MAX_PROBLEMS, limited
 from generator.problems.messages import did_you_mean, listing, plural, quote, show
-from generator.problems.rule import blocking
-
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
-    from jsonschema.protocols import Validator
+from generator.problems.rule import Rule, blocking
 
 NAME_UNSAFE = blocking(
     "name-unsafe",
@@ -61,6 +57,10 @@ Kind = Literal[
     "definition", "workload", "solution", "trace", "audit", "evidence", "result"
 ]
 
+_NO_FLOAT = "x-no-float"
+_FIELDS = "fields"
+_NAME = "^[A-Za-z][A-Za-z0-9_]*$"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DUMP_FIELDS = frozenset(("init", "check", "param"))
 _DUMP_FIX = (
     "This field is of FlashInfer's own dumps: convert the dump to a definition, "
@@ -99,17 +99,18 @@ def check(
     `file` and `line` are the place of the value. All problems are found in one pass;
     where an object has a `type`, only the branch that it names is checked.
     """
-    if _fits(value, kind):
-        return ()
-    errors = _validator(kind).iter_errors(value)
-    return limited(map(_explain, errors), file, line)
-
-
-def _fits(value: Any, kind: Kind) -> bool:
+    validator = _validator(kind)
     try:
-        return _fast_validator(kind).is_valid(value)
+        if validator.is_valid(value):
+            return ()
     except UnicodeEncodeError:
-        return False  # half of a surrogate pair: jsonschema can judge it
+        # half of a surrogate pair is no UTF-8, and another character to the schemas
+        text = json.dumps(value, ensure_ascii=False)
+        return check(json.loads(_SURROGATE.sub("\ufffd", text)), kind, file, line)
+    errors = dict.fromkeys(map(_broken, validator.evaluate(value).errors()))
+    schema = load_schema(kind)
+    found = (problem for error in errors for problem in _explain(value, schema, *error))
+    return limited(found, file, line)
 
 
 def _at_new_places(
@@ -125,80 +126,21 @@ def _at_new_places(
 
 @lru_cache
 def load_schema(kind: Kind) -> dict[str, Any]:
-    """Return the packaged schema of `kind`."""
-    path = Path(__file__).parent / "schemas" / f"{kind}.schema.json"
-    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    """Return the packaged schema of `kind`, every integer marked as no float."""
+    text = (Path(__file__).parent / "schemas" / f"{kind}.schema.json").read_text(
+        "utf-8"
+    )
+    schema: dict[str, Any] = json.loads(text, object_hook=_marked)
     return schema
 
 
-@lru_cache
-def _fast_validator(kind: Kind) -> Draft202012Validator:
-    schema = _adapted(load_schema(kind), _integers_marked)
-    return Draft202012Validator(schema, keywords={_NO_FLOAT: _NoFloat})
-
-
-@lru_cache
-def _validator(kind: Kind) -> Validator:
-    # Imported here: it takes 70 ms, and a dataset without errors does not need it.
-    from jsonschema import Draft202012Validator, ValidationError
-    from jsonschema.validators import extend
-
-    # a validator of ours yields one error a field, whose message is the field:
-    # jsonschema's own are sentences, and come in a set's order
-    def required(
-        validator: Any, fields: list[str], instance: Any, schema: Any
-    ) -> Iterator[ValidationError]:
-        for field in fields:
-            if isinstance(instance, dict) and field not in instance:
-                yield ValidationError(field)
-
-    def additional(
-        validator: Any, child: Any, instance: Any, schema: Any
-    ) -> Iterator[ValidationError]:
-        for field in instance if isinstance(instance, dict) else ():
-            if field not in schema.get("properties", {}):
-                if child is False:
-                    yield ValidationError(field, path=(field,))
-                else:
-                    yield from validator.descend(instance[field], child, path=field)
-
-    own = {"required": required, "additionalProperties": additional}
-    types = Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda checker, value: type(value) is int
-    )
-    make: Any = extend  # the stubs leave it untyped
-    strict = make(Draft202012Validator, own, type_checker=types)
-    validator: Validator = strict(_adapted(load_schema(kind), _for_jsonschema))
-    return validator
-
-
-def _adapted(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Return a copy of a schema in which every object was changed."""
-    if isinstance(schema, list):
-        return [_adapted(child, change) for child in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return change({key: _adapted(child, change) for key, child in schema.items()})
-
-
-def _for_jsonschema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Mend what jsonschema does otherwise than ECMA's patterns and its own paths."""
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        # Python's `$` is also before a newline
-        return {**schema, "pattern": re.sub(r"\$$", r"\\Z", pattern)}
-    fields: dict[str, Any] = schema.get("properties", {})
-    # the error of the schema `false` has the path of the object, not of the field
-    never: Any = {name: {"not": {}} for name in fields if fields[name] is False}
-    return {**schema, "properties": {**fields, **never}} if never else schema
-
-
-def _integers_marked(schema: dict[str, Any]) -> dict[str, Any]:
-    """Add a keyword of ours wherever the type is integer."""
+def _marked(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, _NO_FLOAT: True} if schema.get("type") == "integer" else schema
 
 
-_NO_FLOAT = "x-no-float"
+@lru_cache
+def _validator(kind: Kind) -> Draft202012Validator:
+    return Draft202012Validator(load_schema(kind), keywords={_NO_FLOAT: _NoFloat})
 
 
 class _NoFloat:
@@ -208,52 +150,93 @@ class _NoFloat:
         """Take what jsonschema-rs passes to a keyword of ours."""
 
     def validate(self, value: Any) -> None:
-        """Raise TypeError for a float."""
-        if isinstance(value, float):
+        """Raise TypeError for a float without a fraction."""
+        if isinstance(value, float) and value.is_integer():
             raise TypeError("a float")
 
 
-def _explain(error: ValidationError) -> Problem:
-    """Return the Problem that one error stands for."""
-    path = list(error.absolute_path)
-    keyword = str(error.validator)
-    instance: Any = error.instance
-    schema: Any = error.schema
-    wanted: Any = error.validator_value
-    shown = show(instance)
-    subject = _last(path) if path else "The value"
-    of_names = "propertyNames" in error.absolute_schema_path
-    if of_names:
-        path.append(instance)
-    is_name = schema.get("pattern", "").startswith("^[A-Za-z][") and keyword != "type"
-    if of_names or is_name:
-        message = f"The name {quote(instance)} can't be used as an identifier."
-        return NAME_UNSAFE.at(message, *path)
+def _broken(error: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the pointer to a schema, the keyword that is broken, and the value's place.
+
+    Fields that are missing or unknown come one by one, and some at the other's keyword.
+    """
+    within, _, keyword = error["schemaLocation"].rpartition("#")[2].rpartition("/")
+    is_of_fields = keyword in ("required", "additionalProperties")
+    return within, _FIELDS if is_of_fields else keyword, error["instanceLocation"]
+
+
+def _explain(
+    value: Any, schema: Any, within: str, keyword: str, place: str
+) -> Iterator[Problem]:
+    """Yield the Problems of one error that `_broken` names."""
+    (*_, parent), _ = _walked(schema, within)
+    (*_, instance), path = _walked(value, place)
+    if keyword == _FIELDS:
+        yield from _of_fields(parent, instance, path)
+        return
+    wanted = parent[keyword]
+    if keyword == "type" and "number" in wanted and isinstance(instance, float):
+        return  # NaN and Infinity, which a run's results may have
+    if wanted is False:
+        message = f"The field {_last(path)} does not belong to this type."
+        fix = "Remove the field or correct `type`."
+        yield SCHEMA_UNKNOWN_FIELD.at(message, *path, fix=fix)
+    elif parent.get("pattern") == _NAME and keyword != "type":
+        # of an object, its keys are the names
+        is_value = isinstance(instance, str)
+        for name in [instance] if is_value else instance:
+            is_long = len(name) > parent["maxLength"]
+            if is_long if keyword == "maxLength" else not re.fullmatch(_NAME, name):
+                message = f"The name {quote(name)} can't be used as an identifier."
+                yield NAME_UNSAFE.at(message, *path, *(() if is_value else [name]))
+    else:
+        rule, what = _judged(keyword, wanted, parent, instance)
+        yield rule.at(f"{_last(path) if path else 'The value'} {what}", *path)
+
+
+def _of_fields(schema: Any, value: Any, path: list[str | int]) -> Iterator[Problem]:
+    """Yield a Problem for each field that an object lacks, or should not have."""
+    where = f" in {_last(path)}" if path else ""
+    for field in (f for f in schema.get("required", ()) if f not in value):
+        message = f"The field {quote(field)} is missing{where}."
+        fix = f"Add the field {quote(field)}."
+        yield SCHEMA_MISSING_FIELD.at(message, *path, fix=fix)
+    if schema.get("additionalProperties") is not False:
+        return
+    known = schema["properties"]
+    absent = [field for field in known if field not in value]
+    for field in (f for f in value if f not in known):
+        message = f"The field {quote(field)} is unknown{where}."
+        if not path and field in _DUMP_FIELDS:
+            yield SCHEMA_UNKNOWN_FIELD.at(message, field, fix=_DUMP_FIX)
+        else:
+            message += did_you_mean(field, absent)
+            yield SCHEMA_UNKNOWN_FIELD.at(message, *path, field)
+
+
+def _judged(keyword: str, wanted: Any, schema: Any, value: Any) -> tuple[Rule, str]:
+    """Return the rule that a value breaks by one keyword, and the end of a message."""
+    shown = show(value)
     match keyword:
-        case "required" | "additionalProperties":
-            return _field(error, path)
-        case "not":
-            message = f"The field {subject} does not belong to this type."
-            fix = "Remove the field or correct `type`."
-            return SCHEMA_UNKNOWN_FIELD.at(message, *path, fix=fix)
-        case "type":
-            names = [wanted] if isinstance(wanted, str) else wanted
+        case "type" | "x-no-float":
+            types = schema["type"]
+            names = [types] if isinstance(types, str) else types
             allowed = " or ".join(_NOUNS.get(name, f"a {name}") for name in names)
-            return SCHEMA_TYPE.at(f"{subject} must be {allowed}, is {shown}.", *path)
+            return SCHEMA_TYPE, f"must be {allowed}, is {shown}."
         case "pattern":
             what = f"is {shown}, which does not have the right form."
         case "enum":
             what = f"must be one of {listing(wanted)}, is {shown}."
-            if isinstance(instance, str):
-                what += did_you_mean(instance, wanted)
+            if isinstance(value, str):
+                what += did_you_mean(value, wanted)
         case _:
             # minLength, maxItems and the like; minimum and maximum
             side = "at least" if keyword.startswith("min") else "at most"
             noun = {"L": "character", "I": "item", "P": "field"}.get(keyword[3])
             what = f"must be {side} {wanted}, is {shown}."
             if noun is not None:
-                what = f"must have {side} {plural(wanted, noun)}, has {len(instance)}."
-    return SCHEMA_VALUE.at(f"{subject} {what}", *path)
+                what = f"must have {side} {plural(wanted, noun)}, has {len(value)}."
+    return SCHEMA_VALUE, what
 
 
 _NOUNS: Mapping[str, str] = {
@@ -265,30 +248,18 @@ _NOUNS: Mapping[str, str] = {
 }
 
 
-def _field(error: ValidationError, path: list[str | int]) -> Problem:
-    """Return the Problem of a field that is missing, or that its object does not have."""
-    schema: Any = error.schema
-    instance: Any = error.instance
-    field = error.message
-    is_missing = error.validator == "required"
-    parent = path if is_missing else path[:-1]
-    where = f" in {_last(parent)}" if parent else ""
-    if is_missing:
-        message = f"The field {quote(field)} is missing{where}."
-        fix = f"Add the field {quote(field)}."
-        return SCHEMA_MISSING_FIELD.at(message, *path, fix=fix)
-    message = f"The field {quote(field)} is unknown{where}."
-    if not parent and field in _DUMP_FIELDS:
-        return SCHEMA_UNKNOWN_FIELD.at(message, *path, fix=_DUMP_FIX)
-    absent = [known for known in schema["properties"] if known not in instance]
-    return SCHEMA_UNKNOWN_FIELD.at(message + did_you_mean(field, absent), *path)
+def _walked(value: Any, place: str) -> tuple[list[Any], list[str | int]]:
+    """Return the values on the way to a pointer's place, and the steps of the way."""
+    values, steps = [value], list[str | int]()
+    for token in place.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        steps.append(int(name) if isinstance(value, list) else name)
+        value = value[steps[-1]]
+        values.append(value)
+    return values, steps
 
 
 def _last(path: list[str | int]) -> str:
     """Return how to name the last step of a path: `'shape'`, `'tags' item 2`."""
-    if not path:
-        return "the top level"
-    last = path[-1]
-    if isinstance(last, str):
-        return quote(last)
-    return f"{_last(path[:-1])} item {last}"
+    *before, last = path
+    return quote(last) if isinstance(last, str) else f"{_last(before)} item {last}"

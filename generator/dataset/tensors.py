@@ -127,7 +127,7 @@ def _header_length(head: bytes) -> int:
 
 @cache
 def _without_tensors() -> str:
-    """Return what safetensors says of a right header that no tensors follow."""
+    """Return what safetensors says of a valid header without its tensors."""
     text = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
     try:
         deserialize(len(text).to_bytes(8, "little") + text)

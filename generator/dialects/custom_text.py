@@ -7,9 +7,9 @@ import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from generator.dataset.python_source import Unparsable, parse_module
+from generator.dataset.python_source import parse_module
 from generator.dialects.imported import Refused
-from generator.dialects.reference_text import renamed, with_helpers
+from generator.dialects.reference_text import functions_of, renamed, with_helpers
 from generator.rules.undefined_names import undefined_names
 
 _PAGE = '''"""Custom inputs of {name}: how to make them, and which kernel takes them.
@@ -67,13 +67,7 @@ def custom_text(
 
 def _needed(source: str) -> str:
     """Return the last function of a source as `init`, with what it reads; no more."""
-    try:
-        tree = parse_module(source)
-    except Unparsable as error:
-        raise Refused(f"its init is not Python: {error.reason}") from error
-    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
-    if not functions:
-        raise Refused("its init has no function")
+    functions = functions_of(source, "init")
     lines = source.splitlines()
     waiting = [functions[-1].name]
     read: set[str] = set()
@@ -87,7 +81,7 @@ def _needed(source: str) -> str:
             nodes = ast.walk(by_name[name])
             waiting += [n.id for n in nodes if isinstance(n, ast.Name)]
     kept = []
-    for node in tree.body:
+    for node in parse_module(source).body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         is_list = isinstance(node, ast.Assign) and "__all__" in ast.dump(
             node.targets[0]

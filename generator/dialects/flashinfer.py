@@ -24,6 +24,7 @@ from generator.dialects.reference_text import (
     reference_function,
     returned_count,
     with_helpers,
+    without_quantisers,
 )
 from generator.rules.constraints import names_in
 from generator.rules.static import written_inputs
@@ -60,6 +61,8 @@ class _Conversion(Interface):
             raise Refused("it has no reference")
         reference_function(source)
         module = self.sketch.get("module")
+        if module:
+            source = without_quantisers(source)
         source = with_helpers(source, Path(module) if module else None, self.changes)
         function = reference_function(source)
         self._find_inputs(function)
@@ -177,7 +180,7 @@ class _Conversion(Interface):
         count = len(dumped) if dumped else returned_count(source, function)
         if dumped and dumped[0] == {"value": None}:
             count = 0
-        carried = [n for n in self.outputs if n in self.bits]
+        carried = [n for n in self.outputs if n in self.bits or n in self.casts]
         if count is None or count == len(self.outputs):
             if not carried:
                 return None
@@ -189,9 +192,9 @@ class _Conversion(Interface):
         for place, (new, (name, spec)) in enumerate(names):
             param = spec.get("param") or name
             if place < count:
-                bits = (
-                    f".view(torch.{CARRIERS[self.bits[new]]})" if new in carried else ""
-                )
+                bits = self.casts.get(new, "")
+                if new in self.bits:
+                    bits += f".view(torch.{CARRIERS[self.bits[new]]})"
                 one = "returned" if count == 1 else f"returned[{place}]"
                 expressions.append(f"{one}{bits}")
             elif {param, name} & written & set(self.inputs):
@@ -278,10 +281,11 @@ class _Conversion(Interface):
     def _custom(self, value: Mapping[str, Any], function: Function) -> str:
         sizes = {**(self.sketch.get("axes") or {}), **self.sizes}
         variable = [n for n, a in self.axes.items() if a["type"] == "var"]
-        defaults = self.init.get("defaults", {})
-        for axis in variable:
-            if sizes.get(axis) is None and defaults.get(axis):
-                sizes[axis] = defaults[axis]
+        # a default of 0 says that the size follows from others
+        defaults = {n: v for n, v in self.init.get("defaults", {}).items() if v}
+        for axis, size in {**defaults, **self.init.get("call", {})}.items():
+            if sizes.get(axis) is None:
+                sizes[axis] = size
         unknown = [axis for axis in variable if sizes.get(axis) is None]
         if "inputs" not in self.sketch:
             if self.dump.get("init"):

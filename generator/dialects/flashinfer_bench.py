@@ -14,6 +14,7 @@ from typing import Any
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.schema import check, load_schema
+from generator.dialects.exported import interface
 from generator.dialects.imported import Changes, Import, Refused
 
 
@@ -115,29 +116,8 @@ def export(
 
     Raises Refused for what its models don't have.
     """
-    lost = []
-    tensors: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
-    for group, specs in (
-        ("inputs", definition.inputs),
-        ("outputs", definition.outputs),
-    ):
-        for name, spec in specs.items():
-            if spec.dtype == "uint8":
-                raise Refused(f"{name} is uint8, which flashinfer-bench does not have")
-            if spec.optional:
-                lost.append(f"{name} is not optional there")
-            shape = None if spec.shape is None else list(spec.shape)
-            tensors[group][name] = {"shape": shape, "dtype": spec.dtype}
-            if spec.description:
-                tensors[group][name]["description"] = spec.description
-    axes: dict[str, Any] = {}
-    for name, axis in definition.axes.items():
-        fields: dict[str, Any] = {"type": "var" if axis.value is None else "const"}
-        if axis.value is not None:
-            fields["value"] = axis.value
-        if axis.description:
-            fields["description"] = axis.description
-        axes[name] = fields
+    lost: list[str] = []
+    axes, tensors = interface(definition, "flashinfer-bench", lost)
     value: dict[str, Any] = {"name": definition.name, "op_type": definition.op_type}
     if definition.description:
         value["description"] = definition.description

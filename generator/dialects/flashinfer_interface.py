@@ -19,6 +19,15 @@ OPEN_DTYPE = "bfloat16"
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _QUANTISED = re.compile(r"fp4|fp8|mxfp|int4|nvfp|quant|scales?$|_sf$")
+_INDICES = re.compile(r"(indptr|indices|ids|lens?|table|positions)$")
+_OPERAND = re.compile(r"weights?$|hidden_states$|^[aAbBxqkv]$|cache$")
+# what a description calls a tensor → its dtype, and that of its scales
+_STATED = {
+    "fp4|e2m1": ("uint8", "float8_e4m3fn"),
+    "int4": ("uint8", "bfloat16"),
+    "bf16|bfloat16": ("bfloat16", "float32"),
+    "fp8|e4m3": ("float8_e4m3fn", "float32"),
+}
 _SCALARS = {"int32": int, "int64": int, "float32": (int, float), "bool": (bool, int)}
 # dtypes that the format does not have → those that hold the same bits
 CARRIERS = {"float8_e8m0fnu": "uint8", "uint32": "int32"}
@@ -45,6 +54,8 @@ class Interface:
         self.split: dict[str, list[str]] = {}
         # input or output → its dtype where another one carries its bits
         self.bits: dict[str, str] = {}
+        # output → how what the reference returns becomes of its dtype
+        self.casts: dict[str, str] = {}
         self.dtypes = load_schema("definition")["$defs"]["tensor"]["properties"][
             "dtype"
         ]["enum"]
@@ -89,7 +100,11 @@ class Interface:
         """Return the one argument of init whose name ends an input's: `indptr`."""
         if argument in self.made:
             return argument
-        ends = [n for n in self.made if argument.endswith(f"_{n}")]
+        ends = [
+            n
+            for n in self.made
+            if argument.endswith(f"_{n}") or n.endswith(f"_{argument}")
+        ]
         if len(ends) == 1 and ends[0] not in self.dump["inputs"]:
             self.changes.add(f"{name} is what init calls {ends[0]}")
             return ends[0]
@@ -108,6 +123,11 @@ class Interface:
         }
         return name not in compared
 
+    def _passes_none(self, name: str) -> bool:
+        """Return whether init says that an optional input is not given."""
+        facts = self.sketch.get("inputs", {}).get(name, {})
+        return self.made.get(facts.get("param") or name) == {"value": None}
+
     def _find_inputs(self, function: Function) -> None:
         for name, spec in self.dump["inputs"].items():
             made = self._made(name)
@@ -116,7 +136,7 @@ class Interface:
             elif (
                 spec.get("optional")
                 and made is None
-                and not self._is_needed(name, function)
+                and (self._passes_none(name) or not self._is_needed(name, function))
             ):
                 self.changes.add(f"left out the optional input {name}")
             elif made is not None and made.get("items"):
@@ -191,6 +211,7 @@ class Interface:
         if dtype == "unknown":
             dtype = self._open_dtype(name)
         dtype = self._carried(name, dtype)
+        shape = self._named(name, shape)
         self.inputs[name] = self._spec(spec, shape=shape, dtype=dtype)
 
     def _carried(self, name: str, dtype: str) -> str:
@@ -208,15 +229,24 @@ class Interface:
         if facts.get("dtype"):
             self.changes.add(f"{name} is {facts['dtype']}, as its template hints")
             return str(facts["dtype"])
-        words = [self.dump["name"], self.dump["op_type"], str(self.sketch["template"])]
-        tensors = self.dump["inputs"].items()
-        open_ones = [n for n, s in tensors if s["dtype"] == "unknown"]
-        words += [n for n in open_ones if not self.dump["inputs"][n].get("optional")]
-        if any(_QUANTISED.search(word.lower()) for word in words):
+        words = f"{name} {self.dump['inputs'][name].get('description') or ''}"
+        dtype = _dtype_in_words(words, self._title())
+        if dtype is not None:
+            self.changes.add(f"{name} is {dtype}, by its description")
+            return dtype
+        if _QUANTISED.search(words.lower()) or (
+            _QUANTISED.search(self._title()) and _OPERAND.search(name)
+        ):
             why = self.sketch.get("why") or "the dump does not say"
             raise Refused(f"the dtype of {name} is not known: {why}")
-        self.changes.add(f"{name} is {OPEN_DTYPE}: its dtype is left to the caller")
-        return OPEN_DTYPE
+        dtype = "int32" if _INDICES.search(name) else OPEN_DTYPE
+        self.changes.add(f"{name} is {dtype}: its dtype is left to the caller")
+        return dtype
+
+    def _title(self) -> str:
+        """Return what the dump says of itself besides its inputs, in small letters."""
+        said = [self.dump["name"], self.dump["op_type"], *self.dump.get("tags", ())]
+        return " ".join(map(str, said)).lower()
 
     def _fit(self, name: str, shape: list[str], made: list[int]) -> list[str]:
         """Return the axes of a tensor; one of another size is an axis of its own."""
@@ -230,6 +260,16 @@ class Interface:
             self.sizes[axis] = size
             fitted.append(axis)
         return fitted
+
+    def _named(self, name: str, shape: list[str]) -> list[str]:
+        """Return the axes of a tensor; a size in place of one is an axis of its own."""
+        own = list(shape)
+        for i, axis in enumerate(own):
+            if not NAME.fullmatch(axis):
+                own[i] = f"{name}_dim{i}"
+                self.sizes[own[i]] = int(axis) if axis.isdigit() else 1
+                self.changes.add(f"dimension {i} of {name} is {own[i]}, not {axis}")
+        return own
 
     def _const(self, axis: str) -> int | None:
         declared = self.dump["axes"].get(axis) or {}
@@ -258,12 +298,7 @@ class Interface:
             dtype = spec["dtype"]
             shape = spec["shape"]
             if shown is not None and "tensor" in shown:
-                if shown["dtype"] != dtype:
-                    self.changes.add(
-                        f"{new} is {shown['dtype']}, as the reference returns it, not "
-                        f"{dtype}"
-                    )
-                dtype = shown["dtype"]
+                dtype = self._dtype_returned(new, name, spec, shown["dtype"])
                 if shape is not None and len(shown["tensor"]) != len(shape):
                     shape = [f"{new}_dim{i}" for i in range(len(shown["tensor"]))]
                     self.changes.add(f"{new} has the shape that the reference returns")
@@ -271,15 +306,32 @@ class Interface:
             if dtype == "unknown":
                 dtype = self._dtype_of_output(new, name, spec, facts)
             dtype = self._carried(new, dtype)
-            own = [] if shape is None else list(shape)
-            for i, axis in enumerate(own):
-                if not NAME.fullmatch(axis):
-                    own[i] = f"{new}_dim{i}"
-                    self.sizes[own[i]] = int(axis) if axis.isdigit() else 1
-                    self.changes.add(f"dimension {i} of {new} is {own[i]}, not {axis}")
-            self.outputs[new] = self._spec(
-                spec, shape=None if shape is None else own, dtype=dtype
+            named = None if shape is None else self._named(new, shape)
+            self.outputs[new] = self._spec(spec, shape=named, dtype=dtype)
+
+    def _dtype_returned(
+        self, new: str, name: str, spec: Mapping[str, Any], returned: str
+    ) -> str:
+        """Return the dtype of an output that the reference returns in one of its own.
+
+        The kernel's is that of the buffer it fills, else what the template declares.
+        """
+        buffer = self.made.get(spec.get("param") or name) or {}
+        dtype = str(buffer.get("dtype") or spec["dtype"])
+        if returned == dtype or dtype == "unknown":
+            return returned
+        plain = {"float32", "float16", "bfloat16"}
+        if {returned, dtype} <= plain or ("dtype" in buffer and dtype in plain):
+            self.casts[new] = f".to(torch.{dtype})"
+        elif {returned, dtype} <= {"uint8", "float8_e4m3fn", "float8_e8m0fnu"}:
+            self.casts[new] = f".view(torch.{dtype})"
+        else:
+            self.changes.add(
+                f"{new} is {returned}, as the reference returns it, not {dtype}"
             )
+            return returned
+        self.changes.add(f"{new} is made {dtype}: the reference returns {returned}")
+        return dtype
 
     def _dtype_of_output(
         self, new: str, name: str, spec: Mapping[str, Any], facts: Mapping[str, Any]
@@ -297,6 +349,19 @@ class Interface:
         raise Refused(f"the dtype of the output {name} is not known")
 
     # ---- the reference
+
+
+def _dtype_in_words(words: str, title: str) -> str | None:
+    """Return the dtype that the words about a tensor state; of scales also the title."""
+    words = words.lower()
+    is_scale = "scale" in words or words.endswith("_sf")
+    if re.search(r"ue8m0|e8m0", words):
+        return "uint8"
+    for where in (words, title) if is_scale else (words,):
+        for word, dtypes in _STATED.items():
+            if re.search(word, where):
+                return dtypes[is_scale]
+    return None
 
 
 def _words(made: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Make a `run()` of a reference that has another name and other parameters.
 
-The text is parsed and put together anew; none of it is executed.
+The text is parsed and edited; none of it is executed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,35 @@ from generator.dialects.imported import Changes, Refused
 from generator.rules.undefined_names import undefined_names
 
 Function = ast.FunctionDef
+_STAND_INS = Path(__file__).parents[1] / "testing" / "stand_ins.py"
 
 
 def reference_function(source: str) -> Function:
     """Return the function that a dump is about: the last one; helpers come before it."""
+    functions = functions_of(source, "reference")
+    return next((f for f in functions if f.name == "run"), functions[-1])
+
+
+def _owner(module: Path) -> str:
+    return "our " if module == _STAND_INS else "FlashInfer's "
+
+
+def _beside(module: Path) -> list[Path]:
+    """Return where the quantisers of a template are written, and their layouts."""
+    layouts = module.parents[2] / "tllm_enums.py"
+    return [module.with_name("quantize.py"), layouts, _STAND_INS]
+
+
+def functions_of(source: str, part: str) -> list[Function]:
+    """Return the functions of a part of a dump; Refused where there is none."""
     try:
         tree = parse_module(source)
     except Unparsable as error:
-        raise Refused(f"its reference is not Python: {error.reason}") from error
+        raise Refused(f"its {part} is not Python: {error.reason}") from error
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
     if not functions:
-        raise Refused("its reference has no function")
-    return next((f for f in functions if f.name == "run"), functions[-1])
+        raise Refused(f"its {part} has no function")
+    return functions
 
 
 def with_helpers(
@@ -37,20 +54,26 @@ def with_helpers(
 ) -> str:
     """Return a function's source with the helpers that it calls but does not define.
 
-    They come from `module`, where it was written; with `changes` a name that stays
-    undefined raises Refused.
+    They come from `module`, where it was written, and from those that it imports them
+    from; with `changes` a name that stays undefined raises Refused.
     """
-    missing = undefined_names(source)
-    while missing and module is not None:
-        found = {name: _definition_of(module, name) for name in missing}
-        texts = [text for text in found.values() if text is not None]
-        if not texts:
+    modules = [] if module is None else [module, *_beside(module)]
+    while missing := undefined_names(source):
+        found: dict[str, tuple[Path, str]] = {}
+        for name in missing:
+            for place in modules:
+                definition = _definition_of(place, name)
+                if definition is not None:
+                    found[name] = definition
+                    break
+        if not found:
             break
-        names = ", ".join(name for name, text in found.items() if text is not None)
-        if changes is not None:
-            changes.add(f"inlined {names} from FlashInfer's {module.name}")
-        source = _after_imports(source, "\n\n".join(texts))
-        missing = undefined_names(source)
+        for place in dict.fromkeys(place for place, _ in found.values()):
+            if changes is not None:
+                names = ", ".join(n for n, (p, _) in found.items() if p == place)
+                changes.add(f"inlined {names} from {_owner(place)}{place.name}")
+            modules += [place] if place not in modules else []
+        source = _after_imports(source, [text for _, text in found.values()])
     if missing and changes is not None:
         raise Refused(
             f"its reference reads {', '.join(missing)}, which nothing defines"
@@ -58,7 +81,20 @@ def with_helpers(
     return source
 
 
-def _after_imports(source: str, text: str) -> str:
+def without_quantisers(source: str) -> str:
+    """Return a source that does not import FlashInfer's quantisers: it lacks them."""
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(parse_module(source)):
+        if not isinstance(node, ast.ImportFrom) or node.module != "flashinfer":
+            continue
+        if {alias.name for alias in node.names} <= {"SfLayout", "mxfp8_quantize"}:
+            for row in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[row] = ""
+    return "".join(lines)
+
+
+def _after_imports(source: str, texts: Sequence[str]) -> str:
+    """Return a source with what it needs: before it, or behind what that reads."""
     body = parse_module(source).body
     last = 0
     for node in body:
@@ -66,12 +102,28 @@ def _after_imports(source: str, text: str) -> str:
             break
         last = node.end_lineno or 0
     lines = source.splitlines(keepends=True)
-    rest = "".join(lines[last:]).lstrip("\n")
-    return f"{''.join(lines[:last])}\n\n{text}\n\n\n{rest}"
+    rest = "".join(lines[last:]).strip("\n")
+    defined = {name for node in body for name in _names_of(node)}
+    behind = [text for text in texts if _reads_at_once(text) & defined]
+    # a default of a function is a constant that has to stand before it
+    before = sorted((t for t in texts if t not in behind), key=_is_function)
+    parts = ["".join(lines[:last]), "\n\n".join(before), rest, *behind]
+    return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def _definition_of(module: Path, name: str) -> str | None:
-    """Return the text that defines a name at a module's top level, or imports it."""
+def _is_function(text: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) for node in parse_module(text).body)
+
+
+def _reads_at_once(text: str) -> set[str]:
+    """Return the names that an assignment reads where it stands."""
+    nodes = [n for n in parse_module(text).body if isinstance(n, ast.Assign)]
+    found = [n for node in nodes for n in ast.walk(node.value)]
+    return {n.id for n in found if isinstance(n, ast.Name)}
+
+
+def _definition_of(module: Path, name: str) -> tuple[Path, str] | None:
+    """Return the text that defines a name, or imports it, and the module it is from."""
     source, bound = _top_level(module)
     node = bound.get(name)
     if node is None:
@@ -83,10 +135,10 @@ def _definition_of(module: Path, name: str) -> str | None:
         return _definition_of(other, original) if other.is_file() else None
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         root = (getattr(node, "module", None) or node.names[0].name).split(".")[0]
-        if root not in ("torch", "math", "numpy", "typing", "functools"):
+        if root not in ("torch", "math", "numpy", "typing", "functools", "enum"):
             return None
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+    return module, "\n".join(source.splitlines()[first - 1 : node.end_lineno])
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.dataset.schema import load_schema
+from generator.dialects.exported import interface
 from generator.dialects.imported import Changes, Import, Refused
 from generator.dialects.reference_text import as_run, parameters, reference_function
 
@@ -251,7 +252,7 @@ def export(
     definition: Definition, workloads: list[Mapping[str, Any]]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the files of a problem, by name, and what is lost on the way."""
-    lost = []
+    lost: list[str] = []
     source, _, line = definition.reference.rpartition(_KEPT)
     kept = json.loads(line) if source else {}
     reference = source.rstrip() + "\n" if source else definition.reference
@@ -263,40 +264,18 @@ def export(
     if plain:
         lost.append(f"constraints: {', '.join(plain)}")
     literal = {n for n in definition.axes if re.fullmatch(r"dim_[0-9]+", n)}
-    axes: dict[str, Any] = {}
-    for name, axis in definition.axes.items():
-        if name in own_axes:
-            axes[name] = own_axes[name]
-        elif name not in literal:
-            axes[name] = (
-                {"type": "var"}
-                if axis.value is None
-                else {"type": "const", "value": axis.value}
-            )
-            if axis.description:
-                axes[name]["description"] = axis.description
-    tensors: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
-    for group, specs in (
-        ("inputs", definition.inputs),
-        ("outputs", definition.outputs),
-    ):
-        for name, spec in specs.items():
-            if spec.dtype == "uint8":
-                raise Refused(f"{name} is uint8, which SOL-ExecBench does not have")
-            if group == "inputs" and name in definition.axes:
-                raise Refused(f"the input {name} is named as an axis")
-            if spec.optional:
-                lost.append(f"{name} is not optional there")
-            dims = spec.shape
-            shape = (
-                None
-                if dims is None
-                else [d.removeprefix("dim_") if d in literal else d for d in dims]
-            )
-            dtype = kept.get("dtypes", {}).get(name, spec.dtype)
-            tensors[group][name] = {"shape": shape, "dtype": dtype}
-            if spec.description:
-                tensors[group][name]["description"] = spec.description
+    axes, tensors = interface(definition, "SOL-ExecBench", lost)
+    axes = {n: own_axes.get(n, axis) for n, axis in axes.items() if n not in literal}
+    for name in definition.inputs:
+        if name in definition.axes:
+            raise Refused(f"the input {name} is named as an axis")
+    for spec_of in tensors.values():
+        for name, spec in spec_of.items():
+            spec["dtype"] = kept.get("dtypes", {}).get(name, spec["dtype"])
+            if spec["shape"] is not None:
+                spec["shape"] = [
+                    d.removeprefix("dim_") if d in literal else d for d in spec["shape"]
+                ]
     problem: dict[str, Any] = {"name": kept.get("name", definition.name)}
     op_type = kept.get("op_type", definition.op_type)
     if op_type:

@@ -12,23 +12,41 @@ import importlib
 import inspect
 import json
 import pkgutil
+import resource
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from generator.dataset.constraints import evaluate
+from generator.dataset.python_source import parse_expression
+from generator.rules.constraints import names_in
+from generator.testing import stand_ins
 
 _TEMPLATES = "flashinfer.trace.templates"
-_REQUIRED = 8
-"""The size of an axis that `init` requires: batches of four divide it."""
+_REQUIRED = (8, 4)
+"""The sizes to try for an axis that `init` requires: batches of four divide them."""
+_LARGEST, _ROUNDS = 16_385, 3
+"""The sizes that constraints are solved with, and how often each is looked at."""
+_BYTES = 2**30
+"""Memory that one `init` may take where it needs values."""
+_ELEMENTS = 2**24
+"""Elements of all inputs up to which the reference is called on real values."""
 _UNKNOWN = torch.complex32
 """What stands for a dtype that a template does not say; no kernel takes it."""
-_SECONDS = 8
-"""What one call of an `init` may take of a CPU, all threads together."""
+_SECONDS, _REFERENCE_SECONDS = 8, 2
+"""What a call of an `init`, or of a reference, may take of a CPU with all threads."""
+
+
+class BadReference(Exception):
+    """Say why a template's reference can't run on what its `init` makes."""
 
 
 def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -51,7 +69,12 @@ def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     usual = _usual_sizes(template for _, template in found.values())
     for key, (where, template) in found.items():
         if not asked or template.op_type in asked:
-            yield _described(where, template, apis.get(key, []), request["axes"], usual)
+            given = {
+                axis.rpartition(":")[2]: size
+                for axis, size in request["axes"].items()
+                if axis.partition(":")[0] in (axis, template.op_type)
+            }
+            yield _described(where, template, apis.get(key, []), given, usual)
 
 
 def _usual_sizes(templates: Iterable[Any]) -> dict[str, int]:
@@ -100,7 +123,11 @@ def _described(
         "outputs": {name: _facts(d) for name, d in template.outputs.items()},
         "init": None,
     }
-    made, call, why, returned = _initial(template, given)
+    try:
+        with stand_ins.on_cpu():
+            made, call, why, returned = _initial(template, given)
+    except BadReference as error:
+        return {**described, "failure": str(error)}
     described["why"] = why
     if made is None:
         made, call = _without_init(template, given, usual), {}
@@ -140,12 +167,39 @@ def _initial(
 ) -> tuple[dict[str, Any] | None, dict[str, int], str, list[Any] | None]:
     """Return what `init` makes, the sizes it was called with, and why it made nothing.
 
-    The last is what the reference returns for it, where that needs no values.
+    The last is what the reference returns for it. Raises BadReference where it fails
+    on that.
     """
     if template.init is None:
         return None, {}, "it has no init", None
+    for required in _REQUIRED:
+        call = _call_of(template, given, required)
+        made, why = _made(template, call)
+        if made is None:
+            continue
+        returned = _returned(template, made)
+        elements = [v.numel() for v in made.values() if isinstance(v, torch.Tensor)]
+        if returned is None and template.reference and sum(elements) <= _ELEMENTS:
+            try:
+                with _limited(_SECONDS):
+                    values = _merged(template.init(**call, device="cpu"))
+                returned = _returned(template, values, or_fail=True)
+            except TimeoutError:
+                pass
+            except Exception as error:  # noqa: BLE001
+                why = _said(error)
+                continue
+        return made, call, "", returned
+    if made is not None:
+        raise BadReference(f"its reference fails on what its init makes: {why}")
+    return None, {}, f"its init fails without a GPU: {why}", None
+
+
+def _call_of(template: Any, given: Mapping[str, int], required: int) -> dict[str, int]:
+    """Return the arguments of `init`: those that it requires fit the constraints."""
     parameters = inspect.signature(template.init).parameters
     call: dict[str, int] = {}
+    free = []
     for name, parameter in parameters.items():
         if name in given:
             call[name] = given[name]
@@ -153,27 +207,69 @@ def _initial(
             parameter.KEYWORD_ONLY,
             parameter.POSITIONAL_OR_KEYWORD,
         ):
-            call[name] = _REQUIRED + name.endswith("plus_1")
+            call[name] = required + name.endswith("plus_1")
+            free.append(name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            call |= {axis: given[axis] for axis in template.axes if axis in given}
+    defaults = {n: p.default for n, p in parameters.items() if type(p.default) is int}
+    conditions = [
+        (expression, sorted(names_in(constraint) & {*free}, key=constraint.find))
+        for constraint in template.constraints
+        if names_in(constraint) <= {*call, *defaults}
+        for expression in [parse_expression(constraint)]
+    ]
+    for expression, names in conditions * _ROUNDS:
+        for name in names:
+            known = {**defaults, **call}
+            if evaluate(expression, known):
+                break
+            sizes = (*range(1, _LARGEST), 0)
+            fitting = (n for n in sizes if evaluate(expression, {**known, name: n}))
+            call[name] = next(fitting, call[name])
+    return call
+
+
+def _made(template: Any, call: Mapping[str, int]) -> tuple[dict[str, Any] | None, str]:
+    """Return what `init` makes, without memory where it can; else why it does not."""
     why = ""
-    for without_memory in (True, False):
-        mode: Any = contextlib.nullcontext()
-        if without_memory:
-            mode = FakeTensorMode(allow_non_fake_inputs=True)
+    for mode in (_fake_without_values(), _little_memory()):
         try:
             with mode, _limited(_SECONDS):
                 made = _merged(template.init(**call, device="cpu"))
-                returned = _returned(template, made) if without_memory else None
-            if returned is None and template.reference and _has_own_axes(template):
-                with contextlib.suppress(Exception), _limited(_SECONDS):
-                    values = _merged(template.init(**call, device="cpu"))
-                    returned = _returned(template, values)
-            return made, call, "", returned
+            if not any(isinstance(v, float) and isnan(v) for v in made.values()):
+                return made, ""
         except Exception as error:  # noqa: BLE001
             why = _said(error)
-    return None, {}, f"its init fails without a GPU: {why}", None
+    return None, why
 
 
-def _returned(template: Any, made: Mapping[str, Any]) -> list[Any] | None:
+def _fake() -> Any:
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+@contextlib.contextmanager
+def _fake_without_values() -> Iterator[None]:
+    """Let an element of a tensor without memory be NaN: no size is made of it."""
+    with _fake(), mock.patch.object(FakeTensor, "item", return_value=nan, create=True):
+        yield
+
+
+@contextlib.contextmanager
+def _little_memory() -> Iterator[None]:
+    """Let what takes much memory raise: it would take minutes besides."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * resource.getpagesize() + _BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _returned(
+    template: Any, made: Mapping[str, Any], or_fail: bool = False
+) -> list[Any] | None:
     """Return what the reference returns, described; None where it needs values."""
     if template.reference is None:
         return None
@@ -185,26 +281,25 @@ def _returned(template: Any, made: Mapping[str, Any]) -> list[Any] | None:
             value = value[place] if place < len(value) else None
         if value is not None:
             known[key] = value
-    parameters = inspect.signature(template.reference).parameters
+    signature = inspect.signature(template.reference)
+    passed = {n: v for n, v in known.items() if n in signature.parameters}
     try:
-        returned = template.reference(
-            **{name: value for name, value in known.items() if name in parameters}
-        )
-    except TimeoutError:
-        raise
-    except Exception:  # noqa: BLE001
+        signature.bind(**passed)
+    except TypeError:
+        return None
+    fakes = any(isinstance(value, FakeTensor) for value in known.values())
+    limit = _limited(_REFERENCE_SECONDS)
+    try:
+        with _fake() if fakes else contextlib.nullcontext(), limit:
+            returned = template.reference(**passed)
+    except Exception:
+        if or_fail:
+            raise
         return None
     if isinstance(returned, dict):
         returned = tuple(returned.values())
     several = isinstance(returned, (list, tuple))
     return [_shown(value) for value in (returned if several else [returned])]
-
-
-def _has_own_axes(template: Any) -> bool:
-    """Return whether an output has an axis that no input has."""
-    known = {n for d in template.inputs.values() for n in getattr(d, "dim_names", ())}
-    own = {n for d in template.outputs.values() for n in getattr(d, "dim_names", ())}
-    return not own <= known
 
 
 def _merged(made: Any) -> dict[str, Any]:
@@ -223,7 +318,7 @@ def _limited(seconds: int) -> Iterator[None]:
 
     # CPU time: a busy machine imports the same as an idle one
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)
     try:
         yield
     finally:
@@ -241,7 +336,7 @@ def _without_init(
         axis = template.axes.get(name)
         fixed = given.get(name) or getattr(axis, "value", None)
         constant = usual.get(name, 128)
-        free = _REQUIRED + name.endswith("plus_1")
+        free = _REQUIRED[0] + name.endswith("plus_1")
         sizes[name] = fixed or (constant if hasattr(axis, "abbrev") else free)
     made: dict[str, Any] = {}
     for key, descriptor in template.inputs.items():

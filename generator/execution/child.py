@@ -15,17 +15,10 @@ from typing import Any
 from generator.execution.limits import die_with_parent
 
 Event = dict[str, Any]
-# ends of connections that this process holds; its children close them
+# descriptors of the ends that this process holds; its children close them
 _held: set[int] = set()
-_LEAVING_SECONDS = 0.5
 # whether a fork that happens now is that of a Child
 _forking = False
-
-
-def keep_to_oneself(descriptor: int) -> int:
-    """Return a descriptor that the children of this process close."""
-    _held.add(descriptor)
-    return descriptor
 
 
 class Link:
@@ -36,23 +29,23 @@ class Link:
         self._text = b""
         self.silent = False
         self.garbled = False
-        keep_to_oneself(end.fileno())
+        _held.add(end.fileno())
 
     def fileno(self) -> int:
-        """Return the descriptor, so that `select` takes a link."""
+        """Return the descriptor, for `select`."""
         return self._end.fileno()
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         _held.discard(self._end.fileno())
         self._end.close()
 
     def send(self, event: Event) -> None:
-        """Send an event. Raises OSError where nobody is there any more."""
+        """Send an event. Raises OSError where the other end is closed."""
         self._end.sendall(json.dumps(event).encode() + b"\n")
 
     def at(self, where: str = "", within: float | None = None) -> None:
-        """Give a sign of life: where the task is, and when the next one is due."""
+        """Report where the task is; the next report is due `within` seconds."""
         self.send({"event": "at", "where": where, "within": within})
 
     def say(self, value: Any) -> None:
@@ -62,19 +55,17 @@ class Link:
     def receive(self, seconds: float | None = None) -> Event | None:
         """Return the next event; None where the other end is gone, or silent that long.
 
-        `silent` tells the two apart; `garbled` says that something else than an event came.
+        `silent` tells the two apart; `garbled` says that something other than an event
+        came.
         """
-        until = None if seconds is None else time.monotonic() + seconds
         self.silent = False
         while b"\n" not in self._text:
-            left = None if until is None else max(until - time.monotonic(), 0.0)
-            if not select.select([self], [], [], left)[0]:
+            if not select.select([self], [], [], seconds)[0]:
                 self.silent = True
                 return None
-            try:
+            more = b""
+            with suppress(ConnectionError):
                 more = self._end.recv(1 << 16)
-            except ConnectionError:
-                return None
             if not more:
                 return None
             self._text += more
@@ -85,13 +76,12 @@ class Link:
                 return event
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        # something else than this package wrote to it
         self.garbled = True
         return None
 
     @property
     def has_event(self) -> bool:
-        """Return whether an event came that was not received yet."""
+        """Return whether an event has come that was not received yet."""
         return b"\n" in self._text
 
 
@@ -102,29 +92,36 @@ def by_status(code: int) -> str:
     try:
         return f"by {signal.Signals(-code).name}"
     except ValueError:
-        # one of the real-time signals has a name, the others have not
+        # most real-time signals have no name
         return f"by signal {-code}"
 
 
 class Child:
     """Fork a child that works and sends events; it never returns to its parent's code.
 
-    It gets its own end of the link, and no other one that its parent holds. Whatever it
-    forks otherwise ends at once: what a reference forks would go on with its parent's
-    work, a second time, and fork again.
+    It holds its own end of the link, and no other one of its parent. Whatever it forks
+    without this class ends at once: a process that a reference forks would repeat its
+    parent's work, and fork again.
     """
 
     def __init__(self, work: Callable[[Link], None]) -> None:
         here, there = socket.socketpair()
         self._status: int | None = None
-        self._killed = False
+        self._is_closed = False
         own = os.getpid()
-        self.pid = _fork()
+        global _forking
+        _forking = True
+        try:
+            self.pid = os.fork()
+        finally:
+            _forking = False
         if self.pid:
             there.close()
             self.link = Link(here)
+            # before it is ended, whichever of the two is faster
+            with suppress(OSError):
+                os.setpgid(self.pid, self.pid)
             return
-        # the child: whatever happens, it never returns to the code of its parent
         try:
             here.close()
             for descriptor in _held:
@@ -139,42 +136,28 @@ class Child:
         finally:
             os._exit(1)
 
-    def close(self) -> int:
-        """End the child and all that it began; return its exit code, once."""
-        if not self._killed:
-            self._killed = True
+    def close(self, grace: float = 0.0) -> int:
+        """End the child and all that it began; return its exit code.
+
+        One that is about to end by itself has `grace` seconds to do so.
+        """
+        until = time.monotonic() + grace
+        while not self._has_ended(os.WNOHANG) and time.monotonic() < until:
+            time.sleep(0.005)
+        if not self._is_closed:
+            self._is_closed = True
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            if self._status is None:
-                # one that has no group of its own yet
-                with suppress(ProcessLookupError):
-                    os.kill(self.pid, signal.SIGKILL)
             self.link.close()
-        self._wait()
+        self._has_ended()
         assert self._status is not None
         return os.waitstatus_to_exitcode(self._status)
 
-    def exit_code(self) -> int:
-        """Return the exit code of a child that closed its end and is about to end."""
-        until = time.monotonic() + _LEAVING_SECONDS
-        while self._status is None and time.monotonic() < until:
-            self._wait(os.WNOHANG)
-            time.sleep(0.005)
-        return self.close()
-
-    def _wait(self, how: int = 0) -> None:
+    def _has_ended(self, how: int = 0) -> bool:
         if self._status is None:
             pid, status = os.waitpid(self.pid, how)
             self._status = status if pid else None
-
-
-def _fork() -> int:
-    global _forking
-    _forking = True
-    try:
-        return os.fork()
-    finally:
-        _forking = False
+        return self._status is not None
 
 
 def _end_unless_expected() -> None:

@@ -14,19 +14,21 @@ import shutil
 import socket
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from generator.execution.definition_task import default_folder, sources
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
-from generator.execution.task_cache import default_folder, sources
 from generator.problems.messages import one_line
 
 _CONNECT_SECONDS = 5.0
-# a batch is short beside all work of a job, and long beside what Ray takes to place it
+# a batch is short compared with the work of a job, and long compared with the
+# time that Ray takes to place it
 _BATCHES_A_JOB, _MOST_A_BATCH = 8, 32
 # batches of a job on the cluster, so that no node waits for the command
 _WAITING = 2
@@ -74,8 +76,7 @@ class RayExecutor:
         size = min(size, _MOST_A_BATCH)
         every = range(len(tasks))
         waiting = iter([every[at : at + size] for at in every[::size]])
-        packed = {name: _packed(folder) for name, folder in folders.items()}
-        shipped = {name: (_digest(p), ray.put(p)) for name, p in packed.items()}
+        shipped = {name: _shipped(ray, folder) for name, folder in folders.items()}
         how = {"timeout": timeout, "per_worker": per_worker}
         remote = ray.remote(num_cpus=1, num_gpus=self._gpus, max_retries=_RETRIES)
         run_batch = remote(_run_batch)
@@ -117,7 +118,10 @@ def _connected(address: str) -> Any:
             socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
         if not ray.is_initialized():
             ray.init(address, log_to_driver=False, logging_level="ERROR")
-    # whatever it is: it differs with the version of Ray, and with what answers instead
+            # else it prints to stdout, into the report, that a node was lost
+            worker: Any = import_module("ray._private.worker")
+            worker._worker_logs_enabled = False
+    # the error depends on the version of Ray, and on what answers instead
     except Exception as error:
         raise NoCluster(f"no Ray cluster answers: {_last(error)}") from error
     return ray
@@ -128,17 +132,16 @@ def _last(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
-def _packed(folder: Folder) -> bytes:
+def _shipped(ray: Any, folder: Folder) -> tuple[str, Any]:
+    """Return the digest of a folder's content, and the object that holds it, packed."""
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=1) as packed:
+    with tarfile.open(fileobj=content, mode="w") as files:
         for part in folder.parts or (".",):
             if (path := folder.path / part).exists():
-                packed.add(path, arcname=part)
-    return content.getvalue()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
+                files.add(path, arcname=part)
+    # not gzip: it notes the time, and the digest would be another one each time
+    packed = zlib.compress(content.getvalue(), 1)
+    return hashlib.sha256(packed).hexdigest()[:32], ray.put(packed)
 
 
 def _run_batch(
@@ -153,8 +156,8 @@ def _run_batch(
         why = f"{socket.gethostname()} has another version of gen-tests or of torch"
         return [Outcome(CRASHED, why=why)] * len(tasks)
     folders = {name: Folder(_unpacked(*one)) for name, one in shipped.items()}
-    outcomes = dict(_local(imports).run(tasks, folders, **how))
-    return [outcomes[place] for place in range(len(tasks))]
+    outcomes = _local(imports).run(tasks, folders, **how)
+    return [outcome for _, outcome in sorted(outcomes, key=lambda one: one[0])]
 
 
 @cache
@@ -165,13 +168,13 @@ def _local(imports: str) -> LocalExecutor:
 
 
 def _unpacked(digest: str, packed: Any) -> Path:
-    """Return the node's folder of shipped files; who needs it first unpacks it."""
+    """Return the node's folder of shipped files; the first process unpacks it."""
     target = default_folder().parent / "shipped" / digest
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     own = Path(tempfile.mkdtemp(dir=target.parent))
-    content = io.BytesIO(import_module("ray").get(packed))
+    content = io.BytesIO(zlib.decompress(import_module("ray").get(packed)))
     with tarfile.open(fileobj=content) as files:
         files.extractall(own, filter="data")
     try:

@@ -1,18 +1,42 @@
-"""Run a task on many definitions: those with a result in the cache are not run again."""
+"""Run a task on many definitions: those with a result in the cache are not run again.
+
+The cache has one file an outcome, named after all that the outcome depends on.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from generator import __version__
+from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import RECORDINGS, DatasetFile
-from generator.execution.cluster import RayExecutor
-from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, FORGED, Folder, Outcome, Task
-from generator.execution.task_cache import key_of_files, load, make_folder, store
 from generator.problems.messages import one_line
+
+if TYPE_CHECKING:
+    from generator.execution.cluster import RayExecutor
+    from generator.execution.local import LocalExecutor
+
+# what decides the verdict on a mutant, beside the definition and its recording
+_SOURCES = (
+    "dataset",
+    "execution",
+    "mutation",
+    "ops",
+    "rendering/plan.py",
+    "rules/constants.py",
+    "testing",
+)
+_FORMAT = 2
 
 
 class Result(Protocol):
@@ -50,8 +74,11 @@ class DefinitionTask(Generic[R]):
         """Return the digest of all that the result depends on. Raises OSError."""
         if self.reads is None:
             return ""
-        what = f"{self.work} {file.name} {sorted(self.arguments.items())}"
-        return key_of_files([self.dataset / file.path, *self.reads(file)], what)
+        what = f"{sources()}{self.work} {file.name} {sorted(self.arguments.items())}"
+        digest = hashlib.sha256(what.encode())
+        for path in [self.dataset / file.path, *self.reads(file)]:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        return digest.hexdigest()[:32]
 
     def result(self, file: DatasetFile, key: str, outcome: Outcome) -> R:
         """Return the result of an outcome."""
@@ -71,13 +98,25 @@ class DefinitionTask(Generic[R]):
 class Keeping:
     """Say where outcomes are kept: `folder` is the cache, None caches nothing.
 
-    `fresh` ignores what is in the cache. `warn` is told, once, why an outcome can't be
-    kept.
+    `fresh` ignores what is in the cache. `warn` gets one line on the first outcome that
+    can't be kept.
     """
 
     folder: Path | None
     fresh: bool = False
     warn: Callable[[str], None] = lambda text: None
+
+    def load(self, key: str) -> Outcome | None:
+        """Return the cached outcome of a key; None where there is none."""
+        if self.folder is None or self.fresh:
+            return None
+        try:
+            kept = json.loads((self.folder / f"{key}.json").read_text("utf-8"))
+            is_its = kept["key"] == key
+            outcome = Outcome(DONE, kept["value"], seconds=float(kept["seconds"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return outcome if is_its else None
 
 
 def run_task(
@@ -95,16 +134,16 @@ def run_task(
     """
     folder, is_full = keeping.folder, False
     if folder is not None:
-        make_folder(folder)
+        _make(folder)
     keys = {file.path: task.key(file) for file in files}
     results: dict[str, R] = {}
     for file in files:
         key = keys[file.path]
-        known = load(folder, key) if folder is not None and not keeping.fresh else None
-        if known is None or (result := task.result(file, key, known)).error:
+        if (known := keeping.load(key)) is None:
             continue
-        results[file.path] = result
-        progress(result, True)
+        if not (result := task.result(file, key, known)).error:
+            results[file.path] = result
+            progress(result, True)
     waiting = [file for file in files if file.path not in results]
     tasks = [Task(task.work, {**task.arguments, "file": asdict(f)}) for f in waiting]
     folders = {"root": Folder(task.dataset, task.parts)}
@@ -114,10 +153,43 @@ def run_task(
         try:
             # else the worker may have read another text than the one that the key is of
             if folder is not None and not result.error and task.key(file) == key:
-                store(folder, key, outcome)
+                kept = {"key": key, "value": outcome.value, "seconds": outcome.seconds}
+                write_atomically(folder / f"{key}.json", json.dumps(kept).encode())
         except OSError as error:
             if not is_full:
                 keeping.warn(f"{folder}: results are not kept: {error.strerror}")
             is_full = True
         progress(result, False)
     return [results[file.path] for file in files]
+
+
+def default_folder() -> Path:
+    """Return where outcomes are kept unless a caller says otherwise."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    home = Path(base) if base and os.path.isabs(base) else Path.home() / ".cache"
+    return home / "gen-tests" / "audit"
+
+
+def _make(folder: Path) -> None:
+    """Make the folder of the cache. Raises OSError where it can't be written to."""
+    if folder.exists() and not folder.is_dir():
+        what = "the cache is a folder, and this is none"
+        raise NotADirectoryError(errno.ENOTDIR, what, str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+@cache
+def sources() -> str:
+    """Return the digest of the code that audits, and of the torch that computes."""
+    package = Path(__file__).parents[1]
+    # none where torch is not installed
+    torch = "".join(found.version for found in metadata.distributions(name="torch"))
+    digest = hashlib.sha256(f"{_FORMAT} {__version__}{torch}".encode())
+    for name in _SOURCES:
+        start = package / name
+        found = sorted(start.rglob("*")) if start.is_dir() else [start]
+        for path in (p for p in found if p.suffix in (".py", ".json")):
+            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

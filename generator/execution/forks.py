@@ -31,14 +31,18 @@ from generator.problems.messages import one_line
 
 # tasks a fork, by which those that are yielded in order may be behind
 _WINDOW = 4
+# for a child that closed its end, until it is killed
+_LEAVING_SECONDS = 0.5
+# what a child says of a task; after the first three it goes on
+_ANSWERS = (DONE, RAISED, OUT_OF_MEMORY, CONTEXT_LOST)
 # what torch and its allocators say, each in its own words
-_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
+_MEMORY = "memoryerror", "not enough memory", "can't allocate memory", "out of memory"
 Work = Callable[[int, Link], Any]
 
 
 @dataclass(frozen=True)
 class Forks:
-    """Hold how the forks work.
+    """Say how the forks work.
 
     `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
     `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by
@@ -74,7 +78,7 @@ class Forks:
                     busy = [_Fork(work)]
                     busy[0].begin(again.popleft(), self)
                 for fork in _ready(busy):
-                    outcome = fork.outcome(self.timeout)
+                    outcome = fork.outcome()
                     if outcome is None:
                         continue
                     busy.remove(fork)
@@ -85,12 +89,11 @@ class Forks:
                         idle.append(fork)
                     if fork.was_it_another and fork.place not in alone:
                         again.append(fork.place)
-                    elif not self.in_order:
-                        yield fork.place, outcome
                     else:
                         held[fork.place] = outcome
-                while following in held:
-                    yield following, held.pop(following)
+                while held and (not self.in_order or following in held):
+                    place = following if self.in_order else next(iter(held))
+                    yield place, held.pop(place)
                     following += 1
         finally:
             for fork in (*busy, *idle):
@@ -106,14 +109,13 @@ class _Fork:
 
     def __init__(self, work: Work) -> None:
         self.child = Child(partial(_serve, work))
-        self.place, self.begun = -1, 0
-        self.until = 0.0
-        self.is_over = self.was_it_another = self._is_killed = False
+        self.begun = 0
+        self.is_over = self.was_it_another = False
 
     def begin(self, place: int, how: Forks) -> None:
         """Let the child run a task."""
         self.place, self.begun = place, self.begun + 1
-        self._start = time.monotonic()
+        self._timeout, self._start = how.timeout, time.monotonic()
         self.until = self._start + how.timeout
         self._said: list[Any] = []
         self._where = ""
@@ -122,56 +124,53 @@ class _Fork:
         with suppress(OSError):
             self.child.link.send({"event": "next", "place": place})
 
-    def outcome(self, timeout: float) -> Outcome | None:
+    def outcome(self) -> Outcome | None:
         """Return the outcome of the task under way, None while there is none."""
-        event = self.child.link.receive(0.0)
-        try:
-            outcome = self._ended() if event is None else self._read(event, timeout)
-        except (KeyError, TypeError, ValueError):
-            why = "code of the definition reported the end of the work"
+        link, is_killed = self.child.link, False
+        event = link.receive(0.0)
+        if event is not None:
+            try:
+                outcome = self._read(event)
+            except (KeyError, TypeError, ValueError):
+                why = "code of the definition reported the end of the work"
+                outcome = Outcome(FORGED, why=why)
+        elif link.silent:
+            is_late = time.monotonic() >= self.until
+            outcome = Outcome(TIMED_OUT, why="did not answer any more")
+            outcome = outcome if is_late else None
+        elif link.garbled:
+            why = "wrote to the connection of the process that runs it"
             outcome = Outcome(FORGED, why=why)
+        else:
+            code = self.child.close(_LEAVING_SECONDS)
+            is_killed = code == -signal.SIGKILL
+            outcome = Outcome(CRASHED, why=f"ended its process {by_status(code)}")
         if outcome is None:
             return None
-        self.is_over = outcome.status not in (DONE, RAISED, OUT_OF_MEMORY)
+        self.is_over = outcome.status not in _ANSWERS[:3]
         # the system kills, most likely, for memory that others use
-        suspect = self.begun > 1 or self._is_killed
-        own = outcome.status in (DONE, RAISED, TIMED_OUT)
-        self.was_it_another = suspect and not own
+        suspect = self.begun > 1 or is_killed
+        is_own = outcome.status in (DONE, RAISED, TIMED_OUT)
+        self.was_it_another = suspect and not is_own
         if outcome.status != DONE and self._where:
             outcome = replace(outcome, why=f"{outcome.why} {self._where}")
         seconds = round(time.monotonic() - self._start, 2)
         return replace(outcome, said=self._said, seconds=seconds)
 
-    def _read(self, event: Event, timeout: float) -> Outcome | None:
-        """Return an event's outcome, None for a sign of life."""
+    def _read(self, event: Event) -> Outcome | None:
+        """Return an event's outcome, None for a sign of life; raises for what is neither."""
         kind = event["event"]
         if kind in ("at", "said"):
             if kind == "said":
                 self._said.append(event["value"])
             else:
                 self._where = str(event["where"])
-            self.until = time.monotonic() + float(event.get("within") or timeout)
+            within = float(event.get("within") or self._timeout)
+            self.until = time.monotonic() + within
             return None
-        if event["place"] != self.place:
+        if event["place"] != self.place or kind not in _ANSWERS:
             raise ValueError(kind)
-        if kind == DONE:
-            return Outcome(DONE, event["value"])
-        if kind in (RAISED, OUT_OF_MEMORY, CONTEXT_LOST):
-            return Outcome(kind, why=str(event["why"]))
-        raise ValueError(kind)
-
-    def _ended(self) -> Outcome | None:
-        link = self.child.link
-        if link.silent:
-            why = "did not answer any more"
-            is_late = time.monotonic() >= self.until
-            return Outcome(TIMED_OUT, why=why) if is_late else None
-        if link.garbled:
-            why = "wrote to the connection of the process that runs it"
-            return Outcome(FORGED, why=why)
-        code = self.child.exit_code()
-        self._is_killed = code == -signal.SIGKILL
-        return Outcome(CRASHED, why=f"ended its process {by_status(code)}")
+        return Outcome(kind, event.get("value"), str(event.get("why", "")))
 
 
 def _ready(forks: list[_Fork]) -> list[_Fork]:
@@ -196,11 +195,9 @@ def _serve(work: Work, link: Link) -> None:
         except CannotRun as error:
             answer = {"event": RAISED, "why": str(error)}
         except BaseException as error:  # noqa: BLE001
-            text = str(error).lower()
-            is_memory = any(words in text for words in _MEMORY)
-            kind = (
-                OUT_OF_MEMORY if is_memory or isinstance(error, MemoryError) else RAISED
-            )
+            words = f"{type(error).__name__} {error}".lower()
+            is_memory = any(said in words for said in _MEMORY)
+            kind = OUT_OF_MEMORY if is_memory else RAISED
             answer = {"event": kind, "why": _short(error)}
         if lost := _lost_context():
             answer = {"event": CONTEXT_LOST, "why": f"{CONTEXT_LOST}: {lost}"}

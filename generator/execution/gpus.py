@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +70,9 @@ def visible_gpus() -> Gpus:
     asked = os.environ.get(VISIBLE)
     names = [str(n) for n in range(count)] if asked is None else _names(asked)
     found: list[Gpu] = []
-    for name in names:
-        gpu = _gpu(pynvml, name, count)
-        if gpu is None:
-            break
-        found.append(gpu)
+    with suppress(pynvml.NVMLError):
+        for name in names:
+            found.append(_gpu(pynvml, name, count))
     version = _said(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
     cuda = f"{version // 1000}.{version % 1000 // 10}" if version else ""
     return Gpus(tuple(found), tuple(names[len(found) :]), cuda)
@@ -93,29 +92,21 @@ def _names(asked: str) -> list[str]:
     return [] if names[0] in ("", "-1", "NoDevFiles") else names
 
 
-def _gpu(pynvml: Any, name: str, count: int) -> Gpu | None:
-    """Return the GPU of a name, None where there is none."""
-    try:
-        handle = _handle(pynvml, name, count)
-        # a MIG device has the capability of the GPU that it is a part of
-        whole = handle
-        if name.startswith("MIG-"):
-            whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
-        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(whole)
-    except pynvml.NVMLError:
-        return None
+def _gpu(pynvml: Any, name: str, count: int) -> Gpu:
+    """Return the GPU of a name. Raises NVMLError where there is none."""
+    handle = whole = _handle(pynvml, name, count)
+    if name.startswith("MIG-"):
+        # it has the capability of the GPU that it is a part of
+        whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(whole)
+    model = _said(pynvml, pynvml.nvmlDeviceGetName, handle) or ""
     memory = _said(pynvml, pynvml.nvmlDeviceGetMemoryInfo, handle)
-    return Gpu(
-        name,
-        _said(pynvml, pynvml.nvmlDeviceGetName, handle) or "",
-        10 * major + minor,
-        memory.total if memory is not None else 0,
-        memory.free if memory is not None else 0,
-    )
+    total, free = (memory.total, memory.free) if memory else (0, 0)
+    return Gpu(name, model, 10 * major + minor, total, free)
 
 
 def _handle(pynvml: Any, name: str, count: int) -> Any:
-    """Return the library's handle of a GPU; raises NVMLError where there is none.
+    """Return the library's handle of a GPU. Raises NVMLError where there is none.
 
     On a machine with several models CUDA may count in another order than the library;
     `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes it the same.

@@ -1,4 +1,4 @@
-"""What a task may take: time, memory, and nobody's terminal."""
+"""What a task may take: time, memory; and what ends with a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AGAIN_SECONDS = 0.25
 # beside what a definition's cases need
 MORE_BYTES = 2 * 2**30
 _STATUS = Path("/proc/self/statm")
-# the process that adopts orphans; its forks inherit the variable alone
+# the process that adopts orphans; its forks inherit the variable, not the role
 _adopter = 0
 
 
@@ -33,8 +33,8 @@ class TimeIsUp(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeIsUp in a block that takes more seconds of this process's CPU.
 
-    On a machine that is busy otherwise a mutant has as much as on an idle one. A block
-    that doesn't return to Python, or sleeps, is for the parent process to end.
+    So other work on the machine costs a mutant nothing. The parent process ends a
+    block that does not return to Python, or sleeps.
     """
 
     def ring(number: int, frame: FrameType | None) -> None:
@@ -52,11 +52,11 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def limit_memory(more_bytes: int) -> None:
-    """Let this process map so much more than it has now; more raises in it."""
+    """Limit what this process maps beyond what it has now; more raises MemoryError."""
     try:
         pages = int(_STATUS.read_text().split()[0])
     except (OSError, ValueError, IndexError):
-        # nothing tells what it has: no limit is better than one below that
+        # no limit is better than one that is too low
         return
     limit = pages * resource.getpagesize() + more_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -64,14 +64,6 @@ def limit_memory(more_bytes: int) -> None:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def be_quiet() -> None:
-    """Send what is printed nowhere, and let nothing be read."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
-    os.close(null)
 
 
 def die_with_parent(parent: int) -> None:
@@ -83,16 +75,16 @@ def die_with_parent(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what descendants leave behind, where the system can."""
+    """Become the parent of processes whose own has ended, where the system can."""
     global _adopter
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _adopter = os.getpid()
 
 
 def end_orphans(kept: Collection[int]) -> None:
-    """End all children of this process but some, where it adopts orphans.
+    """End all children of this process except `kept`, if it adopts orphans.
 
-    One in a session of its own is not reached with the group of the child it is of.
+    A process in a session of its own does not end with its child's group.
     """
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with suppress(OSError):

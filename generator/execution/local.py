@@ -1,26 +1,43 @@
-"""Run tasks on this machine, in forks of one process that imported torch."""
+"""Run tasks on this machine, in forks of one process that imported torch.
+
+`python -m generator.execution.local PARENT DESCRIPTOR` is that process, the server: it
+reads requests from its link, and sends each task's beginning and outcome, then `end`.
+"""
 
 from __future__ import annotations
 
-import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from generator.execution.child import Event, by_status
+from generator.execution.child import Event, Link, by_status
+from generator.execution.forks import Forks
+from generator.execution.limits import adopt_orphans, die_with_parent
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
 from generator.execution.sandbox.paths import added_paths
 
 _LEAVING_SECONDS = 10.0
-# so many servers may end before a task begins
+# after this many servers that ended before a task began, no other one is started
 _STARTS = 2
 # of the caller's environment; a dataset's code must not see the rest
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PASSED_ON = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+]
 
 
 class LocalExecutor:
@@ -38,7 +55,7 @@ class LocalExecutor:
         self._imports = imports
         self._stays = stays
         self._sharing = sharing or jobs
-        self._server: subprocess.Popen[str] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
 
     def run(
         self,
@@ -55,21 +72,22 @@ class LocalExecutor:
         runs again, alone, and is at fault if the server dies again.
         """
         named = {name: str(folder.path.resolve()) for name, folder in folders.items()}
-        machine = {
-            "lanes": max(self._jobs // max(len(tasks), 1), 1),
-            "sharing": self._sharing,
-            **named,
-        }
-        request: dict[str, Any] = {"timeout": timeout, "per_fork": per_worker}
+        lanes = max(self._jobs // max(len(tasks), 1), 1)
+        given = {"lanes": lanes, "sharing": self._sharing, **named}
         imports = named.get(self._imports, "")
         left, suspects, idle = set(range(len(tasks))), set[int](), 0
         try:
             while left or suspects:
                 alone = not left
                 places = [min(suspects)] if alone else sorted(left)
-                request["jobs"] = min(self._jobs, len(places))
-                asked = [asdict(tasks[place]) for place in places]
-                request |= {"machine": machine, "tasks": asked}
+                request = {
+                    "event": "run",
+                    "forks": [min(self._jobs, len(places)), timeout, per_worker],
+                    "tasks": [
+                        (tasks[place].work, {**tasks[place].arguments, **given})
+                        for place in places
+                    ],
+                }
                 begun: set[int] = set()
                 for event in self._events(request, imports):
                     place = places[event["place"]]
@@ -100,19 +118,15 @@ class LocalExecutor:
         server, self._server = self._server, None
         if server is not None:
             server.kill()
-            # closes its pipes; what was buffered can't be sent any more
-            server.communicate()
+            server.wait()
+            self._link.close()
 
-    def _events(self, request: Mapping[str, Any], imports: str) -> Iterator[Event]:
+    def _events(self, request: Event, imports: str) -> Iterator[Event]:
         """Yield the server's events of a request; without a server left, it died."""
         server = self._server = self._server or self._start(imports)
-        assert server.stdin is not None
-        assert server.stdout is not None
         with suppress(BrokenPipeError):
-            server.stdin.write(json.dumps(request) + "\n")
-            server.stdin.flush()
-            for line in server.stdout:
-                event = json.loads(line)
+            self._link.send(request)
+            while (event := self._link.receive()) is not None:
                 if event["event"] == "end":
                     return
                 yield event
@@ -122,10 +136,11 @@ class LocalExecutor:
         self.close()
         self._ending = by_status(server.returncode)
 
-    def _start(self, imports: str) -> subprocess.Popen[str]:
+    def _start(self, imports: str) -> subprocess.Popen[bytes]:
         given = os.environ.get("PYTHONPATH", "")
         if imports:
-            added, passed = given.split(os.pathsep), dict(os.environ)
+            added = [os.path.abspath(p) for p in given.split(os.pathsep) if p]
+            passed = dict(os.environ)
         else:
             # op_types may be those of a distribution that pip installed into a folder
             added = added_paths(given)
@@ -133,20 +148,59 @@ class LocalExecutor:
             # a process a core: threads would only be in each other's way
             passed |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         paths = [imports, str(Path(__file__).parents[2]), *added]
-        return subprocess.Popen(
-            [sys.executable, "-m", "generator.execution.server", str(os.getpid())],
-            env={
-                # glibc keeps freed memory: tensors of a reference come and go
-                "MALLOC_TRIM_THRESHOLD_": str(2**30),
-                "MALLOC_MMAP_THRESHOLD_": str(2**25),
-                **passed,
-                "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-                "PYTHONHASHSEED": "0",
-            },
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            # Ctrl-C is for the command: it ends the server
-            start_new_session=True,
-        )
+        here, there = socket.socketpair()
+        self._link, own = Link(here), str(there.fileno())
+        with there:
+            return subprocess.Popen(
+                [sys.executable, "-m", __name__, str(os.getpid()), own],
+                env={
+                    # glibc keeps freed memory: tensors of a reference come and go
+                    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+                    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+                    **passed,
+                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                    "PYTHONHASHSEED": "0",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[there.fileno()],
+                # Python looks for modules there first
+                cwd="/",
+                # Ctrl-C is for the command: it ends the server
+                start_new_session=True,
+            )
+
+
+def serve(parent: int, descriptor: int) -> None:
+    """Serve the requests of a link until it ends."""
+    # first: importing torch takes seconds, in which the command may go
+    die_with_parent(parent)
+    adopt_orphans()
+    # a fork closes it, and finds torch loaded
+    link = Link(socket.socket(fileno=descriptor))
+    import_module("torch")
+    while (request := link.receive()) is not None:
+        tasks = request["tasks"]
+        for work in {work for work, _ in tasks}:
+            # so is this; a fork says why it can't be
+            with suppress(Exception):
+                import_module(work.partition(":")[0])
+
+        def call(place: int, own: Link, tasks: Any = tasks) -> Any:
+            work, arguments = tasks[place]
+            module, _, name = work.partition(":")
+            return getattr(import_module(module), name)(arguments, own)
+
+        def begin(place: int) -> None:
+            link.send({"event": "begun", "place": place})
+
+        jobs, timeout, per_fork = request["forks"]
+        forks = Forks(jobs, timeout, per_fork, on_start=begin)
+        for place, outcome in forks.run(call, len(tasks)):
+            link.send({"event": "outcome", "place": place, "outcome": asdict(outcome)})
+        link.send({"event": "end"})
+
+
+if __name__ == "__main__":
+    serve(*map(int, sys.argv[1:]))

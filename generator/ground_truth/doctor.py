@@ -52,8 +52,8 @@ class Check:
 class Served:
     """Say who can serve as an op_type's ground truth on a machine.
 
-    `providers` are in order of preference, the oracle last. Of the `definitions` of a
-    dataset so many are `recorded`.
+    `providers` are in order of preference, the oracle last. `definitions` counts those
+    of a dataset, `recorded` those of them that have a recording.
     """
 
     op_type: str

@@ -21,7 +21,7 @@ from generator.rendering.standalone import SUPPORT, is_standalone
 from generator.testing.recording_file import recording_path
 
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
-# so many definitions a worker: several share what a large op_type has
+# definitions that one worker records; a large op_type is shared by several workers
 _PER_WORKER = 12
 # seconds for one definition: its kernels may be compiled first
 _TIMEOUT = 3600.0

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from generator.problems.failure import Failure
-from generator.problems.messages import plural
+from generator.problems.messages import plural, quote
 from generator.reports.report import (
     Conclusion,
     Quoted,
@@ -112,7 +112,7 @@ def read_side(place: str) -> Side:
     elif path.is_file():
         files = [path]
     else:
-        raise Unclear(f"There is no {name}.")
+        raise Unclear(f"There is no file or folder {quote(name, 200)}.")
     side: Side = defaultdict(dict)
     for file in files:
         recording = read(file)

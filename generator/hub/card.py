@@ -7,17 +7,16 @@ that the Hub's viewer and `datasets` need not guess them: a column may be empty.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.hub.failures import NOT_INSTALLED
-from generator.hub.tables import TABLES, Row, Tables, as_jsonl, features_of, tables_of
+from generator.hub.tables import TABLES, Row, as_jsonl, features_of, tables_of
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
 from generator.rendering.render import environment
-from generator.reports.markdown import inert, table
+from generator.reports.markdown import inert
 from generator.results.sources import ORACLE
 from generator.results.verification_report import summary
 
@@ -91,22 +90,28 @@ def card_files(dataset: Path, settings: Settings | None = None) -> dict[str, byt
     """
     settings = settings or Settings()
     tables = tables_of(dataset)
+    current: dict[str, list[Row]] = {}
+    for line in tables.rows["verification"]:
+        if not line["stale"]:
+            current.setdefault(line["definition"], []).append(line)
     rows = {name: found for name, found in tables.rows.items() if found}
     title = one_line(settings.title, 200)
     known = settings.license or license_of(dataset)
-    repo = settings.repo or "OWNER/NAME"
-    about = ([f"`{name}`", str(len(of)), TABLES[name]] for name, of in rows.items())
-    page = environment().get_template("card.md.jinja")
-    text = page.render(
+    jinja = environment()
+    jinja.filters["inert"] = inert
+    text = jinja.get_template("card.md.jinja").render(
         card_data=_metadata(rows, title, known),
         title=inert(title) if settings.title != TITLE else TITLE,
         mark=MARK,
         summary=summary(tables.evidence),
-        names=list(rows),
-        tables=table(("table", "rows", "what it holds"), about),
-        repo=repo,
-        op_types=_op_types(rows["definitions"]),
-        verification=_verification(tables),
+        rows=rows,
+        about=TABLES,
+        repo=settings.repo or "OWNER/NAME",
+        current=current,
+        listed=_LISTED,
+        oracle=ORACLE,
+        inert=inert,
+        plural=plural,
         license=inert(known) if known else "",
     )
     files = {_path(name): as_jsonl(of) for name, of in rows.items()}
@@ -161,51 +166,3 @@ def _metadata(tables: Mapping[str, Sequence[Row]], title: str, known: str) -> st
         ],
     )
     return str(data.to_yaml())
-
-
-def _op_types(definitions: Sequence[Row]) -> str:
-    counts = Counter(row["op_type"] for row in definitions)
-    workloads: Counter[str] = Counter()
-    proven: Counter[str] = Counter()
-    for row in definitions:
-        workloads[row["op_type"]] += row["workloads"]
-        proven[row["op_type"]] += any(s != ORACLE for s in row["agrees_with"])
-    head = ("op_type", "definitions", "workloads", "agree with a production kernel")
-    return table(
-        head,
-        (
-            [inert(name), str(count), str(workloads[name]), str(proven[name])]
-            for name, count in counts.items()
-        ),
-    )
-
-
-def _verification(tables: Tables) -> str:
-    """Return one row a definition: what agreed, what failed, and the largest NMSE."""
-    definitions = tables.rows["definitions"]
-    more = len(definitions) - _LISTED
-    left = f"\n\n{plural(more, 'definition')} more: see the table `verification`."
-    head = "definition|agrees with|worst NMSE of these|failed against"
-    head += "|planted defects caught"
-    return table(head.split("|"), _verified(tables)) + (left if more > 0 else "")
-
-
-def _verified(tables: Tables) -> Iterator[list[str]]:
-    lines: dict[str, list[Row]] = {}
-    for line in tables.rows["verification"]:
-        if not line["stale"]:
-            lines.setdefault(line["definition"], []).append(line)
-    for row in tables.rows["definitions"][:_LISTED]:
-        now, sources = lines.get(row["name"], []), row["agrees_with"]
-        good = [x["nmse"] for x in now if x["compared_with"] in sources]
-        errors = [nmse for nmse in good if nmse is not None]
-        bad = {x["compared_with"] for x in now if x["verdict"] in ("FAILED", "ERROR")}
-        planted = row["planted_defects"]
-        yield [
-            inert(row["name"]),
-            ", ".join(map(inert, sources)) or "nothing yet",
-            f"{max(errors):.1e}" if errors else "",
-            ", ".join(map(inert, sorted(bad))),
-            # empty where no audit of this text is on record
-            "" if planted is None else f"{row['caught_defects']} / {planted}",
-        ]

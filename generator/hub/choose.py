@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 
 from generator.dataset.changes import owner_of
-from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import VERIFICATION, DatasetFile, Discovered, select
 from generator.hub.remote import Listing, RemoteFile
+from generator.review.sources import blobs_named
 
 UNRECORDED = "blob/ground_truth/unrecorded.json"
 
@@ -70,19 +70,3 @@ def needed(
         if file.path in named or file.path.startswith("blob/ground_truth/")
     ]
     return wanted, sorted(named - {file.path for file in wanted})
-
-
-def blobs_named(root: Path, path: str) -> set[str]:
-    """Return the paths that a workload file names; what can't be read names none."""
-    found = set()
-    for _, line in read_json_lines(root, path).lines:
-        try:
-            inputs = line["workload"]["inputs"].values()
-            found |= {
-                str(value["path"]).removeprefix("./")
-                for value in inputs
-                if value.get("type") == "safetensors"
-            }
-        except (KeyError, TypeError, AttributeError):
-            continue
-    return found

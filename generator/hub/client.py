@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from generator.hub.failures import (
+    NO_TOKEN,
     NOT_INSTALLED,
     HubFailure,
     failure_of,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _Value = TypeVar("_Value")
+OPEN = ("open", "draft")
+"""What the Hub says of a pull request that can be changed and merged."""
+
 _ATTEMPTS = 8
 _LONGEST_WAIT = 30.0
 _LONGEST_ASKED = 300.0
@@ -104,6 +108,18 @@ class Client:
             self._account = self.call(self.api.whoami)
         return self._account
 
+    def require_write(self) -> None:
+        """Raise HubFailure where there is no token that may write."""
+        account = self.account()
+        if account is None:
+            raise HubFailure(NO_TOKEN)
+        token = (account.get("auth") or {}).get("accessToken") or {}
+        if token.get("role") == "read":
+            raise HubFailure(
+                "The token has read access only: create one with write access at "
+                f"{self.api.endpoint}/settings/tokens, then `hf auth login --force`."
+            )
+
     def name(self) -> str:
         """Return the name of whom the token belongs to, empty where there is no token."""
         account = self.account()
@@ -128,9 +144,23 @@ class Client:
             found = []
         return list(found)
 
-    def discussion(self, number: int) -> Any:
-        """Return a discussion or pull request with what was said in it."""
-        return self.ask("get_discussion_details", number, about=f"refs/pr/{number}")
+    def pull_request(self, number: int) -> Any:
+        """Return a pull request with what was said in it: a `DiscussionWithDetails`.
+
+        Raises HubFailure, also where the number is that of a discussion.
+        """
+        try:
+            found = self.ask("get_discussion_details", number)
+        except HubFailure as failure:
+            if failure.status != 404:
+                raise
+            message = f"{self.repo} has no pull request {number} (404)"
+            raise HubFailure(f"{message}: see its discussions on the Hub.") from None
+        if not found.is_pull_request:
+            raise HubFailure(
+                f"#{number} of {self.repo} is a discussion, not a pull request."
+            )
+        return found
 
     def edit(self, number: int, comment: str, text: str) -> None:
         """Replace the text of a comment, by its id."""

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from generator.hub.client import Client
-from generator.hub.failures import HubFailure
 from generator.reports.markdown import LIMIT
 
 MARKER = "<!-- gen-tests: review -->"
 _CUT = "\n\n(cut: the whole report is longer than a comment can be)\n"
 _CLOSE = "\n</details>"
-
-
-@dataclass(frozen=True)
-class PostedComment:
-    """Hold the comment that there is: its id and text, None where there is none."""
-
-    id: str | None
-    text: str
 
 
 def body(report: str) -> str:
@@ -35,33 +25,28 @@ def body(report: str) -> str:
     return text + _CLOSE * unclosed + _CUT
 
 
-def find(client: Client, number: int, author: str | None) -> PostedComment:
-    """Return the newest comment that an author left here before.
+def find(client: Client, number: int, author: str | None) -> Any | None:
+    """Return the newest comment that an author left here before, None without one.
 
     Raises HubFailure, also where the number is no pull request. What others wrote is
     never taken for it, whatever marker it has.
     """
-    details = client.discussion(number)
-    if not details.is_pull_request:
-        raise HubFailure(f"#{number} of {client.repo} is no pull request.")
-    own: list[Any] = [
+    own = [
         event
-        for event in details.events
+        for event in client.pull_request(number).events
         if event.type == "comment"
         and event.author == author
         and not getattr(event, "hidden", False)
         and getattr(event, "content", "").startswith(MARKER)
     ]
-    if author and own:
-        return PostedComment(own[-1].id, own[-1].content)
-    return PostedComment(None, "")
+    return own[-1] if author and own else None
 
 
-def what_to_do(kept: PostedComment, text: str) -> str:
+def what_to_do(kept: Any | None, text: str) -> str:
     """Return `post`, `update`, or `nothing` where the text is there already."""
-    if kept.id is None:
+    if kept is None:
         return "post"
-    return "nothing" if kept.text.split() == text.split() else "update"
+    return "nothing" if kept.content.split() == text.split() else "update"
 
 
 def publish(client: Client, number: int, author: str, text: str) -> str:
@@ -75,7 +60,7 @@ def publish(client: Client, number: int, author: str, text: str) -> str:
         done = what_to_do(kept, text)
         if done == "nothing":
             return "post" if attempt > 1 else done
-        if kept.id is not None:
+        if kept is not None:
             client.edit(number, kept.id, text)
             return done
         try:

@@ -11,14 +11,14 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.atomic_write import write_atomically
-from generator.dataset.changes import owner_of
+from generator.dataset.changes import Sorted, sort_changes
 from generator.dataset.file_reading import LFS_MAGIC
-from generator.dataset.paths import FOLDERS, is_evidence
+from generator.dataset.paths import FOLDERS
 from generator.hub.choose import UNRECORDED
 from generator.hub.names import TESTS
 from generator.hub.remote import RemoteFile
@@ -56,40 +56,29 @@ class LocalFile:
     is_pointer: bool = False
 
 
-@dataclass(frozen=True)
-class Inventory:
-    """Hold the paths of a dataset: each definition's own, and those of all."""
-
-    owned: dict[Key, list[str]]
-    evidence: list[str]
-    tests: Sequence[str]
-
-    def shared(self, keys: Collection[Key], unrecorded: Collection[str]) -> list[str]:
-        """Return what definitions share with others: tests, evidence, what is left.
-
-        `unrecorded` are the definitions that unrecorded.json names.
-        """
-        mine = {f"{TESTS}/test_{op_type}.py" for op_type, _ in keys}
-        others = {path for path in self.tests if path.startswith(f"{TESTS}/test_")}
-        left_out = others - mine
-        if not any(name in unrecorded for _, name in keys):
-            left_out.add(UNRECORDED)
-        return [p for p in (*self.evidence, *self.tests) if p not in left_out]
-
-
-def take_inventory(root: Path) -> Inventory:
+def take_inventory(root: Path) -> Sorted:
     """Find the files of a dataset. Raises Unfit for a folder that is a link."""
-    owned: dict[Key, list[str]] = {}
-    evidence = []
-    for path in _walk(root, FOLDERS):
-        owner = owner_of(path)
-        if owner is not None:
-            owned.setdefault(owner[0], []).append(path)
-        elif path == UNRECORDED or is_evidence(path):
-            evidence.append(path)
     rendered = (".py", ".ini", f"/{SUMS}")
     tests = [path for path in _walk(root, [TESTS]) if path.endswith(rendered)]
-    return Inventory(owned, evidence, tests)
+    return replace(sort_changes(_walk(root, FOLDERS)), tests=tests)
+
+
+def paths_of(
+    found: Sorted, keys: Collection[Key], unrecorded: Collection[str]
+) -> list[str]:
+    """Return the files of definitions, and what they share with others.
+
+    That is the evidence, their op_types' tests, and unrecorded.json where it names one
+    of them: `unrecorded` are all that it names.
+    """
+    mine = {f"{TESTS}/test_{op_type}.py" for op_type, _ in keys}
+    others = {path for path in found.tests if path.startswith(f"{TESTS}/test_")}
+    left_out = others - mine
+    if not any(name in unrecorded for _, name in keys):
+        left_out.add(UNRECORDED)
+    files = [found.definitions[key] for key in keys if key in found.definitions]
+    own = [path for one in files for paths in one.of_kind.values() for path in paths]
+    return own + [p for p in (*found.evidence, *found.tests) if p not in left_out]
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
@@ -175,6 +164,15 @@ class Delta:
     absent: tuple[str, ...] = ()
 
     @property
+    def steps(self) -> list[tuple[str, LocalFile | RemoteFile]]:
+        """Return what is done to which file: add, change, delete."""
+        return [
+            *(("add", file) for file in self.added),
+            *(("change", file) for file in self.changed),
+            *(("delete", file) for file in self.deleted),
+        ]
+
+    @property
     def sent(self) -> list[LocalFile]:
         """Return the files that are to be sent."""
         return sorted((*self.added, *self.changed), key=lambda f: f.path)
@@ -216,28 +214,29 @@ def is_same(file: LocalFile, there: RemoteFile | None) -> bool:
 
 def make_standalone(
     root: Path, tests: Sequence[str], folder: Path, secret: str = ""
-) -> tuple[str, ...] | None:
+) -> list[str]:
     """Write the standalone form of a dataset's tests below `folder`; return the paths.
 
-    `tests` are the paths of the files in tests/references. None, and nothing is written,
-    where they are standalone already, or there are none. A file that a person edited is
+    `tests` are the paths of the files in tests/references. Nothing is written where
+    they are standalone already, or there are none. A file that a person edited is
     left out of SHA256SUMS, so that it passes for edited in a clone too. Raises Unfit.
     """
     if not tests or is_standalone(root / TESTS):
-        return None
+        return []
     recorded = read_sums(root / TESTS)
-    texts, edited = {}, set()
+    sources, edited = {}, set()
     for path in tests:
         # refuses links before anything is read through them
         file, name = read_file(root, path, secret), path.removeprefix(f"{TESTS}/")
         if name == SUMS:
             continue
-        texts[name] = _text(file)
+        sources[name] = file.source
         if recorded.get(name) != file.sha256:
             edited.add(name)
     try:
+        texts = {name: path.read_text("utf-8") for name, path in sources.items()}
         made = standalone(texts)
-    except (SyntaxError, ValueError, FileNotFoundError) as error:
+    except (SyntaxError, ValueError, OSError) as error:
         raise Unfit(
             f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
             "--all renders the tests anew."
@@ -246,13 +245,4 @@ def make_standalone(
     write_files(output, {name: made[name] for name in made.keys() - edited})
     for name in edited:
         write_atomically(output / name, made[name].encode("utf-8"))
-    return tuple(sorted(f"{TESTS}/{name}" for name in (*made, SUMS)))
-
-
-def _text(file: LocalFile) -> str:
-    try:
-        return file.source.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise Unfit(f"{one_line(file.path)} is not UTF-8.") from None
-    except OSError as error:
-        raise Unfit(_is_unreadable(file.path, error)) from None
+    return sorted(f"{TESTS}/{name}" for name in (*made, SUMS))

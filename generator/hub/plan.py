@@ -1,23 +1,74 @@
-"""Find out what a push would do, without doing any of it."""
+"""Find out what a push would do, and say it, without doing any of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from generator.hub.bundle import Package
 from generator.hub.card import all_paths
-from generator.hub.client import Client
+from generator.hub.client import OPEN, Client
 from generator.hub.failures import HubFailure
 from generator.hub.local import Delta, Unfit, compare
 from generator.hub.names import TESTS
-from generator.hub.pr_description import describe
+from generator.hub.package import Package
+from generator.hub.pr_description import describe, human
 from generator.hub.preconditions import of_partial
-from generator.hub.pulls import OPEN, PullRequests, has_marker, text_of
 from generator.hub.remote import RemoteFile, files_at, remote_files
+from generator.problems.messages import one_line, plural
 
 MAIN = "main"
+
+
+@dataclass
+class PullRequests:
+    """Know the pull requests of a repository; each text is read once.
+
+    A pull request is the `DiscussionWithDetails` of huggingface_hub.
+    """
+
+    client: Client
+    _read: dict[int, Any] = field(default_factory=dict)
+
+    def find_own(self, author: str, marker: str, title: str) -> Any | None:
+        """Return the author's open pull request with a marker, the newest, or None."""
+        options = {"author": author, "discussion_type": "pull_request"}
+        own = [
+            one
+            for one in self.client.ask("get_repo_discussions", **options)
+            if one.is_pull_request and one.status in OPEN and one.author == author
+        ]
+        # most often the first one asked for is it
+        for one in sorted(own, key=lambda one: (one.title != title, -one.num)):
+            if one.num not in self._read:
+                self._read[one.num] = self.client.pull_request(one.num)
+            if _has_marker(_text_of(self._read[one.num]), marker):
+                return self._read[one.num]
+        return None
+
+    def describe(self, pull: Any, text: str) -> bool:
+        """Make a pull request's text what it should be; return whether it was not."""
+        comment = _opening(pull)
+        # the Hub may change the white space
+        if comment is None or comment.content.split() == text.split():
+            return False
+        self.client.edit(pull.num, comment.id, text)
+        self._read.pop(pull.num, None)
+        return True
+
+
+def _text_of(pull: Any) -> str:
+    """Return the text that a pull request opens with."""
+    return str(getattr(_opening(pull), "content", ""))
+
+
+def _has_marker(text: str, marker: str) -> bool:
+    """Return whether a pull request's text has the marker as a line of its own."""
+    return marker in (line.strip() for line in text.splitlines())
+
+
+def _opening(pull: Any) -> Any | None:
+    return next((event for event in pull.events if event.type == "comment"), None)
 
 
 @dataclass(frozen=True)
@@ -63,7 +114,7 @@ def make_plan(
     name, marker = client.name(), package.bundle.marker
     pull = None
     if where.number is not None:
-        pull = pulls.read(where.number)
+        pull = client.pull_request(where.number)
         if pull.status not in OPEN:
             raise HubFailure(
                 f"Pull request {where.number} of {client.repo} is {pull.status}: "
@@ -88,7 +139,7 @@ def make_plan(
         opens=pull is None and where.branch is None,
         owns_text=pull is not None
         and pull.author == name
-        and has_marker(text_of(pull), marker),
+        and _has_marker(_text_of(pull), marker),
     )
 
 
@@ -98,7 +149,7 @@ def _compared(
     """Return a revision's commit, its files of the package, and what is to be done."""
     parent = client.head(revision)
     remote = files_at(client, package.paths, parent)
-    return parent, remote, compare(package.files, remote, package.delete)
+    return parent, remote, compare(package.files, remote, package.wishes.delete)
 
 
 def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Package:
@@ -113,11 +164,31 @@ def _whole(client: Client, package: Package, delta: Delta, parent: str) -> Packa
     elsewhere = [
         file.path
         for file in remote_files(client.tree(parent, "definitions", deep=True))
-        if file.path not in package.delete and not (package.root / file.path).is_file()
+        if file.path not in package.wishes.delete
+        and not (package.root / file.path).is_file()
     ]
     if not elsewhere:
         return package
     objection = of_partial(elsewhere)
-    if objection.rule not in package.reasons:
+    if objection.rule not in package.wishes.reasons:
         raise Unfit(str(objection))
     return replace(package, allowed=(*package.allowed, objection))
+
+
+def lines_of(client: Client, plan: PushPlan) -> Iterator[str]:
+    """Yield the changes of a plan, a line for each file."""
+    delta = plan.delta
+    where = f"pull request {plan.number}" if plan.pull else plan.revision
+    where = "a new pull request" if plan.opens else where
+    yield f"{client.repo}, {where}: {one_line(plan.package.title, 200)}"
+    width = max((len(one_line(file.path)) for _, file in delta.steps), default=0)
+    for what, file in delta.steps:
+        yield (f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}")
+    total = sum(file.size for file in delta.sent)
+    yield (
+        f"  {len(delta.added)} to add, {len(delta.changed)} to change, "
+        f"{len(delta.deleted)} to delete; {human(total)}; "
+        f"{plural(delta.same, 'file')} unchanged"
+    )
+    if plan.pull is not None and not plan.owns_text:
+        yield "  its text stays: this command did not write it"

@@ -7,27 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
 from generator.dataset.changes import Files, owner_of, sort_changes
-from generator.hub.bundle import Package
 from generator.hub.local import Delta, is_same
+from generator.hub.package import Package
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
 from generator.hub.remote import RemoteFile
 from generator.problems import Severity
 from generator.problems.messages import plural
 from generator.rendering.render import environment
 from generator.reports.markdown import LIMIT, folded, inert, rows_of, table_of
-from generator.reports.report import Code, Quoted, Row, Section, Status, Table
+from generator.reports.report import Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
 from generator.results.verification_report import line_table
 from generator.review.change import Change, make_changes
-from generator.review.checklist import (
-    NO,
-    ONE_DEFINITION,
-    UNKNOWN,
-    YES,
-    Answer,
-    ReviewContext,
-    answer_all,
-)
+from generator.review.checklist import ONE_DEFINITION, ReviewContext, answer_all
 from generator.review.report import checklist
 from generator.review.snapshots import Sides, Tree, TreeEntry
 
@@ -53,13 +45,26 @@ def describe(
     judged, keys = package.judged, package.bundle.keys
     names = [file.name for file in package.bundle.files]
     is_short = len(names) <= _ONE_BY_ONE
-    missed = {objection.rule for objection in package.allowed}
+    allowed: dict[str, list[str]] = {}
+    for objection in package.allowed:
+        allowed.setdefault(objection.rule, []).append(objection.message)
     lines = [x for x in judged.table.lines if (x.op_type, x.definition) in set(keys)]
     lesser = [p for p in judged.problems if p.severity is not Severity.ERROR]
     owners = [owner_of(problem.file) for problem in lesser]
     changes, sides = _changes(package, delta, remote, folders)
     models = {m for c in changes if c.new for m in c.new.tag_values("model")}
-    answers = _answers(package, changes, sides)
+    runs = {x.run: judged.table.runs[x.run - 1] for x in lines if x.run and not x.stale}
+    known = ReviewContext(
+        package.root,
+        sides,
+        judged.problems,
+        (),
+        judged.runs,
+        trust_evidence=True,
+        audits_after=judged.audits,
+    )
+    points = answer_all(changes, known)
+    answers = [a for a in points if a.definition or a.point == ONE_DEFINITION]
     op_types = sorted({op_type for op_type, _ in keys})
     facts = {
         "plural": plural,
@@ -70,13 +75,17 @@ def describe(
         "delta": delta,
         "size": human(sum(file.size for file in delta.sent)),
         "models": ", ".join(map(inert, sorted(models)[:20])),
-        "runs": _runs(package, lines),
+        "runs": sorted(runs.items()),
+        "versions": _VERSIONS,
+        "lines": lines,
         "notes": sum(owner is not None and owner[0] in keys for owner in owners),
-        "is_valid": missed <= set(OWN),
-        "is_rendered": missed.isdisjoint(OF_TESTS),
-        "is_proven": missed.isdisjoint(OF_EVIDENCE),
-        "answers": table_of(checklist(answers) if is_short else _counts(answers)),
-        "allowed": _allowed(package),
+        "is_valid": allowed.keys() <= set(OWN),
+        "is_rendered": allowed.keys().isdisjoint(OF_TESTS),
+        "is_proven": allowed.keys().isdisjoint(OF_EVIDENCE),
+        "answers": answers,
+        "checklist": table_of(checklist(answers)) if is_short else "",
+        "allowed": allowed,
+        "reasons": package.wishes.reasons,
         "chosen": _options("--definition-name", names)
         if is_short
         else _options("--op-type", op_types),
@@ -105,38 +114,9 @@ def _options(option: str, values: Iterable[str]) -> str:
 
 def _files(delta: Delta) -> tuple[Sequence[str], list[Row]]:
     rows = [
-        *(("add", f.path, f.size) for f in delta.added),
-        *(("change", f.path, f.size) for f in delta.changed),
-        *(("delete", f.path, f.size) for f in delta.deleted),
+        Row((does, Quoted(file.path), human(file.size))) for does, file in delta.steps
     ]
-    listed = [Row((does, Quoted(path), human(size))) for does, path, size in rows]
-    return ("", "file", "size"), listed
-
-
-def _runs(package: Package, lines: Sequence[VerificationLine]) -> str:
-    """Return the machines on which the definitions were compared, as a table."""
-    rows = []
-    for number in sorted({x.run for x in lines if x.run and not x.stale}):
-        run = package.judged.table.runs[number - 1]
-        cells = [run.date, *(run.machine.get(name, "") for name in _VERSIONS)]
-        count = len({x.definition for x in lines if x.run == number})
-        rows.append(Row((*map(Quoted, cells), str(count))))
-    return table_of(Table(rows, ("date", *_VERSIONS, "definitions"))) if rows else ""
-
-
-def _answers(package: Package, changes: Sequence[Change], sides: Sides) -> list[Answer]:
-    judged = package.judged
-    known = ReviewContext(
-        package.root,
-        sides,
-        judged.problems,
-        (),
-        judged.runs,
-        trust_evidence=True,
-        audits_after=judged.audits,
-    )
-    points = answer_all(changes, known)
-    return [a for a in points if a.definition or a.point == ONE_DEFINITION]
+    return ("", "file", "size"), rows
 
 
 def _changes(
@@ -157,20 +137,8 @@ def _changes(
     mine = {key: changed.get(key, Files()) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
-    return make_changes(mine, sides, root / ".no-such-folder", root), sides
-
-
-def _counts(answers: Iterable[Answer]) -> Table:
-    by_point: dict[str, list[Answer]] = {}
-    for answer in answers:
-        by_point.setdefault(answer.point, []).append(answer)
-    rows = []
-    for point, given in by_point.items():
-        counts = [sum(a.answer == kind for a in given) for kind in (YES, NO, UNKNOWN)]
-        odd = [a for a in given if a.answer != YES and a.definition]
-        first = f"{odd[0].definition}: {odd[0].seen}" if odd else ""
-        rows.append(Row((point, *map(str, counts), Quoted(first))))
-    return Table(rows, ("point", "yes", "no", "unknown", "the first that is not yes"))
+    nowhere, known = root / ".no-such-folder", package.judged.definitions
+    return make_changes(mine, sides, nowhere, root, known), sides
 
 
 def _comparisons(lines: Sequence[VerificationLine]) -> tuple[Sequence[str], list[Row]]:
@@ -183,20 +151,6 @@ def _comparisons(lines: Sequence[VerificationLine]) -> tuple[Sequence[str], list
     # a failure comes first: it must not be what is cut off
     rows.sort(key=lambda row: row.status is Status.PASSED)
     return made.columns[:7], rows
-
-
-def _allowed(package: Package) -> str:
-    """Return the objections that were let pass, with the reason given for each rule."""
-    by_rule: dict[str, list[str]] = {}
-    for objection in package.allowed:
-        by_rule.setdefault(objection.rule, []).append(objection.message)
-    rows = []
-    for rule, found in by_rule.items():
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        reason, message = Quoted(package.reasons[rule]), Quoted(f"{found[0]}{more}")
-        rows.append(Row((Code(rule), reason, message)))
-    made = Table(rows, ("rule", "reason given", "what it objects to"))
-    return table_of(made) if rows else ""
 
 
 def _folded(title: str, columns: Sequence[str], rows: Sequence[Row], room: int) -> str:

@@ -8,17 +8,22 @@ from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
+from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.names import TESTS
 from generator.problems import Problem, Severity
 from generator.problems.failure import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.rendering.files import FileStatus
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
 from generator.results.audits import Audited, BrokenAudit, read_audits
 from generator.results.evidence import Run, kept_runs
 from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, table_of
 from generator.rules.catalogue import RULES
+from generator.rules.load import Loaded, load_definitions
+from generator.validation.parallel import default_jobs
 from generator.validation.validate import Counts, make_plan, run_plan
 
 RENDERING = "rendering-stale"
@@ -48,17 +53,24 @@ class Objection:
 
 @dataclass(frozen=True)
 class Judged:
-    """Hold all objections, and the results that the pull request's description shows."""
+    """Hold all objections, and the results that the pull request's description shows.
+
+    `definitions` has those that can be read by their paths.
+    """
 
     objections: tuple[Objection, ...]
     problems: tuple[Problem, ...]
-    workloads: int
     table: Verification
     runs: tuple[Run, ...]
+    definitions: Mapping[str, Definition]
 
-    def of(self, keys: Collection[Key]) -> list[Objection]:
-        """Return the objections to pushing some of the definitions."""
-        return [o for o in self.objections if o.key is None or o.key in keys]
+    def split(
+        self, keys: Collection[Key], allowed: Collection[str]
+    ) -> tuple[list[Objection], list[Objection]]:
+        """Return the objections to pushing definitions: standing, and of allowed rules."""
+        mine = [o for o in self.objections if o.key is None or o.key in keys]
+        standing = [o for o in mine if o.rule not in allowed]
+        return standing, [o for o in mine if o.rule in allowed]
 
     @property
     def audits(self) -> Mapping[str, Audited]:
@@ -69,14 +81,13 @@ class Judged:
 
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
     """Check the preconditions of definitions; `found` are all that the dataset has."""
-    from generator.validation.parallel import default_jobs
-
-    counts = Counts()
     names = [file.name for file in files]
     plan = make_plan(root, names=names if len(files) < len(found.files) else ())
-    problems = tuple(run_plan(plan, counts, jobs=default_jobs()))
+    problems = tuple(run_plan(plan, Counts(), jobs=default_jobs()))
     objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
-    objections += _of_rendering(root, {file.op_type for file in files})
+    # without names: what else the op_types have is in their rendered files too
+    loaded = load_definitions(root, op_types=sorted({f.op_type for f in files}))
+    objections += _of_rendering(root, loaded, {f.op_type for f in files})
 
     def unreadable(error: Exception) -> None:
         objections.append(Objection(UNREADABLE, None, one_line(str(error))))
@@ -90,7 +101,8 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
         unreadable(error)
     table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
-    return Judged(tuple(objections), problems, counts.workloads, table, tuple(runs))
+    definitions = {definition.path: definition for definition in loaded.definitions}
+    return Judged(tuple(objections), problems, table, tuple(runs), definitions)
 
 
 def _of_problems(
@@ -104,13 +116,9 @@ def _of_problems(
             yield Objection(problem.rule, key, f"{place}: {problem.message}")
 
 
-def _of_rendering(root: Path, op_types: Collection[str]) -> Iterator[Objection]:
-    from generator.rendering.generate import generate
-    from generator.rendering.plan import RenderOptions
-    from generator.rules.load import load_definitions
-
-    # without names: what else the op_types have is in their files too
-    loaded = load_definitions(root, op_types=sorted(op_types))
+def _of_rendering(
+    root: Path, loaded: Loaded, op_types: Collection[str]
+) -> Iterator[Objection]:
     made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
     behind = [o for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
     if behind:
@@ -184,14 +192,3 @@ def read_allowances(values: Iterable[str]) -> dict[str, str]:
             )
         allowed[rule] = reason
     return allowed
-
-
-def split(
-    objections: Iterable[Objection], allowed: Mapping[str, str]
-) -> tuple[list[Objection], list[Objection]]:
-    """Return the objections that stand, and those that were allowed."""
-    listed = list(objections)
-    return (
-        [o for o in listed if o.rule not in allowed],
-        [o for o in listed if o.rule in allowed],
-    )

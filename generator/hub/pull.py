@@ -6,9 +6,7 @@ import errno
 import os
 import shutil
 import stat
-import threading
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -16,12 +14,17 @@ from pathlib import Path
 from generator.hub.choose import BlobChoice, choose, needed
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure, Unreachable
-from generator.hub.remote import RemoteFile, digest_of, fetch, list_files
+from generator.hub.remote import (
+    RemoteFile,
+    digest_of,
+    fetch,
+    in_threads,
+    list_files,
+)
 from generator.hub.state import INCOMING, PullState, read_state, write_state
 from generator.problems.messages import one_line, plural, quote
 
 _MIB = 1024 * 1024
-_THREADS = 8
 _SPARE = 64 * _MIB
 _GIVEN_UP = 20
 
@@ -135,7 +138,7 @@ class _Job:
             self.state.files.setdefault(file.path, []).append(file.digest)
         write_state(self.root, self.state)
         try:
-            self._fetch_all(missing)
+            in_threads(self._fetch, missing, self._note)
         finally:
             write_state(self.root, self.state)
 
@@ -166,23 +169,10 @@ class _Job:
         )
         return Fate.EDITED
 
-    def _fetch_all(self, files: Sequence[RemoteFile]) -> None:
-        stop = threading.Event()
-
-        def one(file: RemoteFile) -> None:
-            if not stop.is_set():
-                incoming = self.root / INCOMING
-                found = fetch(self.client, self.pulled.commit, file, incoming)
-                _place(self.root, file.path, found)
-
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            work = {pool.submit(one, file): file for file in files}
-            try:
-                for done in as_completed(work):
-                    self._note(work[done], done.exception())
-            finally:
-                # on a failure no further file is begun; after the loop none is left
-                stop.set()
+    def _fetch(self, file: RemoteFile) -> None:
+        incoming = self.root / INCOMING
+        found = fetch(self.client, self.pulled.commit, file, incoming)
+        _place(self.root, file.path, found)
 
     def _note(self, file: RemoteFile, error: BaseException | None) -> None:
         """Note what became of a file; raise what the next file would not escape."""

@@ -15,8 +15,7 @@ from generator.hub.choose import is_blob
 from generator.hub.client import Client
 from generator.hub.failures import Changed, HubFailure, status_of
 from generator.hub.local import LocalFile, compare
-from generator.hub.plan import PushPlan
-from generator.hub.pulls import PullRequests
+from generator.hub.plan import PullRequests, PushPlan
 from generator.hub.remote import files_at
 from generator.problems.messages import one_line, plural, quote
 
@@ -136,7 +135,7 @@ def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | N
 
 def _is_there(client: Client, plan: PushPlan, revision: str) -> bool:
     remote = files_at(client, plan.package.paths, revision)
-    return compare(plan.package.files, remote, plan.package.delete).is_empty
+    return compare(plan.package.files, remote, plan.package.wishes.delete).is_empty
 
 
 def _changed(client: Client, plan: PushPlan) -> Changed:

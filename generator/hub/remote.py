@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
@@ -23,6 +24,8 @@ _LARGEST_BLOB, _LARGEST_OTHER = 64 * 1024 * _MIB, 256 * _MIB
 _LARGE = 8 * _MIB
 _PIECE = 1 << 20
 _PATHS_A_REQUEST = 500
+_THREADS = 8
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,25 @@ def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
         f"{one_line(file.path)} arrives with other bytes than the Hub lists, twice: "
         "run it again later."
     )
+
+
+def in_threads(
+    work: Callable[[_Item], object],
+    items: Iterable[_Item],
+    note: Callable[[_Item, BaseException | None], None],
+) -> None:
+    """Do the work on each item; `note` takes an item and what its work raised.
+
+    Where `note` raises, no further item is begun.
+    """
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        begun = {pool.submit(work, item): item for item in items}
+        try:
+            for done in as_completed(begun):
+                note(begun[done], done.exception())
+        finally:
+            for task in begun:
+                task.cancel()
 
 
 def _download(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:

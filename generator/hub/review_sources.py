@@ -7,34 +7,25 @@ neither blobs nor workloads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from generator.dataset.artifacts import Key
-from generator.dataset.changes import owner_of, sort_changes
-from generator.dataset.paths import is_rendered
-from generator.hub.choose import blobs_named
-from generator.hub.client import Client
+from generator.hub.client import OPEN, Client
 from generator.hub.failures import HubFailure
-from generator.hub.remote import Listing, RemoteFile, fetch, is_commit, list_files
-from generator.problems.messages import one_line, quote
-from generator.review.snapshots import (
-    MAX_TOTAL,
-    RECORDINGS,
-    Sides,
-    Tree,
-    TreeEntry,
-    write_base,
-    write_tree,
+from generator.hub.remote import (
+    Listing,
+    RemoteFile,
+    fetch,
+    in_threads,
+    is_commit,
+    list_files,
 )
-from generator.review.sources import Revisions, Sources
-
-_THREADS = 8
-_OPEN = ("open", "draft")
+from generator.problems.messages import one_line, quote
+from generator.review.snapshots import MAX_TOTAL, Sides, Tree, TreeEntry
+from generator.review.sources import Revisions, Sources, write_sides
 
 
 @dataclass
@@ -61,17 +52,13 @@ class HubObjects:
                 f"The review needs {total >> 20} MiB, more than the {MAX_TOTAL >> 20} "
                 "MiB that are fetched for one."
             )
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            # at the first failure those that were not begun are not fetched
-            work = [pool.submit(self._fetch, oid) for oid in missing]
-            try:
-                for done in work:
-                    done.result()
-            finally:
-                for done in work:
-                    done.cancel()
+        in_threads(self._fetch, missing, self._note)
         for oid in oids:
             yield (self.folder / oid).read_bytes()
+
+    def _note(self, _: str, error: BaseException | None) -> None:
+        if error is not None:
+            raise error
 
     def _fetch(self, oid: str) -> None:
         commit, file = self.known[oid]
@@ -91,33 +78,19 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     head = list_files(client, revisions.head)
     base = list_files(client, revisions.base) if revisions.base else None
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        before, after = Path(name, "base"), Path(name, "head")
         objects = HubObjects(client, Path(name, "objects"))
         objects.folder.mkdir()
         new = objects.add(head)
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
         sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
-        found = sort_changes(sides.changed)
-        keys = {*found.definitions, *_touched(objects, sides, Path(name, "named"))}
-        write_base(objects.blobs, old, before, keys)
-        op_types = {op_type for op_type, _ in keys}
-        write_tree(objects.blobs, new, after, set(_not_needed(new, keys, op_types)))
-        yield Sources(before, after, revisions, sides, found, is_partial=True)
+        yield write_sides(revisions, sides, objects.blobs, Path(name))
 
 
 def _revisions(client: Client, number: int) -> Revisions:
     """Return the commits of a pull request that is open: its head, and where it began."""
-    what = f"{client.repo} has no pull request {number}"
-    try:
-        details = client.discussion(number)
-    except HubFailure as failure:
-        if failure.status != 404:
-            raise
-        raise HubFailure(f"{what}: see its discussions on the Hub.") from None
-    if not details.is_pull_request:
-        raise HubFailure(f"{what}: number {number} is a discussion without changes.")
-    if details.status not in _OPEN:
+    details = client.pull_request(number)
+    if details.status not in OPEN:
         raise HubFailure(
             f"The pull request {number} of {client.repo} is "
             f"{one_line(str(details.status), 40)}: only one that is open is reviewed."
@@ -140,37 +113,3 @@ def _commits(client: Client, revision: str) -> list[str]:
     if not commits or not all(map(is_commit, commits)):
         raise HubFailure(f"The Hub names no commit of {one_line(revision, 100)}.")
     return commits
-
-
-def _touched(objects: HubObjects, sides: Sides, folder: Path) -> Iterator[Key]:
-    """Yield definitions whose workloads name a blob that is changed or gone.
-
-    They are judged anew, although none of their own files changed.
-    """
-    gone = {p for p in sides.changed if p in sides.base and p.endswith(".safetensors")}
-    gone = {p for p in gone if not p.startswith(RECORDINGS)}
-    if not gone:
-        return
-    lines = {
-        path: entry
-        for path, entry in sides.head.items()
-        if (owner := owner_of(path)) is not None and owner[1] == "workloads"
-    }
-    write_tree(objects.blobs, lines, folder)
-    for path in lines:
-        owner = owner_of(path)
-        if owner is not None and blobs_named(folder, path) & gone:
-            yield owner[0]
-
-
-def _not_needed(
-    tree: Tree, keys: Collection[Key], op_types: Collection[str]
-) -> Iterator[str]:
-    """Yield head's files that are there by name only."""
-    for path in tree:
-        owner = owner_of(path)
-        if owner is not None:
-            if owner[0] not in keys and owner[1] != "definition":
-                yield path
-        elif is_rendered(path) and path.rsplit("/", 1)[1][5:-3] not in op_types:
-            yield path

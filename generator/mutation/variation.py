@@ -17,8 +17,8 @@ def varied(
     """Return the numbered random case, and the stream to make its inputs from.
 
     Its kind is that of the definition's cases in turn. What the op_type's module
-    `audit` varies is drawn anew, in every second round its settings too; what else a
-    case says stays.
+    `audit` varies is drawn again, and in every second round its settings too; the rest
+    of the case stays.
     """
     case = cases[number % len(cases)]
     stream = Stream(definition.name, case.name, f"audit {number}")

@@ -11,7 +11,7 @@ from generator.problems.rule import blocking
 
 TOO_MANY_PROBLEMS = blocking(
     "too-many-problems",
-    "One file has so many problems that the rest of them is not listed.",
+    "One file has over 1,000 problems; only the first 1,000 are listed.",
     "Correct those listed and run again.",
     "a definition with 5,000 unknown fields",
 )

@@ -53,6 +53,13 @@ class Problem:
         )
 
 
+def pointer(tokens: Iterable[str | int]) -> str:
+    """Return the JSON pointer (RFC 6901) to where `tokens` lead; the root's is empty."""
+    return "".join(
+        "/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens
+    )
+
+
 def has_errors(problems: Iterable[Problem]) -> bool:
     """Return whether any Problem is an error."""
     return any(problem.severity is Severity.ERROR for problem in problems)

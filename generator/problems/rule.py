@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from generator.problems.messages import one_line
-from generator.problems.pointer import pointer
-from generator.problems.problem import Problem, Severity
+from generator.problems.problem import Problem, Severity, pointer
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Rule:
     filter by them: add one, never rename one.
     """
 
-    id: str
     severity: Severity
+    id: str
     explanation: str
     fix: str
     example: str
@@ -64,21 +64,9 @@ class Rule:
         return self.problem("", message, pointer=pointer(path), line=line, fix=fix)
 
 
-def blocking(id: str, explanation: str, fix: str, example: str) -> Rule:
-    """Declare an error that keeps a definition from being rendered."""
-    return Rule(id, Severity.ERROR, explanation, fix, example, blocks=True)
-
-
-def error(id: str, explanation: str, fix: str, example: str) -> Rule:
-    """Declare an error."""
-    return Rule(id, Severity.ERROR, explanation, fix, example)
-
-
-def warning(id: str, explanation: str, fix: str, example: str) -> Rule:
-    """Declare a warning."""
-    return Rule(id, Severity.WARNING, explanation, fix, example)
-
-
-def note(id: str, explanation: str, fix: str, example: str) -> Rule:
-    """Declare a note: worth knowing, never a reason to fail."""
-    return Rule(id, Severity.NOTE, explanation, fix, example)
+note = partial(Rule, Severity.NOTE)
+"""Declare what is worth knowing, and never a reason to fail."""
+warning = partial(Rule, Severity.WARNING)
+error = partial(Rule, Severity.ERROR)
+blocking = partial(Rule, Severity.ERROR, blocks=True)
+"""Declare an error that keeps a definition from being rendered."""

@@ -75,10 +75,18 @@ def _imports(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
     """Return the import statements of a source, at any depth, that name ours."""
     return tuple(
         node
-        for node in ast.walk(ast.parse(text))
+        for node in _statements(ast.parse(text))
         if isinstance(node, (ast.Import, ast.ImportFrom))
         and any(map(_is_ours, _names(node)))
     )
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements in a node; no import lies in an expression."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, name, ()):
+            yield inner
+            yield from _statements(inner)
 
 
 def _imported(text: str) -> Iterator[str]:

@@ -12,18 +12,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from generator import __version__
 from generator.dataset.atomic_write import write_atomically
-from generator.dataset.json_file import MAX_BYTES, read_json
+from generator.dataset.json_file import MAX_BYTES
 from generator.dataset.paths import AUDIT, DatasetFile
-from generator.dataset.schema import check
+from generator.dataset.schema import read_checked
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
-from generator.problems.pointer import pointer
+from generator.problems.problem import pointer
 from generator.results.audit_result import (
     CAUGHT,
     EQUIVALENT,
@@ -119,18 +118,15 @@ def read_audits(root: Path) -> dict[str, Audited] | None:
         return None
     if not _leads_inside(path, root):
         raise BrokenAudit("", "This is a link that leads out of the dataset.")
-    read = read_json(root, AUDIT)
-    wrong = read.problems or check(read.value, "audit", AUDIT)
-    if wrong:
-        raise BrokenAudit(wrong[0].pointer, wrong[0].message)
-    audits = {name: _read(v) for name, v in read.value["definitions"].items()}
-    for name, found in audits.items():
-        listed = len(read.value["definitions"][name]["survivors"])
-        if listed > found.survived:
-            message = f"There are {listed}, but {found.survived} survived."
+    read = read_checked(root, AUDIT, "audit")
+    if read.problems:
+        raise BrokenAudit(read.problems[0].pointer, read.problems[0].message)
+    for name, value in read.value["definitions"].items():
+        listed, survived = len(value["survivors"]), value["counts"][SURVIVED]
+        if listed > survived:
             where = pointer(("definitions", name, "survivors"))
-            raise BrokenAudit(where, message)
-    return audits
+            raise BrokenAudit(where, f"There are {listed}, but {survived} survived.")
+    return {name: _read(v) for name, v in read.value["definitions"].items()}
 
 
 def audits_in(root: Path) -> dict[str, Audited] | None:
@@ -142,10 +138,14 @@ def audits_in(root: Path) -> dict[str, Audited] | None:
 
 
 def _read(value: Mapping[str, Any]) -> Audited:
+    """Return what is kept of an audit; its texts are short lines, whatever they were."""
     return Audited(
         value["sha256"],
         {status: value["counts"][status] for status in STATUSES},
-        tuple(_survivor(**found) for found in value["survivors"][:LISTED]),
+        tuple(
+            Survivor(*(_short(found[name]) for name in ("name", "before", "after")))
+            for found in value["survivors"][:LISTED]
+        ),
         {one_line(axis, 60): length for axis, length in value["reduced"].items()},
         _short(value["gen_tests"], _LONGEST_VERSION),
         _short(value["torch"], _LONGEST_VERSION),
@@ -153,21 +153,12 @@ def _read(value: Mapping[str, Any]) -> Audited:
     )
 
 
-def _survivor(name: str, before: str, after: str, **_: Any) -> Survivor:
-    return Survivor(_short(name), _short(before), _short(after))
-
-
 def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> Audited:
-    """Return what is kept of an audit; its texts are short lines, whatever they were."""
-    return Audited(
-        sha256,
-        result.counts,
-        tuple(_survivor(m.name, m.before, m.after) for m in result.survivors[:LISTED]),
-        dict(result.reduced),
-        __version__,
-        _short(torch, _LONGEST_VERSION),
-        date,
-    )
+    """Return what is kept of an audit that was just made."""
+    survivors = [vars(mutant) for mutant in result.survivors]
+    told = {"counts": result.counts, "reduced": result.reduced, "survivors": survivors}
+    made = {"sha256": sha256, "gen_tests": __version__, "torch": torch, "date": date}
+    return _read({**told, **made})
 
 
 def _short(text: str, longest: int = _LONGEST_LINE) -> str:
@@ -218,20 +209,16 @@ class Recorder:
 
     def __init__(self, dataset: Path, files: Sequence[DatasetFile]) -> None:
         folder = (dataset / AUDIT).parent
-        why = ""
+        why, there = "", folder if os.path.lexists(folder) else dataset
         if not _leads_inside(folder, dataset):
-            why = (
-                f"{folder.name} is a link that leads out of the dataset. Make it a "
-                "folder."
-            )
-        elif os.path.lexists(folder) and not folder.is_dir():
-            why = f"{folder.name} is no folder. Move it away."
-        else:
-            there = folder if folder.exists() else dataset
-            if not os.access(there, os.W_OK | os.X_OK):
-                why = f"{there}: Permission denied."
+            why = f"{folder.name} is a link that leads out of the dataset."
+        elif not there.is_dir():
+            why = f"{folder.name} is no folder."
+        elif not os.access(there, os.W_OK | os.X_OK):
+            why = f"{there}: Permission denied."
         if why:
-            raise Failure(f"{AUDIT} can't be written: {why}")
+            advice = f"Make {folder.name} a folder that can be written to."
+            raise Failure(f"{AUDIT} can't be written: {why} {advice}")
         read_audits(dataset)
         self._dataset = dataset
         self._before = {file: self._sha256(file) for file in files}
@@ -254,6 +241,9 @@ class Recorder:
                 yield f"{one_line(file.name, 100)}: not recorded: {one_line(why)}"
                 gone.append(file.name)
             else:
+                # imported here: validate reads audits, and this takes 50 ms
+                from importlib import metadata
+
                 torch = metadata.version("torch")
                 new[file.name] = of_result(result, sha256, torch, date)
         old = read_audits(self._dataset)

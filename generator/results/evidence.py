@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
-from generator.dataset.json_file import read_json
 from generator.dataset.paths import VERIFICATION, evidence_files
-from generator.dataset.schema import check
+from generator.dataset.schema import read_checked
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line
 from generator.testing.obstacle import Kind
 
 FORMAT = 1
 SKIPPED = "SKIPPED"
+_TEXTS = ("reason", "skip_kind")
+# JSON has no NaN and no infinity: these may be strings
+_NUMBERS = ("seconds", "nmse", "lse", "hit_ratio")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class SourceEvidence:
     def needs_other_gpu(self) -> bool:
         """Return whether it was skipped because the kernel needs another GPU."""
         return self.skip_kind == Kind.NEEDS_SM
+
+
+_FIELDS = [one.name for one in fields(SourceEvidence)]
 
 
 @dataclass(frozen=True)
@@ -175,15 +180,11 @@ def read_evidence(root: Path, file: str) -> list[Run]:
 
     Raises Failure where it is something else.
     """
-    read = read_json(root, file)
-    if not read.ok or read.problems:
-        raise Failure(f"{file}: {read.problems[0].message}")
-    wrong = check(read.value, "evidence", file)
-    if wrong:
-        text = f"{wrong[0].pointer}: {wrong[0].message}".removeprefix(": ")
-        raise Failure(
-            f"{file} is no evidence of trace-dataset verify ({one_line(text, 200)})"
-        )
+    read = read_checked(root, file, "evidence")
+    if read.problems:
+        found = read.problems[0]
+        text = one_line(f"{found.pointer}: {found.message}".removeprefix(": "), 200)
+        raise Failure(f"{file} is no evidence of trace-dataset verify ({text})")
     return [_run(value) for value in read.value["runs"]]
 
 
@@ -214,7 +215,6 @@ def runs_in(root: Path) -> list[Run]:
 
 
 def _run(value: Mapping[str, Any]) -> Run:
-    machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
     entries = {
         name: DefinitionEvidence(
             one_line(entry["sha256"], 64),
@@ -223,28 +223,16 @@ def _run(value: Mapping[str, Any]) -> Run:
         )
         for name, entry in value["definitions"].items()
     }
+    machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
     return Run(one_line(value["date"], 10), machine, entries)
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "verdict": str,
-    "cases": int,
-    "skipped": int,
-    "seconds": float,
-    "reason": lambda text: one_line(text, 200),
-    "skip_kind": lambda text: one_line(text, 40),
-    "nmse": float,
-    "lse": float,
-    "hit_ratio": float,
-    "figures": lambda value: {
-        one_line(name, 40): (float(low), float(high))
-        for name, (low, high) in value.items()
-    },
-    "not_independent": lambda names: tuple(map(one_line, names)),
-}
-"""Field of a source's evidence → what it becomes when it is read."""
-
-
 def _source(value: Mapping[str, Any]) -> SourceEvidence:
-    known = {n: read(value[n]) for n, read in _READERS.items() if n in value}
+    """Return the evidence of a source; its texts are short lines, whatever they were."""
+    known: dict[str, Any] = {n: value[n] for n in _FIELDS if n in value}
+    known |= {n: one_line(v, 200) for n, v in known.items() if n in _TEXTS}
+    known |= {n: float(v) for n, v in known.items() if n in _NUMBERS}
+    figures = known.get("figures", {}).items()
+    known["figures"] = {one_line(n, 40): tuple(map(float, v)) for n, v in figures}
+    known["not_independent"] = tuple(map(one_line, known.get("not_independent", ())))
     return SourceEvidence(**known)

@@ -1,24 +1,31 @@
-"""Read what a run of the reference tests left; the file may be foreign or hostile."""
+"""Read what a run of the reference tests left; the file may be foreign or hostile.
+
+JSON Lines of `pytest --results` are the format. JUnit XML, which earlier versions wrote,
+becomes the same values before anything else reads it.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.schema import check
 from generator.problems.failure import Failure
-from generator.problems.messages import one_line
+from generator.problems.messages import one_line, quote
 from generator.results.error_maps import read_error_map
+from generator.testing.obstacle import SKIP_KIND
 
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024
 VERDICTS = ("PASSED", "FAILED", "ERROR")
 _FACTS = "device cpu gpu sm memory_gib driver python torch cuda flashinfer sglang"
+_JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 # an integer of more is read as a float, which may be infinite
 _DIGITS = 18
 
@@ -88,11 +95,8 @@ def read_results(path: Path) -> Results:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise Failure(f"{path} has more than {MAX_BYTES >> 20} MiB")
-    if path.suffix != ".xml":
-        return parse_results(data, str(path))
-    from generator.results.junit import parse_junit
-
-    return parse_junit(data, str(path))
+    parse = _parse_junit if path.suffix == ".xml" else parse_results
+    return parse(data, str(path))
 
 
 def parse_results(data: bytes, name: str) -> Results:
@@ -102,23 +106,73 @@ def parse_results(data: bytes, name: str) -> Results:
     """
     first, *others = data.split(b"\n")[:-1] or [b""]
     try:
-        head = json_value(first)
+        head = _json_value(first)
         is_ours = head["format"] == FORMAT and isinstance(head["machine"], dict)
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         is_ours = False
     if not is_ours:
         raise Failure(f"{name} is not a results file of pytest --results")
-    return results_of(name, head.get("date"), head["machine"], map(json_value, others))
+    return _results(name, head.get("date"), head["machine"], map(_json_value, others))
 
 
-def json_value(text: str | bytes) -> Any:
+class _WithoutDoctype(ET.TreeBuilder):
+    """Build the tree of a document; refuse document types: entities can be bombs."""
+
+    def doctype(self, *_: object) -> None:
+        raise ValueError("it has a document type")
+
+
+def _parse_junit(data: bytes, name: str) -> Results:
+    """Return the reference tests of a JUnit file; a Failure names it."""
+    try:
+        root = ET.fromstring(data, parser=ET.XMLParser(target=_WithoutDoctype()))
+    except (ET.ParseError, LookupError, ValueError) as error:
+        raise Failure(f"{name} is not JUnit XML: {error}") from None
+    if root.tag not in ("testsuites", "testsuite"):
+        raise Failure(f"{name} is not JUnit XML: its root is {quote(root.tag)}")
+    suite = next(root.iter("testsuite"), root)
+    machine = dict(_properties(suite))
+    return _results(name, suite.get("timestamp"), machine, _junit_tests(root))
+
+
+def _properties(element: ET.Element) -> list[tuple[str, str]]:
+    """Return the properties of a suite or a test, in their order."""
+    found = element.iterfind("properties/property")
+    return [(item.get("name") or "", item.get("value") or "") for item in found]
+
+
+def _junit_tests(root: ET.Element) -> Iterator[dict[str, Any]]:
+    """Yield each reference test as a line of the results has it."""
+    for case in root.iter("testcase"):
+        properties = _properties(case)
+        known = dict(properties)
+        if not known.get("definition"):
+            continue
+        group = (case.get("classname") or "").rpartition(".")[2]
+        ended = [e for tag in _JUNIT_STATUSES if (e := case.find(tag)) is not None]
+        said = [f"{e.get('message') or ''}\n{e.text or ''}" for e in ended[:1]]
+        yield {
+            "test": f"{group}::{case.get('name') or ''}",
+            "definition": known["definition"],
+            "sha256": known.get("sha256", ""),
+            "source": known.get("source"),
+            "status": _JUNIT_STATUSES[ended[0].tag] if ended else "passed",
+            # the first line that says why
+            "message": "".join(said).strip().split("\n")[0].strip(),
+            "seconds": float(case.get("time") or 0.0),
+            "skip_kind": known.get(SKIP_KIND, ""),
+            "comparisons": [_json_value(v) for n, v in properties if n == "comparison"],
+        }
+
+
+def _json_value(text: str | bytes) -> Any:
     """Return a JSON value; NaN is one, and no integer in it is too large to be a float."""
     return json.loads(
         text, parse_int=lambda n: int(n) if len(n) <= _DIGITS else float(n)
     )
 
 
-def results_of(
+def _results(
     name: str, date: Any, machine: Mapping[str, Any], tests: Iterable[Any]
 ) -> Results:
     """Return results whose fields are checked; a Failure names the file."""
@@ -133,17 +187,14 @@ def results_of(
             f"pytest tests/references --results {Path(name).stem}.jsonl"
         )
     day = re.match(r"\d{4}-\d\d-\d\d", str(date), re.ASCII)
-    facts = {
-        fact: one_line(str(machine[fact]), 80)
-        for fact in _FACTS.split()
-        if fact in machine
-    }
+    named = ((fact, machine.get(fact)) for fact in _FACTS.split())
+    facts = {fact: one_line(str(v), 80) for fact, v in named if v is not None}
     return Results(day.group() if day else "", facts, found)
 
 
 def _test(value: Any) -> TestResult:
     """Return one line's result. Raises ValueError or TypeError where it is none."""
-    wrong = check(value, "result", "")
+    wrong = check(value, "result", "") and check(_finite(value), "result", "")
     if wrong:
         raise ValueError(wrong[0].message)
     for record in value["comparisons"]:
@@ -161,3 +212,13 @@ def _test(value: Any) -> TestResult:
         tuple(value["comparisons"]),
         one_line(value["skip_kind"], 40),
     )
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which NaN and infinities, which JSON has not, are 0.5."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return 0.5 if is_odd else value

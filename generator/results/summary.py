@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,22 +23,27 @@ Record = Mapping[str, Any]
 
 def runs_of(results: Iterable[Results]) -> list[Run]:
     """Return the runs of results; those of one day and machine are one run."""
-    grouped: dict[Any, tuple[Run, dict[str, list[TestResult]]]] = {}
+    runs: dict[Any, Run] = {}
+    tests: dict[Any, dict[str, list[TestResult]]] = defaultdict(dict)
     for result in results:
         run = Run(result.date, result.machine, {})
-        _, by_name = grouped.setdefault(run.key, (run, {}))
+        runs.setdefault(run.key, run)
         for test in result.tests:
-            by_name.setdefault(test.definition, []).append(test)
+            tests[run.key].setdefault(test.definition, []).append(test)
     return [
-        Run(run.date, run.machine, {n: _entry(by_name[n]) for n in sorted(by_name)})
-        for _, (run, by_name) in sorted(grouped.items(), key=lambda item: item[0])
+        Run(
+            runs[key].date,
+            runs[key].machine,
+            {name: _entry(of) for name, of in sorted(tests[key].items())},
+        )
+        for key in sorted(runs)
     ]
 
 
 def _entry(tests: Sequence[TestResult]) -> DefinitionEvidence:
     """Return the entry of one definition; of two texts of it, the later one's."""
     sha256 = tests[-1].sha256
-    by_source: dict[str, list[TestResult]] = {}
+    by_source: dict[str, list[TestResult]] = defaultdict(list)
     failed = set()
     for test in tests:
         if test.sha256 != sha256:
@@ -47,14 +53,17 @@ def _entry(tests: Sequence[TestResult]) -> DefinitionEvidence:
         compared = {source for source in sources if not is_of_itself(source)}
         for source in compared or {test.source}:
             if source is not None:
-                by_source.setdefault(source, []).append(test)
+                by_source[source].append(test)
             elif test.is_bad:
                 failed.add(test.function)
-    verdicts = {s: _verdict(s, by_source[s]) for s in sorted(by_source)}
+    verdicts = {
+        source: _verdict(source, of) for source, of in sorted(by_source.items())
+    }
     return DefinitionEvidence(sha256, verdicts, tuple(sorted(failed)))
 
 
 def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
+    """Return the worst of what tests say of one source."""
     records = [r for t in tests for r in t.comparisons if r["source"] == source]
     skips = [test for test in tests if test.status == "skipped"]
     broken = [
@@ -66,23 +75,14 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
     told = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
     if broken:
         return SourceEvidence("ERROR", *told, reason=broken[0].message)
-    if records:
-        return _compared(records, *told)
-    if skips:
+    if not records and skips:
         return SourceEvidence(SKIPPED, *told, skips[0].message, skips[0].skip_kind)
-    return SourceEvidence("ERROR", *told, "passed without a comparison")
-
-
-def _compared(
-    records: Sequence[Record], cases: int, skipped: int, seconds: float
-) -> SourceEvidence:
-    """Return the worst of what was compared with one source."""
+    if not records:
+        return SourceEvidence("ERROR", *told, "passed without a comparison")
     lse = [record for record in records if record["output"] == "lse"]
-    nmse = _values("nmse", [record for record in records if record["output"] != "lse"])
-    hits = _values("hit_ratio", records)
-    known = _KNOWN.split()
-    names = sorted({name for record in records for name in record} - {*known})
-    figures = {name: v for name in names if (v := _values(name, records))}
+    others = [record for record in records if record["output"] != "lse"]
+    hit_ratio = _range("hit_ratio", records)
+    names = {name for record in records for name in record} - {*_KNOWN.split()}
     dependent = {
         str(name)
         for record in records
@@ -91,42 +91,31 @@ def _compared(
     }
     return SourceEvidence(
         max((record["verdict"] for record in records), key=VERDICTS.index),
-        cases,
-        skipped,
-        seconds,
-        nmse=_most(nmse),
-        lse=_most(_values("max_abs", lse)),
-        hit_ratio=_least(hits),
+        *told,
+        nmse=_greatest("nmse", others),
+        lse=_greatest("max_abs", lse),
+        hit_ratio=hit_ratio[0] if hit_ratio else None,
         figures={
-            name: (_rounded(min(v, key=_badness)), _rounded(max(v, key=_badness)))
-            for name, v in figures.items()
+            name: found for name in sorted(names) if (found := _range(name, records))
         },
         not_independent=tuple(sorted(dependent)),
     )
 
 
-def _values(name: str, records: Iterable[Record]) -> list[float]:
-    """Return a figure of the comparisons that have it; true and false are none."""
+def _greatest(name: str, records: Iterable[Record]) -> float | None:
+    found = _range(name, records)
+    return found[1] if found else None
+
+
+def _range(name: str, records: Iterable[Record]) -> tuple[float, float] | None:
+    """Return the least and the greatest of a figure; NaN is both where there is one.
+
+    None where no comparison has the figure; true and false are none.
+    """
     found = (record.get(name) for record in records)
-    return [
-        float(value)
-        for value in found
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    ]
-
-
-def _badness(figure: float) -> float:
-    """Return the figure to sort by; nothing is worse than NaN."""
-    return math.inf if math.isnan(figure) else figure
-
-
-def _most(values: Sequence[float]) -> float | None:
-    return _rounded(max(values, key=_badness)) if values else None
-
-
-def _least(values: Sequence[float]) -> float | None:
-    return _rounded(max(values, key=lambda v: _badness(-v))) if values else None
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
+    values = [float(v) for v in found if v is not None and type(v) in (int, float)]
+    if not values:
+        return None
+    if any(map(math.isnan, values)):
+        return math.nan, math.nan
+    return float(f"{min(values):.3g}"), float(f"{max(values):.3g}")

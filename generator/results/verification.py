@@ -14,6 +14,7 @@ from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceE
 from generator.results.sources import ORACLE, OWN_TESTS, is_ground_truth
 
 _BAD = ("FAILED", "ERROR")
+_SKIPS = _NEVER_RUN, _NOT_COMPARED = ("never run here", "not compared")
 
 
 @dataclass(frozen=True)
@@ -95,27 +96,6 @@ class Verification:
         return tuple(dict.fromkeys(x.definition for x in self.lines if x.stale))
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Hold one verdict, in which run it is, and on which text of the definition."""
-
-    number: int
-    run: Run
-    source: str
-    verdict: SourceEvidence
-    stale: bool
-
-    @property
-    def is_against(self) -> bool:
-        """Return whether it says that the comparison failed."""
-        return self.verdict.verdict in _BAD
-
-    @property
-    def rank(self) -> tuple[bool, str, bool, int]:
-        """Return what decides between verdicts of one machine; the higher counts."""
-        return not self.stale, self.run.date, self.is_against, self.verdict.cases
-
-
 def table_of(
     root: Path,
     found: Discovered,
@@ -123,7 +103,7 @@ def table_of(
     audits: Mapping[str, Audited] | None = None,
 ) -> Verification:
     """Return the table of a dataset's definitions. Raises OSError as reading does."""
-    ordered = list(enumerate(sorted(runs, key=lambda run: run.key), 1))
+    ordered = dict(enumerate(sorted(runs, key=lambda run: run.key), 1))
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
     for file in found.files:
@@ -134,12 +114,12 @@ def table_of(
             state = state_of(audit, sha256)
             audited.append(AuditLine(file.op_type, file.name, state, audit))
     known = {file.name for file in found.files}
-    named = {name for _, run in ordered for name in run.definitions}
+    named = {name for run in ordered.values() for name in run.definitions}
     # runs that newer ones have replaced are not shown
     used = sorted({line.run for line in lines if line.run})
     numbers = {run: number for number, run in enumerate([0, *used])}
     return Verification(
-        tuple(run for number, run in ordered if number in used),
+        tuple(ordered[number] for number in used),
         tuple(replace(line, run=numbers[line.run]) for line in lines),
         tuple(sorted((named | {*(audits or ())}) - known)),
         tuple(audited),
@@ -147,31 +127,29 @@ def table_of(
 
 
 def _lines(
-    file: DatasetFile, sha256: str, runs: Iterable[tuple[int, Run]]
+    file: DatasetFile, sha256: str, runs: Mapping[int, Run]
 ) -> list[VerificationLine]:
+    """Return a definition's lines, out of the runs in their order, oldest first."""
     entries = [
-        (number, run, entry)
-        for number, run in runs
-        if (entry := run.definitions.get(file.name)) is not None
+        (number, run.definitions[file.name])
+        for number, run in runs.items()
+        if file.name in run.definitions
     ]
     found = [
-        _Found(number, run, source, verdict, entry.sha256 != sha256)
-        for number, run, entry in entries
+        _line(file, number, source, verdict, entry.sha256 != sha256)
+        for number, entry in entries
         for source, verdict in _with_own_tests(entry).items()
     ]
-    chosen = _chosen(found)
-    sources = {f.source for f in chosen} - {OWN_TESTS}
-    lines = [_line(file, f) for f in chosen]
+    lines = _chosen((line for line in found if line.verdict not in _SKIPS), runs)
+    sources = {line.source for line in lines} - {OWN_TESTS}
     # why a source was not asked matters if it is the GPU, or if no other one was
     has_ground_truth = any(map(is_ground_truth, sources))
-    for f in _absent(f for f in found if f.source not in sources):
-        if f.verdict.needs_other_gpu:
-            lines.append(_line(file, f, "never run here"))
-        elif not has_ground_truth:
-            lines.append(_line(file, f, "not compared"))
+    for line in _skips((line for line in found if line.source not in sources), runs):
+        if line.verdict == _NEVER_RUN or not has_ground_truth:
+            lines.append(line)
     if not lines:
         note = "no test of it compares anything" if entries else "no run has it"
-        whom = (file.op_type, file.name, "", "not compared")
+        whom = (file.op_type, file.name, "", _NOT_COMPARED)
         lines.append(VerificationLine(*whom, False, 0, None, note))
     return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
 
@@ -184,7 +162,9 @@ def _with_own_tests(entry: DefinitionEvidence) -> dict[str, SourceEvidence]:
     return {**entry.sources, OWN_TESTS: own}
 
 
-def _chosen(found: Iterable[_Found]) -> list[_Found]:
+def _chosen(
+    found: Iterable[VerificationLine], runs: Mapping[int, Run]
+) -> list[VerificationLine]:
     """Return for each source its best evidence, and every failure.
 
     Of each kind of machine the newest counts: on the definition as it is before one on
@@ -192,52 +172,54 @@ def _chosen(found: Iterable[_Found]) -> list[_Found]:
     then the run that compared more cases. Of machines that agree one is shown, a GPU
     before a CPU.
     """
-    newest: dict[tuple[str, str], _Found] = {}
-    for f in found:  # in the order of the runs, the oldest first
-        key = (f.source, f.run.machine.get("gpu", ""))
-        is_newer = key not in newest or f.rank >= newest[key].rank
-        if f.verdict.verdict != SKIPPED and is_newer:
-            newest[key] = f
-    by_source: dict[str, list[_Found]] = {}
-    for f in newest.values():
-        by_source.setdefault(f.source, []).append(f)
+
+    def rank(line: VerificationLine) -> tuple[bool, str, bool, int]:
+        cases = line.figures.cases if line.figures else 0
+        return not line.stale, runs[line.run].date, line.verdict in _BAD, cases
+
+    newest: dict[tuple[str, str], VerificationLine] = {}
+    for line in found:
+        key = (line.source, runs[line.run].machine.get("gpu", ""))
+        if key not in newest or rank(line) >= rank(newest[key]):
+            newest[key] = line
+    by_source: dict[str, list[VerificationLine]] = {}
+    for line in newest.values():
+        by_source.setdefault(line.source, []).append(line)
     chosen = []
-    for of_source in by_source.values():
-        best = max(of_source, key=lambda f: (not f.stale, f.run.is_on_gpu, f.number))
-        against = [f for f in of_source if f.is_against and not f.stale]
-        chosen += [best, *(f for f in against if f is not best)]
+    for of in by_source.values():
+        best = max(of, key=lambda x: (not x.stale, runs[x.run].is_on_gpu, x.run))
+        chosen += [best, *(line for line in of if line.is_bad and line is not best)]
     return chosen
 
 
-def _absent(found: Iterable[_Found]) -> Iterable[_Found]:
+def _skips(
+    found: Iterable[VerificationLine], runs: Mapping[int, Run]
+) -> Iterable[VerificationLine]:
     """Return one skip for each source: the newest, one of a GPU before the CPU's."""
-    ordered = sorted(found, key=lambda f: (f.run.is_on_gpu, f.number))
-    return {f.source: f for f in ordered}.values()
+    ordered = sorted(found, key=lambda line: (runs[line.run].is_on_gpu, line.run))
+    return {line.source: line for line in ordered}.values()
 
 
-def _line(file: DatasetFile, found: _Found, verdict: str = "") -> VerificationLine:
-    v = found.verdict
-    notes = [v.reason] if v.reason else []
-    if v.hit_ratio is not None and v.hit_ratio < 1.0:
-        notes.append(f"hit ratio {v.hit_ratio:.3g}")
-    for figure, (low, high) in v.figures.items():
+def _line(
+    file: DatasetFile, run: int, source: str, found: SourceEvidence, stale: bool
+) -> VerificationLine:
+    notes = [found.reason] if found.reason else []
+    if found.hit_ratio is not None and found.hit_ratio < 1.0:
+        notes.append(f"hit ratio {found.hit_ratio:.3g}")
+    for figure, (low, high) in found.figures.items():
         span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         notes.append(f"{figure} {span}")
-    if v.not_independent:
-        names = ", ".join(v.not_independent)
+    if found.not_independent:
+        names = ", ".join(found.not_independent)
         notes.append(f"{names} taken from the reference: not independent")
-    if found.stale:
+    if stale:
         notes.append("on another text of the definition")
-    return VerificationLine(
-        file.op_type,
-        file.name,
-        found.source,
-        verdict or v.verdict,
-        found.stale,
-        found.number,
-        v if v.cases else None,
-        "; ".join(notes),
-    )
+    verdict = found.verdict
+    if verdict == SKIPPED:
+        verdict = _NEVER_RUN if found.needs_other_gpu else _NOT_COMPARED
+    figures = found if found.cases else None
+    whom = (file.op_type, file.name, source, verdict)
+    return VerificationLine(*whom, stale, run, figures, "; ".join(notes))
 
 
 def agreed(lines: Iterable[VerificationLine]) -> dict[str, tuple[str, ...]]:

@@ -92,11 +92,21 @@ class Change:
 
 
 def make_changes(
-    definitions: Mapping[Key, Files], sides: Sides, base: Path, head: Path
+    definitions: Mapping[Key, Files],
+    sides: Sides,
+    base: Path,
+    head: Path,
+    known: Mapping[str, Definition] | None = None,
 ) -> list[Change]:
-    """Return what happened to each definition, renamed ones told from new ones."""
+    """Return what happened to each definition, renamed ones told from new ones.
+
+    `known` maps paths of head to their definitions, where they were loaded before.
+    """
     old = {key: _load(base, key, sides.base) for key in definitions}
-    new = {key: _load(head, key, sides.head) for key in definitions}
+    if known is None:
+        new = {key: _load(head, key, sides.head) for key in definitions}
+    else:
+        new = {key: known.get(_path(key)) for key in definitions}
     was = {key for key in definitions if _path(key) in sides.base}
     now = {key for key in definitions if _path(key) in sides.head}
     gone = [key for key in definitions if key in was and key not in now]

@@ -30,8 +30,7 @@ from generator.results.run_results import Results, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.canary import plant
 from generator.review.change import Change
-from generator.review.comparisons import ExecutedComparison, comparisons_of
-from generator.review.review import Executed
+from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.rules.load import load_definitions
 
 _FILE = "results.jsonl"
@@ -50,11 +49,6 @@ def why_not(device: str = "cpu") -> str | None:
     return refusal
 
 
-def to_test(changes: Sequence[Change]) -> list[Definition]:
-    """Return the definitions whose tests a review renders."""
-    return [c.new for c in changes if c.new is not None and c.kind != "removed"]
-
-
 def render_changes(changes: Sequence[Change], dataset: Path, output: Path) -> int:
     """Render the tests of the changed definitions; return how many could be."""
     return sum(len(plan.classes) for plan in _render(changes, dataset, output))
@@ -63,30 +57,31 @@ def render_changes(changes: Sequence[Change], dataset: Path, output: Path) -> in
 def _render(
     changes: Sequence[Change], dataset: Path, output: Path
 ) -> tuple[TestPlan, ...]:
-    names = [d.name for d in to_test(changes)]
-    found = [c.key[1] for c in changes if c.new is not None and c.new.name in names]
-    if not found:
+    names = [change.name for change in changes if change.new is not None]
+    loaded = load_definitions(dataset, names=names) if names else None
+    if loaded is None or not loaded.definitions:
         return ()
-    loaded = load_definitions(dataset, names=found)
-    if not loaded.definitions:
-        return ()
-    return generate(
-        dataset, loaded, output, RenderOptions(standalone=True), force=True
-    ).plans
+    options = RenderOptions(standalone=True)
+    return generate(dataset, loaded, output, options, force=True).plans
 
 
 def execute_changes(
     changes: Sequence[Change], dataset: Path, device: str, trust: bool
 ) -> Executed | None:
     """Run the tests of the changed definitions; None where there is none to run."""
-    definitions = to_test(changes)
+    definitions = [change.new for change in changes if change.new is not None]
     if not definitions:
         return None
     findings = [
-        (d, finding) for d in definitions for finding in sandbox.screen(d.reference)
+        (d, found) for d in definitions for found in sandbox.screen(d.reference)
     ]
     if findings and not trust:
-        return _blocked(findings, device)
+        problem = "not run: the screen of the sources objects (--trust runs it anyway)"
+        lines = [
+            one_line(f"{d.name} line {f.line}: {f.what}: {f.text} ({f.why})", 400)
+            for d, f in findings[:_SHOWN]
+        ]
+        return Executed(device, problems=(problem, *lines))
     with TemporaryDirectory(prefix="trace-dataset-run-") as name:
         folder = Path(name)
         # the sandbox runs as another user where we are root
@@ -96,19 +91,10 @@ def execute_changes(
         plans = _render(changes, dataset, tests)
         if not plans:
             problem = "none of the changed definitions could be rendered"
-            return Executed(device, 0, (), 0, (problem,))
+            return Executed(device, problems=(problem,))
         _copy_recordings(definitions, dataset, folder)
-        found = [finding for _, finding in findings]
-        return _run(definitions, plans, found, folder, device)
-
-
-def _blocked(findings: Sequence[tuple[Definition, Any]], device: str) -> Executed:
-    lines = [
-        one_line(f"{d.name} line {f.line}: {f.what}: {f.text} ({f.why})", 400)
-        for d, f in findings[:_SHOWN]
-    ]
-    problem = "not run: the screen of the sources objects (--trust runs it anyway)"
-    return Executed(device, 0, (), 0, (problem, *lines))
+        objected = [finding for _, finding in findings]
+        return _run(definitions, plans, objected, folder, device)
 
 
 def _copy_recordings(
@@ -152,16 +138,20 @@ def _run(
         work=listed,
         limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
     )
-    expected = [_id_of(x) for x in collected.stdout.splitlines() if "::" in x]
+    # what pytest lists is file::TestX::test_y[case]
+    listing = [x.partition("::")[2].strip() for x in collected.stdout.splitlines()]
+    expected = [test for test in listing if test]
     problems = [
         f"the text of {one_line(d.name)} runs when tests are listed: the list may be its"
         for d in definitions
         if not can_be_nested(d.reference)
     ]
     if not collected.ok or not expected or collected.truncated:
-        said = collected.detail or _last_line(collected.stderr or collected.stdout)
+        lines = (collected.stderr or collected.stdout).strip().splitlines()
+        said = collected.detail or (lines[-1] if lines else "nothing was printed")
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
-        return Executed(device, 0, (), 0, tuple(problems), sandbox.warnings())
+        layers = sandbox.warnings()
+        return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
     # too many for a command line where much has changed
     arguments = tests / "arguments"
@@ -212,11 +202,6 @@ def _run(
     )
 
 
-def _id_of(line: str) -> str:
-    """Return `TestX::test_y[case]` of a line that pytest lists."""
-    return line.partition("::")[2].strip()
-
-
 def _met_a_kernel(results: Results) -> tuple[str, ...]:
     """Return the definitions that agreed with a kernel in a run."""
     met = {
@@ -229,8 +214,3 @@ def _met_a_kernel(results: Results) -> tuple[str, ...]:
         and not is_recorded(str(record["source"]))
     }
     return tuple(sorted(met))
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing was printed"

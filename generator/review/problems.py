@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from generator.dataset.artifacts import Key
-from generator.dataset.changes import owner_of
 from generator.dataset.paths import NOTHING_THERE
 from generator.problems import Problem
 from generator.review.sources import Sources
+from generator.rules.workloads import WORKLOAD_MISSING
 from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
-from generator.validation.parallel import Checked, outcomes
+from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
 
@@ -32,57 +32,53 @@ class ProblemChanges:
 def compare_problems(
     sources: Sources, renamed: Mapping[str, str], jobs: int
 ) -> ProblemChanges:
-    """Validate both sides; a definition that did not change is checked once.
+    """Validate what is judged of both sides, and the other definitions' own files.
 
     `renamed` maps old to new paths: what was wrong with the old file is not blamed on
-    the new one. Folders that are partial have of the other definitions only their own
-    files: what is wrong with these is not counted.
+    the new one.
     """
-    changed, counts = sources.sorted.definitions, Counts()
-    plan = make_plan(sources.head)
-    checked = list(outcomes(plan.root, plan.units, None, jobs))
-    found = list(run_plan(plan, counts, checked=iter(checked)))
-    before = make_plan(sources.base)
+    counts = Counts()
+    head, base = make_plan(sources.head), make_plan(sources.base)
     # a dataset that begins with this change mends nothing
-    there = tuple(p for p in before.problems if p.rule not in NOTHING_THERE)
-    before = replace(before, problems=there)
-    again = _again(before, checked, sources)
+    there = tuple(p for p in base.problems if p.rule not in NOTHING_THERE)
+    base = replace(base, problems=there)
+    same = {_of(unit): unit for unit in head.units if _of(unit) not in sources.judged}
+    own = [replace(x, workloads=None, solutions=(), traces=()) for x in same.values()]
+    others = {
+        _of(unit): _of_own_file(outcome, same[_of(unit)])
+        for unit, outcome in outcomes(sources.head, own, None, jobs)
+    }
+
+    def problems(plan: ValidationPlan, counts: Counts) -> Iterator[Problem]:
+        judged = [unit for unit in plan.units if _of(unit) not in others]
+        fresh = outcomes(plan.root, judged, None, jobs)
+        checked = (
+            (unit, others[_of(unit)]) if _of(unit) in others else next(fresh)
+            for unit in plan.units
+        )
+        return run_plan(plan, counts, checked=checked)
+
     old: dict[tuple[str, ...], list[Problem]] = defaultdict(list)
-    for problem in run_plan(before, Counts(), checked=again):
+    for problem in problems(base, Counts()):
         old[_key(problem, renamed)].append(problem)
     new, known = [], 0
-    for problem in found:
-        same = old[_key(problem, {})]
-        if not same:
+    for problem in problems(head, counts):
+        if before := old[_key(problem, {})]:
+            before.pop()
+            known += 1
+        else:
             new.append(problem)
-            continue
-        same.pop()
-        owner = owner_of(problem.file) if sources.is_partial else None
-        known += owner is None or owner[0] in changed
     mended = (problem for left in old.values() for problem in left)
     by_place = sorted(mended, key=lambda problem: (problem.file, problem.rule))
     return ProblemChanges(tuple(new), tuple(by_place), known, counts)
 
 
-def _again(
-    before: ValidationPlan,
-    head: Iterable[tuple[DefinitionFiles, CheckedDefinition]],
-    sources: Sources,
-) -> Checked:
-    """Yield base's units; the outcome of one that did not change is what it is in head.
-
-    With a blob that changed in the folder of another definition, all of what is wrong
-    passes for new.
-    """
-    kept: dict[Key, CheckedDefinition] = {}
-    for unit, outcome in head:
-        if _of(unit) not in sources.sorted.definitions:
-            is_same = sources.sides.changed.isdisjoint(outcome.elsewhere)
-            kept[_of(unit)] = outcome if is_same else replace(outcome, problems=())
-    pending = [unit for unit in before.units if _of(unit) not in kept]
-    fresh = outcomes(before.root, pending, None, 1)
-    for unit in before.units:
-        yield (unit, kept[_of(unit)]) if _of(unit) in kept else next(fresh)
+def _of_own_file(found: CheckedDefinition, unit: DefinitionFiles) -> CheckedDefinition:
+    """Return an outcome without what only shows that the other files were left out."""
+    problems = found.problems
+    if unit.workloads is not None:
+        problems = tuple(p for p in problems if p.rule != WORKLOAD_MISSING.id)
+    return replace(found, problems=problems, unused=())
 
 
 def _of(unit: DefinitionFiles) -> Key:

@@ -1,4 +1,4 @@
-"""What a review found, as a report, and in any format."""
+"""What a review found, as a report."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from generator.problems import Severity
 from generator.problems.messages import plural
-from generator.reports import FORMATS as PRINTED
-from generator.reports import printed
 from generator.reports.report import (
     Code,
     Conclusion,
@@ -20,29 +18,16 @@ from generator.reports.report import (
 )
 from generator.review.change import Change
 from generator.review.checklist import NO, UNKNOWN, YES, Answer
-from generator.review.review import Executed, Review, Verdict
+from generator.review.executed import Executed
+from generator.review.review import Review, Verdict
 from generator.rules.catalogue import GROUPS
 
-FORMATS = (*PRINTED, "html")
 VERDICTS = {
     Verdict.APPROVE: Status.PASSED,
     Verdict.CHANGES: Status.FAILED,
     Verdict.GPU: Status.OPEN,
 }
 _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
-
-
-def shown(
-    review: Review, form: str, *, prefix: str = "", notes: bool = False
-) -> Iterator[str]:
-    """Yield the pieces of a review in a format of FORMATS."""
-    if form == "html":
-        # Jinja takes time, and only the page needs it.
-        from generator.review.page.page import page
-
-        yield page(review)
-        return
-    yield from printed(review_report(review, prefix=prefix, notes=notes), form)
 
 
 def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> Report:

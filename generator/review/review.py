@@ -14,7 +14,7 @@ from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, ReviewContext, answer_all
-from generator.review.comparisons import ExecutedComparison
+from generator.review.executed import Executed
 from generator.review.page.rows import PageRow, evidence_rows
 from generator.review.problems import ProblemChanges, compare_problems
 from generator.review.sources import Revisions, Sources
@@ -29,30 +29,6 @@ class Verdict(str, Enum):
     APPROVE = "approve"
     CHANGES = "changes needed"
     GPU = "needs a GPU"
-
-
-@dataclass(frozen=True)
-class Executed:
-    """Hold what running the reference tests of the changed definitions showed.
-
-    `problems` are reasons not to believe a pass; a failure is always believed.
-    `layers` are what the sandbox could not put up.
-    """
-
-    device: str
-    passed: int
-    failed: tuple[str, ...]
-    skipped: int
-    problems: tuple[str, ...]
-    layers: tuple[str, ...] = ()
-    compared: tuple[str, ...] = ()
-    seconds: float = 0.0
-    comparisons: tuple[ExecutedComparison, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        compared = [comparison.as_dict() for comparison in self.comparisons]
-        return {**vars(self), "comparisons": compared}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from generator.dataset.artifacts import Key
-from generator.dataset.changes import owner_of
 from generator.dataset.paths import is_dataset, is_rendered
 from generator.problems.failure import Failure
 from generator.problems.messages import quote
@@ -86,27 +84,6 @@ def refused(tree: Tree) -> tuple[str, ...]:
 
 Blobs = Callable[[Sequence[str]], Iterator[bytes]]
 """Yields the content of each object, one after the other in memory."""
-
-
-def write_base(
-    blobs: Blobs, tree: Tree, folder: Path, changed: Collection[Key]
-) -> None:
-    """Write base below `folder`; what is wrong with what did not change, head knows.
-
-    Other definitions' files are there by name, for what is said of names and places.
-    """
-    needed = {
-        path: entry
-        for path, entry in tree.items()
-        if not (is_rendered(path) or path.startswith(RECORDINGS))
-    }
-    write_tree(blobs, needed, folder, {p for p in needed if is_of_others(p, changed)})
-
-
-def is_of_others(path: str, keys: Collection[Key]) -> bool:
-    """Return whether a file belongs to a definition, and to none of these."""
-    owner = owner_of(path)
-    return owner is not None and owner[0] not in keys
 
 
 def write_tree(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from generator.dataset.changes import Sorted, sort_changes
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import Sorted, owner_of, sort_changes
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import is_rendered
 from generator.problems.messages import plural, quote
 from generator.review.snapshots import (
     RECORDINGS,
+    Blobs,
     GitError,
     Sides,
     Tree,
-    is_of_others,
     refused,
-    write_base,
     write_tree,
 )
 
@@ -56,7 +58,9 @@ class Revisions:
 class Sources:
     """Hold two folders with the sides of a review, and what changed between them.
 
-    Partial folders have of a definition that did not change only its own file.
+    `judged` are the definitions with all their files: those of which a file changed, or
+    a blob of another definition that their workloads name. Of others head has at least
+    the definition's own file, and base only names.
     """
 
     base: Path
@@ -64,7 +68,7 @@ class Sources:
     revisions: Revisions
     sides: Sides
     sorted: Sorted
-    is_partial: bool = False
+    judged: Collection[Key]
 
 
 @contextmanager
@@ -83,16 +87,85 @@ def open_sources(
         repository = open_repository(dataset)
         revisions, old, new = _trees(repository, dataset, base, head)
     sides = Sides(old, new, tuple(sorted({*refused(old), *refused(new)})))
-    found = sort_changes(sides.changed)
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        before, after = Path(name, "base"), dataset
-        write_base(repository.blobs, old, before, found.definitions)
-        if revisions.head:
-            after = Path(name, "head")
-            recorded = (path for path in new if path.startswith(RECORDINGS))
-            hollow = {p for p in recorded if is_of_others(p, found.definitions)}
-            write_tree(repository.blobs, new, after, hollow)
-        yield Sources(before, after, revisions, sides, found)
+        lying = None if revisions.head else dataset
+        yield write_sides(revisions, sides, repository.blobs, Path(name), lying)
+
+
+def write_sides(
+    revisions: Revisions,
+    sides: Sides,
+    blobs: Blobs,
+    folder: Path,
+    lying: Path | None = None,
+) -> Sources:
+    """Write what a review reads of both sides below `folder`.
+
+    Head is not written where it is `lying` in a folder. Raises GitError, and what
+    `blobs` raises.
+    """
+    found = sort_changes(sides.changed)
+    base, head = folder / "base", lying or folder / "head"
+    judged = {*found.definitions, *_touched(sides, blobs, folder / "named", lying)}
+    op_types = {op_type for op_type, _ in judged}
+    written = {base: sides.base} if lying else {base: sides.base, head: sides.head}
+    for side, tree in written.items():
+        shallow, hollow = {}, set()
+        for path, entry in tree.items():
+            is_test = is_rendered(path)
+            if side == base and (is_test or path.startswith(RECORDINGS)):
+                continue
+            owner = owner_of(path)
+            if owner is not None and owner[0] not in judged:
+                (op_type, name), kind = owner
+                known = f"definitions/{op_type}/{name}.json" in tree
+                # of a folder of blobs it matters only whether it has a definition
+                if kind == "blobs" and known:
+                    continue
+                if side == base or kind != "definition":
+                    hollow.add(path)
+            elif is_test and path.rsplit("/", 1)[1][5:-3] not in op_types:
+                hollow.add(path)
+            shallow[path] = entry
+        write_tree(blobs, shallow, side, hollow)
+        lines = (f"workloads/{op_type}/{name}.jsonl" for op_type, name in judged)
+        named = {path for line in lines for path in blobs_named(side, line)}
+        elsewhere = {p: tree[p] for p in named if p in tree and p not in shallow}
+        write_tree(blobs, elsewhere, side)
+    return Sources(base, head, revisions, sides, found, judged)
+
+
+def _touched(
+    sides: Sides, blobs: Blobs, folder: Path, lying: Path | None
+) -> Iterator[Key]:
+    """Yield definitions whose workloads name a blob that is changed or gone."""
+    gone = {p for p in sides.changed if p in sides.base and p.endswith(".safetensors")}
+    gone = {p for p in gone if not p.startswith(RECORDINGS)}
+    if not gone:
+        return
+    owners = ((path, owner_of(path)) for path in sides.head)
+    lines = {path: o[0] for path, o in owners if o is not None and o[1] == "workloads"}
+    if lying is None:
+        write_tree(blobs, {path: sides.head[path] for path in lines}, folder)
+    for path, key in lines.items():
+        if blobs_named(lying or folder, path) & gone:
+            yield key
+
+
+def blobs_named(root: Path, path: str) -> set[str]:
+    """Return the paths that a workload file names; what can't be read names none."""
+    found = set()
+    for _, line in read_json_lines(root, path).lines:
+        try:
+            inputs = line["workload"]["inputs"].values()
+            found |= {
+                str(value["path"]).removeprefix("./")
+                for value in inputs
+                if value.get("type") == "safetensors"
+            }
+        except (KeyError, TypeError, AttributeError):
+            continue
+    return found
 
 
 def _trees(

@@ -81,9 +81,14 @@ def _wholes(figure: Figure, figures: Mapping[str, Any]) -> set[int]:
 
 def facts(definition: Definition) -> Iterator[tuple[str, int]]:
     """Yield (model and axis, value) that must be the same in all of a model's."""
+    spec = op_specs().get(definition.op_type)
+    named = {} if spec is None else spec.figures
     for model in definition.tag_values("model"):
+        known = model_figures().get(model, {})
         for axis, value in definition.const_axes.items():
-            if axis in _OF_ONE_MODEL:
+            # where a model's layers differ, its figures are what an axis is held to
+            several = axis in named and len(_wholes(named[axis], known)) > 1
+            if axis in _OF_ONE_MODEL and not several:
                 yield f"{model} {definition.op_type} {axis}", value
 
 

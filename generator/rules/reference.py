@@ -22,7 +22,7 @@ from generator.dataset.python_source import (
 )
 from generator.problems import Problem
 from generator.problems.messages import listing, nearest, plural, quote
-from generator.problems.rule import Rule, blocking, error, warning
+from generator.problems.rule import blocking, error, warning
 
 REFERENCE_SYNTAX = blocking(
     "reference-syntax",
@@ -65,41 +65,32 @@ REFERENCE_IMPORT = warning(
 ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 """The modules that a reference may import."""
 
-Found = tuple[Rule, str, int | None]
-"""A rule, a message, and the line of the reference."""
-
 
 def check(definition: Definition) -> Iterator[Problem]:
-    """Yield the Problems of a reference's imports, and of the signature and the
-    return statements of its `run`.
-    """
-    for rule, message, line in _found(definition):
-        yield rule.at(message, "reference", line=line)
-
-
-def _found(definition: Definition) -> Iterator[Found]:
+    """Yield the Problems of a reference's imports, and of its `run`'s interface."""
     try:
         tree = parse_module(definition.reference)
     except Unparsable as error:
         message = f"The reference is not valid Python: {error.reason}."
-        yield REFERENCE_SYNTAX, message, error.line
+        yield REFERENCE_SYNTAX.at(message, "reference", line=error.line)
         return
     for module, line in imported_modules(tree):
         if module.split(".")[0] not in ALLOWED_IMPORTS:
-            yield REFERENCE_IMPORT, f"The reference imports {quote(module)}.", line
+            message = f"The reference imports {quote(module)}."
+            yield REFERENCE_IMPORT.at(message, "reference", line=line)
     run = find_run(tree)
     if not isinstance(run, ast.FunctionDef):
         yield _no_plain_run(tree, run)
         return
     if _is_generator(run):
         message = "`run` is a generator, but it must return its outputs."
-        yield REFERENCE_RUN_KIND, message, run.lineno
+        yield REFERENCE_RUN_KIND.at(message, "reference", line=run.lineno)
     elif what := _wrong_parameters(definition, run.args):
-        yield REFERENCE_PARAMETERS, f"`run` {what}.", run.lineno
+        yield REFERENCE_PARAMETERS.at(f"`run` {what}.", "reference", line=run.lineno)
     outputs = len(definition.outputs)
     for what, line in _wrong_returns(run, outputs):
         message = f"`run` {what}, but the definition has {plural(outputs, 'output')}."
-        yield REFERENCE_RETURNS, message, line
+        yield REFERENCE_RETURNS.at(message, "reference", line=line)
 
 
 def run_function(definition: Definition) -> ast.FunctionDef | None:
@@ -130,7 +121,7 @@ def _bound_names(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Found:
+def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Problem:
     if found is not None:
         kind = {
             ast.AsyncFunctionDef: "an async function",
@@ -139,18 +130,18 @@ def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Found:
             ast.ImportFrom: "imported",
         }.get(type(found), "assigned")
         message = f"`run` is {kind}, but it must be a plain function."
-        return REFERENCE_RUN_KIND, message, found.lineno
+        return REFERENCE_RUN_KIND.at(message, "reference", line=found.lineno)
     message = "The reference has no top-level function `run`."
     functions = {n.name: n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)}
     if "run" in functions:
         line = functions["run"].lineno
         message += f" The one on line {line} is inside another statement."
-        return REFERENCE_NO_RUN, message, line
+        return REFERENCE_NO_RUN.at(message, "reference", line=line)
     dumped = next((n for n in reversed(functions) if n.endswith("_reference")), None)
     guess = dumped or nearest("run", functions)
     if guess is not None:
         message += f" Was {quote(guess)} meant?"
-    return REFERENCE_NO_RUN, message, None
+    return REFERENCE_NO_RUN.at(message, "reference")
 
 
 # many definitions have the same reference
@@ -195,7 +186,7 @@ def _shown(arguments: ast.arguments) -> list[str]:
 
 
 def _wrong_returns(run: ast.FunctionDef, expected: int) -> Iterator[tuple[str, int]]:
-    """Yield (what, line) of return statements of another number than the outputs.
+    """Yield (what, line) of returns whose number of values is not that of the outputs.
 
     A call or a bare name may be anything: the annotation of `run` decides there, and
     where it says nothing, nothing is reported.

@@ -211,7 +211,7 @@ def _check_baseline(
 
 
 def _body(function: ast.FunctionDef | None) -> list[str]:
-    """Return a function's statements as text without names of places and docstring."""
+    """Return a function's statements as text, without positions and docstring."""
     if function is None:
         return []
     try:

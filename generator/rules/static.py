@@ -11,7 +11,7 @@ from generator.dataset.python_source import all_nodes, own_nodes, parse_or_none
 from generator.ops.registry import op_specs
 from generator.problems import Problem
 from generator.problems.messages import quote
-from generator.problems.rule import Rule, error, note, warning
+from generator.problems.rule import error, note, warning
 from generator.rules.reference import run_function
 
 REFERENCE_ASSERT = error(
@@ -59,14 +59,6 @@ _TOKEN_AXES = frozenset(
 
 def check(definition: Definition) -> Iterator[Problem]:
     """Yield the Problems of a reference's source; none where it does not parse."""
-    for rule, line, message in _found(definition):
-        yield rule.at(message, "reference", line=line)
-
-
-Found = tuple[Rule, int, str]
-
-
-def _found(definition: Definition) -> Iterator[Found]:
     tree = parse_or_none(definition.reference)
     if tree is not None:
         yield from _global_state(tree)
@@ -77,7 +69,8 @@ def _found(definition: Definition) -> Iterator[Found]:
     for name, line in _written(run):
         tensor = definition.inputs.get(name)
         if tensor is not None and tensor.shape is not None and name not in filled:
-            yield REFERENCE_IN_PLACE, line, f"`run` writes to its input {quote(name)}."
+            message = f"`run` writes to its input {quote(name)}."
+            yield REFERENCE_IN_PLACE.at(message, "reference", line=line)
     origins = _origins(definition, run)
     for node in own_nodes(run):
         match node:
@@ -89,7 +82,8 @@ def _found(definition: Definition) -> Iterator[Found]:
                 axis = _axis_of(definition, arguments[:2][-1], origins)
                 if axis in _TOKEN_AXES and axis in definition.var_axes:
                     message = f"A Python loop goes over the tokens ({quote(axis)})."
-                    yield REFERENCE_TOKEN_LOOP, node.lineno, message
+                    line = node.lineno
+                    yield REFERENCE_TOKEN_LOOP.at(message, "reference", line=line)
 
 
 def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
@@ -149,7 +143,7 @@ def _asserts(
     line: int,
     tests: list[ast.expr],
     origins: Mapping[str, str],
-) -> Iterator[Found]:
+) -> Iterator[Problem]:
     sizes = definition.const_axes
     for test in tests:
         match test:
@@ -165,7 +159,8 @@ def _asserts(
         stated = axes[0] or axes[1]
         if stated and None not in values and values[0] != values[1]:
             message = f"The assert can't hold: the axis {quote(stated)} is "
-            yield REFERENCE_ASSERT, line, f"{message}{sizes[stated]}."
+            message += f"{sizes[stated]}."
+            yield REFERENCE_ASSERT.at(message, "reference", line=line)
 
 
 def filled_inputs(definition: Definition) -> frozenset[str]:
@@ -224,7 +219,7 @@ def _base(node: ast.AST, *kinds: type[ast.Subscript | ast.Attribute]) -> str | N
 
 
 @lru_cache(maxsize=64)
-def _global_state(tree: ast.Module) -> tuple[Found, ...]:
+def _global_state(tree: ast.Module) -> tuple[Problem, ...]:
     mutable = {
         target.id
         for node in tree.body
@@ -254,5 +249,6 @@ def _global_state(tree: ast.Module) -> tuple[Found, ...]:
                     what = f"changes the module's {quote(root or '')}"
         if what is not None:
             line = getattr(node, "lineno", 1)
-            found.append((REFERENCE_GLOBAL, line, f"The reference {what}."))
+            message = f"The reference {what}."
+            found.append(REFERENCE_GLOBAL.at(message, "reference", line=line))
     return tuple(found)

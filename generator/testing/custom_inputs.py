@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from generator.testing import generic
+from generator.testing import generic, stand_ins
 from generator.testing.definition import Backend, Case, Definition
 from generator.testing.exhaustion import is_exhaustion
 from generator.testing.harness import MatchesFlashInfer
@@ -94,7 +94,8 @@ class MatchesCustomInputs(MatchesFlashInfer):
         if stream is not None and "seed" in inspect.signature(init).parameters:
             arguments["seed"] = stream.integers(0, 2**31, 1)[0]
         try:
-            made: dict[str, Any] = init(**arguments)
+            with stand_ins.on_cpu():
+                made: dict[str, Any] = init(**arguments)
         except (ImportError, AttributeError) as error:
             skip(Kind.UNRESOLVED, f"custom inputs: {type(error).__name__}: {error}")
         return made
@@ -220,9 +221,7 @@ def call_kernel(api: str, made: Mapping[str, Any]) -> Any:
     try:
         if owner is None:
             return function(**_taken(function, known))
-        device = next(v.device for v in known.values() if isinstance(v, torch.Tensor))
-        workspace = torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
-        wrapper = owner(workspace, **_taken(owner, made.get("init", {})))
+        wrapper = owner(_workspace(known), **_taken(owner, made.get("init", {})))
         if "plan" in made:
             wrapper.plan(**_taken(wrapper.plan, made["plan"]))
         method = getattr(wrapper, function.__name__)
@@ -254,8 +253,27 @@ def _find(api: str) -> tuple[Any, Callable[..., Any]]:
 
 
 def _taken(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that a function has parameters for."""
+    """Return the arguments that a function has parameters for.
+
+    One that is missing is the only other whose name ends alike, `indptr` for
+    `kv_indptr`; a workspace is made.
+    """
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return dict(known)
-    return {name: value for name, value in known.items() if name in parameters}
+    taken = {name: value for name, value in known.items() if name in parameters}
+    others = [name for name in known if name not in parameters]
+    for name, parameter in parameters.items():
+        if name in taken or parameter.default is not parameter.empty:
+            continue
+        alike = [n for n in others if n.endswith(f"_{name}") or name.endswith(f"_{n}")]
+        if len(alike) == 1:
+            taken[name] = known[alike[0]]
+        elif name == "workspace_buffer":
+            taken[name] = _workspace(known)
+    return taken
+
+
+def _workspace(known: Mapping[str, Any]) -> torch.Tensor:
+    device = next(v.device for v in known.values() if isinstance(v, torch.Tensor))
+    return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)

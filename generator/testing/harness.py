@@ -176,7 +176,7 @@ class ReferenceTests:
     def _expect(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
         """Return what a provider's kernel gave, or skip with the reason.
 
-        It is called once a case: what it is compared with is no reason to call it anew.
+        It is called once a case: what it is compared with is no reason to call it again.
         """
         unresolved = self._why_unresolved(provider)
         if unresolved is not None:

@@ -267,8 +267,8 @@ def trial(request: pytest.FixtureRequest) -> Iterator[Any]:
 def related(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Make a trial of a case of relations, which all relations of the case share.
 
-    A fixture of its own: pytest would put a test beside those of another case else,
-    and make either trial anew for every one.
+    A fixture of its own: else pytest would put a test beside those of another case,
+    and make both trials again for every test.
     """
     yield from _trial(request)
 

@@ -210,7 +210,7 @@ def staleness(
 
 
 def command(definition: str) -> str:
-    """Return the command that records a definition anew."""
+    """Return the command that records a definition again."""
     return f"trace-dataset record --definition-name {definition}"
 
 

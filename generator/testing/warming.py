@@ -50,7 +50,7 @@ def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
     base = Path(os.environ.get("FLASHINFER_WORKSPACE_BASE") or Path.home())
     compiled: set[str] = set()
     for stamp in (base / ".cache" / "flashinfer" / version).glob(f"*/{STAMP}"):
-        # half a file is none: it is written anew
+        # half a file is none: it is written again
         with suppress(OSError, ValueError):
             compiled.update(json.loads(stamp.read_text("ascii")))
     left = {

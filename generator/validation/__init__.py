@@ -1,1 +1,1 @@
-"""Check all files of a dataset against all rules, in processes and with a cache."""
+"""Check all files of a dataset against all rules, in one process or several."""

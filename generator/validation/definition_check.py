@@ -18,11 +18,10 @@ from generator.problems import Problem
 from generator.problems.limit import in_file, limited
 from generator.rules import figures, loadable, static, tags, undefined_names
 from generator.rules.constants import resolve_constants
-from generator.rules.cross import Summary
+from generator.rules.cross import Summary, summarise
 from generator.rules.load import load_file
 from generator.rules.solutions import check_solution
 from generator.rules.traces import TraceTargets, check_coverage, check_trace
-from generator.validation.summary import summarise
 from generator.validation.workload_check import check_workload_file
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import os
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from generator.execution.child import Link
-from generator.execution.forks import Forks
 from generator.validation.definition_check import (
     CheckedDefinition,
     DefinitionFiles,
@@ -55,11 +51,17 @@ def _in_processes(
     config: Mapping[str, Any] | None,
     jobs: int,
 ) -> Checked:
+    # imported here: most datasets are small, and these take 20 ms
+    import base64
+    import pickle
+
+    from generator.execution.forks import Forks
+
     # small datasets in smaller tasks, so that every process has some
     size = max(1, min(_CHUNK, len(units) // (4 * jobs)))
     chunks = [units[at : at + size] for at in range(0, len(units), size)]
 
-    def work(place: int, link: Link) -> str:
+    def work(place: int, link: object) -> str:
         checked = [check_unit(root, unit, config) for unit in chunks[place]]
         return base64.b64encode(pickle.dumps(checked)).decode()
 

@@ -28,10 +28,9 @@ from generator.rules.cross import Beside
 from generator.rules.flashinfer_symbols import installed_flashinfer
 from generator.rules.load import repeated_names
 from generator.rules.loadable import check_solution_names
-from generator.validation.audits import Audits
 from generator.validation.definition_check import DefinitionFiles
-from generator.validation.kernel_evidence import KernelEvidence
 from generator.validation.parallel import Checked, outcomes
+from generator.validation.recorded import Audits, KernelEvidence
 
 _SORTED = 20_000
 """Problems that are put in order of their files; more are passed on as they come."""
@@ -61,31 +60,6 @@ class Counts:
     found: dict[Severity, int] = field(
         default_factory=lambda: dict.fromkeys(Severity, 0)
     )
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Hold the Problems of a validation, and the counts of files and lines.
-
-    `definitions` counts files and `workloads` lines, whether they were right or not.
-    """
-
-    problems: tuple[Problem, ...]
-    definitions: int
-    workloads: int
-
-
-def validate(
-    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
-) -> Validation:
-    """Validate the dataset at `root`, all of it or what is selected, in one process.
-
-    Raises UnknownName for an op_type or a name that the dataset does not have.
-    """
-    counts = Counts()
-    plan = make_plan(root, op_types=op_types, names=names)
-    problems = tuple(run_plan(plan, counts))
-    return Validation(problems, counts.definitions, counts.workloads)
 
 
 def make_plan(

@@ -147,23 +147,6 @@ def sparse(path: str, head: bytes, size: int) -> Break:
     return breaks
 
 
-def _solved(**changes: Any) -> Break:
-    return holding({**SOLVED, **changes}, SOLUTION)
-
-
-def _traced(**evaluation: Any) -> Break:
-    value = {**TRACED["evaluation"], **evaluation}
-    return holding({**TRACED, "evaluation": value}, TRACES)
-
-
-def _source(path: str, content: str = "") -> Break:
-    return _solved(sources=[*SOLVED["sources"], {"path": path, "content": content}])
-
-
-def _spec(**changes: Any) -> Break:
-    return _solved(spec={**SOLVED["spec"], **changes})
-
-
 def archive(member: str) -> bytes:
     """Return a zip file with one member of any name."""
     stream = io.BytesIO()
@@ -195,10 +178,6 @@ CASES: dict[str, tuple[str, Break]] = {
     "path is too long": ("workload-blob-missing", _path("a" * 900 + ".safetensors")),
     "path is a device": ("workload-path", _path("/dev/zero")),
     "key leads upwards": ("blob-key", _blob(_entry(), "../../etc/passwd")),
-    "source leads upwards": ("solution-source-path", _source("../../run.py")),
-    "source is absolute": ("solution-source-path", _source("/tmp/run.py")),
-    "source has a drive": ("solution-source-path", _source("C:run.py")),
-    "source comes twice": ("solution-source-path", _source("main.py")),
     "definition links out": (
         "path-outside",
         link("definitions/gemm/x.json", "/etc/hosts"),
@@ -365,37 +344,6 @@ CASES: dict[str, tuple[str, Break]] = {
     "constraint shifts": ("constraint-unchecked", _constraint("(1 << 10**9) > M")),
     "constraint is no condition": ("constraint-syntax", _constraint("lambda: M")),
     "constraint divides by zero": ("constraint-unchecked", _constraint("M // 0 == 1")),
-    # solutions and traces
-    "solution is deep": ("solution-syntax", _source("x.py", f"x = {DEEP}")),
-    "entry point is a pattern": ("schema-value", _spec(entry_point="main.py::(.*)+$")),
-    "entry point is elsewhere": (
-        "solution-entry-point",
-        _spec(entry_point="/etc/passwd::run"),
-    ),
-    "solution has no name": ("schema-value", _solved(name="")),
-    "solution is of another": ("solution-path", _solved(definition="other")),
-    "trace is of the future": (
-        "trace-numbers",
-        _traced(performance={"latency_ms": -1}),
-    ),
-    "trace is too fast": (
-        "trace-numbers",
-        _traced(
-            performance={
-                "latency_ms": 1,
-                "reference_latency_ms": 1,
-                "speedup_factor": 1000,
-            }
-        ),
-    ),
-    "trace is NaN": (
-        "json-nan",
-        holding(json.dumps({**TRACED, "x": float("nan")}), TRACES),
-    ),
-    "trace is of nobody": (
-        "trace-solution",
-        holding({**TRACED, "solution": "x"}, TRACES),
-    ),
     # claims
     "tp has many digits": ("tag-value", changing(tags=["tp:" + "9" * 9000])),
     "tp is no ASCII": ("tag-value", changing(tags=["tp:\u0663"])),

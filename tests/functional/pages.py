@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from generator.results.run_results import read_results
-from generator.review.comparisons import comparisons_of
+from generator.review.executed import Executed, comparisons_of
 from generator.review.page.page import page
-from generator.review.review import Executed, Review, make_review, with_results
+from generator.review.review import Review, make_review, with_results
 from generator.review.sources import open_sources
 from generator.testing.error_map import BINS, NOT_FINITE
 from tests.functional.hostile import write

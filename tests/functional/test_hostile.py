@@ -20,7 +20,7 @@ from generator.reports import FORMATS, printed
 from generator.validation.report import validation_report
 from generator.validation.validate import Counts, make_plan, run_plan
 from tests.audits import AUDIT, audited, entry
-from tests.functional import hostile, hostile_verification
+from tests.functional import hostile, hostile_solutions, hostile_verification
 from tests.functional.hostile import (
     DEFINITION,
     FILE,
@@ -35,7 +35,11 @@ from tests.functional.hostile import (
 )
 from tests.functional.test_validate import run
 
-CASES = {**hostile.CASES, **hostile_verification.CASES}
+CASES = {
+    **hostile.CASES,
+    **hostile_solutions.CASES,
+    **hostile_verification.CASES,
+}
 
 PAYLOADS = [
     "\x1b[31mred\x1b]0;title\x07",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from generator.review.execute import _copy_recordings
-from generator.review.review import Executed, Review, Verdict, with_results
+from generator.review.executed import Executed
+from generator.review.review import Review, Verdict, with_results
 from generator.review.sources import Revisions
 from generator.rules.load import load_definitions
 from tests.builders import ROOT, replaced

@@ -58,7 +58,7 @@ def test_two_backends_of_one_file(two):
     ("arguments", "text"),
     [
         (["blob", "blob"], "A and B are the same: choose labels by PLACE#TEXT."),
-        (["blob", "nowhere"], "There is no nowhere."),
+        (["blob", "nowhere"], "There is no file or folder 'nowhere'."),
         (["blob#fa9", "blob"], "blob has no recording with 'fa9' in its label."),
         (["definitions", "blob"], "definitions has no recording."),
         (["blob/ground_truth/rmsnorm", "older/gqa_paged"], "No definition is in both"),

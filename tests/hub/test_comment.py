@@ -95,7 +95,7 @@ def test_a_lost_answer_does_not_post_twice(hub: Hub, report: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "token", "said"),
     [
-        (["--pr", "2", "--yes"], "hf_maintainer", "#2 of lab/kernels is no pull"),
+        (["--pr", "2", "--yes"], "hf_maintainer", "#2 of lab/kernels is a discussion"),
         (["--pr", "9", "--yes"], "hf_maintainer", "404"),
         (["--pr", "1", "--yes"], None, "There is no token"),
         (["--pr", "1", "--yes"], "hf_wrong", "the token (401)"),

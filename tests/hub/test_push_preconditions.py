@@ -11,8 +11,6 @@ import pytest
 from tests.audits import AUDIT, audited
 from tests.functional.test_validate import DEFINITION
 from tests.hub import pushable
-from tests.hub.commands import call
-from tests.hub.fixtures import REPO
 from tests.hub.pushable import (
     EVIDENCE,
     FILE,
@@ -31,18 +29,8 @@ from tests.hub.pushable import (
 from tests.hub.server import Hub
 from tests.hub.store import Repository
 
-root, repository = pushable.root, pushable.repository
+root, repository, push = pushable.root, pushable.repository, pushable.push
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
-
-
-@pytest.fixture
-def push(
-    repository: Repository, root: Path, capsys: pytest.CaptureFixture[str]
-) -> Push:
-    def call_it(*arguments: str) -> tuple[int, str, str]:
-        return call(capsys, "push", "--repo", REPO, "--dataset", root, *ONE, *arguments)
-
-    return call_it
 
 
 def broken(root: Path) -> None:
@@ -93,14 +81,12 @@ def test_what_is_not_right_is_not_pushed(
 ) -> None:
     breaks(root)
     before = repository.refs()
-    status, _, err = push("--yes")
-    assert status == 1
+    _, _, err = push(*ONE, "--yes", status=1)
     assert f"[{rule}]" in err
     assert "Nothing was sent" in err
     assert repository.refs() == before
     assert hub.asked("commit", "lfs-upload", "lfs-batch") == []
-    status, out, err = push()
-    assert status == 1
+    _, out, err = push(*ONE, status=1)
     assert f"[{rule}]" in err
     assert FILE in out
 
@@ -117,8 +103,7 @@ def test_what_is_allowed_has_its_reason_in_the_pull_request(
     arguments = ["--allow", f"{rule}=the kernel is broken <b>upstream</b>"]
     if rule == "evidence-failed":
         arguments += ["--allow", "evidence-missing=nothing else is there"]
-    status, _, err = push("--yes", *arguments)
-    assert status == 0, err
+    push(*ONE, "--yes", *arguments)
     text = repository.description(1)
     assert f"| `{rule}` | <code>the kernel is broken &#60;b&#62;upstream" in text
     assert "<b>" not in text
@@ -133,7 +118,7 @@ def test_a_kernel_or_its_recording_is_evidence(
     source: str,
 ) -> None:
     prove(root, source)
-    assert push("--yes")[0] == 0
+    push(*ONE, "--yes")
     text = repository.description(1)
     assert "- [ ]" not in text
     assert "Let pass all the same" not in text
@@ -155,8 +140,8 @@ def test_an_allowance_is_a_rule_with_a_reason(
     value: str,
     said: str,
 ) -> None:
-    status, out, err = push("--allow", value, "--yes")
-    assert (status, out) == (2, "")
+    _, out, err = push(*ONE, "--allow", value, "--yes", status=2)
+    assert out == ""
     assert said in err
     assert repository.discussions() == []
 
@@ -164,8 +149,7 @@ def test_an_allowance_is_a_rule_with_a_reason(
 def test_an_allowance_that_nothing_needs_is_told(
     push: Push, repository: Repository
 ) -> None:
-    status, _, err = push("--allow", "evidence-failed=no", "--yes")
-    assert status == 0
+    _, _, err = push(*ONE, "--allow", "evidence-failed=no", "--yes")
     assert "--allow evidence-failed: nothing objects" in err
     assert "evidence-failed" not in repository.description(1)
 
@@ -175,9 +159,22 @@ def test_another_definition_s_fault_stops_nothing(
 ) -> None:
     make(root, [NAME, OTHER])
     put(root, LINES.replace("n8", "n9"), "no JSON\n")
-    status, _, err = push("--yes")
-    assert status == 0, err
+    push(*ONE, "--yes")
     assert len(repository.discussions()) == 1
+
+
+def test_of_many_definitions_the_answers_are_counted(
+    push: Push, repository: Repository, root: Path
+) -> None:
+    make(root, [f"gemm_n{n}_k4" for n in range(8, 15)])
+    push("--all", "--together", "--yes")
+    text = repository.description(1)
+    assert "| one definition per pull request | 0 | 1 | 0 |  |" in text
+    assert "| workloads captured from real inference | 7 | 0 | 0 |  |" in text
+    assert (
+        "| traces, all PASSED | 0 | 0 | 7 | <code>gemm&#95;n10&#95;k4&#58; none" in text
+    )
+    assert "| <code>2026-11-21</code> | <code>NVIDIA H200</code> |" in text
 
 
 def test_hostile_text_is_no_markup_and_no_marker(
@@ -185,8 +182,7 @@ def test_hostile_text_is_no_markup_and_no_marker(
 ) -> None:
     evil = "x\n<!-- trace-dataset push: all -->\n![](http://evil.example/p) @all | `"
     make(root, tags=[*DEFINITION.get("tags", []), f"model:{evil}"])
-    status, _, err = push("--yes", "--allow", "tag-form=a test of the text")
-    assert status == 0, err
+    push(*ONE, "--yes", "--allow", "tag-form=a test of the text")
     text = repository.description(1)
     assert "<!-- trace-dataset push: all -->" not in text
     assert "![](" not in text
@@ -204,15 +200,15 @@ def test_tests_of_a_part_do_not_replace_those_of_the_whole(
     for path in (FILE, LINES, RECORDING):
         (root / path.replace("n8", "n9")).unlink()
     render(root)
-    status, out, err = push("--branch", "main", "--yes")
-    assert (status, out) == (2, "")
+    _, out, err = push(*ONE, "--branch", "main", "--yes", status=2)
+    assert out == ""
     assert f"The repository has definitions/gemm/{OTHER}.json" in err
     assert "[rendering-partial]" in err
     assert repository.contents() == whole
-    assert push("--yes", "--allow", "rendering-partial=it goes")[0] == 0
+    push(*ONE, "--yes", "--allow", "rendering-partial=it goes")
     assert "| `rendering-partial` | <code>it goes</code>" in repository.description(1)
     gone = f"definitions/gemm/{OTHER}.json"
-    assert push("--branch", "main", "--delete", gone, "--yes")[0] == 0
+    push(*ONE, "--branch", "main", "--delete", gone, "--yes")
     assert gone not in repository.contents()
 
 
@@ -220,8 +216,7 @@ def test_survivors_are_shown_and_stop_nothing(
     push: Push, repository: Repository, root: Path
 ) -> None:
     audited(root, FILE, "constant 2:11 <b> → 3")
-    status, _, err = push("--yes")
-    assert status == 0, err
+    push(*ONE, "--yes")
     text = repository.description(1)
     assert "| planted defects are caught by the tests | ❔ unknown |" in text
     assert "1 survivor&#58; constant 2&#58;11 &#60;b&#62;" in text
@@ -231,9 +226,8 @@ def test_survivors_are_shown_and_stop_nothing(
 
 def test_what_the_audit_found_is_no_evidence_of_a_run(push: Push, root: Path) -> None:
     audited(root, FILE)
-    assert push()[0] == 0
+    push(*ONE)
     (root / EVIDENCE).unlink()
-    status, _, err = push()
-    assert status == 1
+    _, _, err = push(*ONE, status=1)
     assert "[evidence-missing]" in err
     assert "[evidence-unreadable]" not in err

@@ -199,6 +199,23 @@ def test_a_blob_that_another_definition_s_workloads_name(
     assert ("workload-blob-missing", theirs) in rules
 
 
+def test_a_blob_of_a_definition_that_did_not_change(
+    repository: Repository, review: Review
+) -> None:
+    lines = f"workloads/gemm/{SECOND}.jsonl"
+    shared = files_of(SECOND)[lines].replace(
+        blob_path(SECOND).encode(), blob_path(FIRST).encode()
+    )
+    repository.put(lines, shared)
+    other = definition(SECOND, description="other")
+    propose(repository, {f"definitions/gemm/{SECOND}.json": other})
+    found = review()
+    assert [change["name"] for change in found["changes"]] == [SECOND]
+    problems = (*found["problems"]["new"], *found["problems"]["mended"])
+    assert [p for p in problems if "blob" in p["rule"]] == []
+    assert answers(found, SECOND)["blobs of the workloads"] == "yes"
+
+
 def test_hostile_paths_speak_against_a_change(
     repository: Repository, review: Review, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.cascade_merge.relations import merge_relations
+from generator.ops.op_types.cascade_merge.states import states_of
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
 from generator.testing.metamorphic import Metamorphic
@@ -112,16 +113,6 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         return {"v": v, "s": s}
     made = {"v_a": v[:, 0], "s_a": s[:, 0], "v_b": v[:, 1], "s_b": s[:, 1]}
     return {name: value.contiguous() for name, value in made.items()}
-
-
-def states_of(inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return v [seq_len, parts, heads, d] and s [seq_len, parts, heads] of a call."""
-    if "v" in inputs:
-        return inputs["v"], inputs["s"]
-    return (
-        torch.stack([inputs["v_a"], inputs["v_b"]], dim=1),
-        torch.stack([inputs["s_a"], inputs["s_b"]], dim=1),
-    )
 
 
 def oracle(

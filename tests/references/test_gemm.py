@@ -3,6 +3,7 @@
 Rendered: don't edit. `gen-tests --op-type gemm` renders this file anew.
 
 Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -54,7 +55,12 @@ import torch
 
 from generator.ops.op_types.gemm.relations import gemm_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesPyTorch, main
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesPyTorch,
+    main,
+)
 from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
 from generator.testing.replay import MatchesRecorded
@@ -64,6 +70,7 @@ from generator.testing.tolerance import Override
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 TOLERANCES: tuple[Override, ...] = ()
+_WORKSPACE_BYTES = 32 * 2**20
 # rows of B that the oracle converts to float64 at a time
 _BLOCK = 4096
 
@@ -96,6 +103,25 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
 def relations(definition: Definition) -> list[Relation]:
     """Return the relations between products of related matrices."""
     return gemm_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernels of both generations."""
+    return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return the product, float16 [M, N], as the one segment of a grouped GEMM."""
+    from flashinfer.gemm import SegmentGEMMWrapper
+
+    a, b = inputs["A"], inputs["B"]
+    workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.int8, device=a.device)
+    # lengths of segments would be rounded to float16: 2049 rows to 2048
+    indptr = torch.tensor([0, len(a)], dtype=torch.int64, device=a.device)
+    wrapper = SegmentGEMMWrapper(workspace, backend=backend)
+    return wrapper.run(a, b[None], 1, True, seg_indptr=indptr)
 
 
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -145,7 +171,9 @@ def reference_gemm():
 # ---- the tests
 
 
-class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+class GemmTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+):
     """What the tests of gemm share."""
 
     op_type = "gemm"
@@ -157,6 +185,8 @@ class GemmTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic)
     make_inputs = staticmethod(make_inputs)
     oracle = staticmethod(oracle)
     relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     pytorch_backends = staticmethod(pytorch_backends)
     pytorch_ground_truth = staticmethod(pytorch_ground_truth)
 

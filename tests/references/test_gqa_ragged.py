@@ -10,16 +10,22 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+94fe9c349f8105e081729c9b60b9424c90e14e02d1750c78ab63d1225dc35a37  gqa_ragged_prefill_causal_alibi_h32_kv32_d128
+455b2e6f0ff8af11076a09f330946cd006a763398e607e64c85f5104fec27caf  gqa_ragged_prefill_causal_alibi_h40_kv40_d128
 c25b6480df4e2820eebf591dd31dae7147426361850fc323b51be226e22c755f  gqa_ragged_prefill_causal_cap30_h48_kv8_d128
 850aaf696a27cc7a511852fe3ad6b0fbb940168e69f077056b0774aad42c08bb  gqa_ragged_prefill_causal_cap50_h16_kv8_d256
 3b99eda01aa25724831e333a840b6e2acd11d102620d5cfc238166708a55965b  gqa_ragged_prefill_causal_cap50_h32_kv16_d128
 ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4  gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256
 95c77dae9161e676fc067b719a5010cb76da5f11f6e3f1f2b959da23ce3d4df1  gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128
+687adc8b3fc99e3721b7f71acd3bdf590c293b5596edb091385fff804a54a3e8  gqa_ragged_prefill_causal_fp16_h32_kv32_d128
+8b7c3c69ad6a6ce8d2daa32036cd65d2511698e949ae0f69c946671c6e3e0979  gqa_ragged_prefill_causal_fp16_h32_kv8_d128
 47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89  gqa_ragged_prefill_causal_h16_kv2_d128
+01fbcb9e51d9550db7f4ab26c486d8c8c342e582c3d553e55fc00a574fc1d67b  gqa_ragged_prefill_causal_h16_kv2_d512
 1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd  gqa_ragged_prefill_causal_h20_kv4_d128
 903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe  gqa_ragged_prefill_causal_h24_kv8_d128
 4c0c7a7f58316d93fe24a0aa80db90bf2d2ea65d801775703dae578dc89c6847  gqa_ragged_prefill_causal_h32_kv16_d128
 b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_prefill_causal_h32_kv4_d128
+39afe4e5102c126a7601d7ae0ac8050a6fdb5acd881157ba9ee680248c576141  gqa_ragged_prefill_causal_h32_kv4_d512
 50aa048f607d4be334ee414942bb90687630e62c974db50e79ea850cd26d1c30  gqa_ragged_prefill_causal_h32_kv8_d128
 8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8  gqa_ragged_prefill_causal_h5_kv1_d128
 1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7  gqa_ragged_prefill_causal_h6_kv1_d128
@@ -27,6 +33,7 @@ b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_pre
 03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3  gqa_ragged_prefill_causal_sink_h64_kv8_d64
 9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717  gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
 a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c  gqa_ragged_prefill_causal_w1023_h32_kv16_d128
+43111dc8ec77961fe0c5648436e2fffaf7e22d7de6c2a80a3f0ea39728730258  gqa_ragged_prefill_causal_w1023_h32_kv16_d256
 795095bb191de6056bdca35d2833f4d0312ccdeaea6c188a2950d35619bad20a  gqa_ragged_prefill_causal_w4095_h32_kv32_d128
 adbc4c6b872fa5cce9bc389a8c8faef5f53c8c6cedfce55f19468f5c36bce37b  gqa_ragged_prefill_causal_w4095_h32_kv8_d128
 b1d7427af44760c8206fc2a5edc5deea654226d1b2afbc6a50b9d62503a8bc2a  gqa_ragged_prefill_noncausal_h16_kv16_d64
@@ -122,6 +129,24 @@ INTERFACE_GQA_RAGGED_PREFILL = Interface(
         "total_kv == kv_indptr[-1].item()",
     ),
 )
+INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16 = Interface(
+    inputs={
+        "q": "float16[total_q, num_qo_heads, head_dim]",
+        "k": "float16[total_kv, num_kv_heads, head_dim]",
+        "v": "float16[total_kv, num_kv_heads, head_dim]",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "float16[total_q, num_qo_heads, head_dim]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "total_q == qo_indptr[-1].item()",
+        "total_kv == kv_indptr[-1].item()",
+    ),
+)
 INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
     inputs={
         "q": "bfloat16[total_q, num_qo_heads, head_dim]",
@@ -146,6 +171,79 @@ INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
 
 
 # fmt: off
+# of gqa_ragged_prefill_causal_alibi_h32_kv32_d128,
+# gqa_ragged_prefill_causal_alibi_h40_kv40_d128
+def reference_gqa_ragged_prefill_causal_alibi():
+    import math
+
+    import torch
+
+
+    def alibi_slopes(num_qo_heads: int) -> list[float]:
+        # The largest power of 2 up to the number of heads; the others come between.
+        whole = 1 << (num_qo_heads.bit_length() - 1)
+        return [
+            2 ** (-8 * (h + 1) / whole)
+            if h < whole
+            else 2 ** (-4 * (2 * (h - whole) + 1) / whole)
+            for h in range(num_qo_heads)
+        ]
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+        slopes = torch.tensor(alibi_slopes(num_qo_heads), device=q.device)
+        slopes = slopes.reshape(num_kv_heads, group_size, 1)
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            future = key_positions[None, :] > query_positions[:, None]  # [q_len, kv_len]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits += slopes[..., None] * (key_positions - query_positions[:, None])
+            logits.masked_fill_(future, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
 # of gqa_ragged_prefill_causal_cap30_h48_kv8_d128
 def reference_gqa_ragged_prefill_causal_cap30_h48_kv8():
     import math
@@ -340,7 +438,7 @@ def reference_gqa_ragged_prefill_causal_cap50_w4095():
     return run
 
 
-# of gqa_ragged_prefill_causal_h16_kv2_d128 and 8 more definitions
+# of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 12 more definitions
 def reference_gqa_ragged_prefill_causal():
     import math
 
@@ -530,7 +628,8 @@ def reference_gqa_ragged_prefill_causal_sink_w127():
     return run
 
 
-# of gqa_ragged_prefill_causal_w1023_h32_kv16_d128
+# of gqa_ragged_prefill_causal_w1023_h32_kv16_d128,
+# gqa_ragged_prefill_causal_w1023_h32_kv16_d256
 def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
     import math
 
@@ -727,6 +826,46 @@ class GqaRaggedTests(
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
 
 
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
+# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
+# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
+# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, model:mpt-7b, model:bloom-7b1,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalAlibiH32Kv32D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_alibi_h32_kv32_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_alibi)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 32
+    HEAD_DIM = 128
+    constants = ("alibi",)
+    ALIBI = True  # "alibi" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
+# 40 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
+# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
+# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
+# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, model:baichuan2-13b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_alibi_h40_kv40_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_alibi)
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 40
+    HEAD_DIM = 128
+    constants = ("alibi",)
+    ALIBI = True  # "alibi" in the name
+
+
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
@@ -816,6 +955,40 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(GqaRaggedTests):
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
 
 
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
+# sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-2-7b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_fp16_h32_kv32_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 32
+    HEAD_DIM = 128
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
+# sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.1-8b-awq,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_fp16_h32_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+
+
 # Grouped-query attention over contiguous keys and values, causal prefill: 16 query
 # heads share 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len
 # sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
@@ -829,6 +1002,21 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
+# 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:gemma-4-26b-a4b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h16_kv2_d512"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 512
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 20 query
@@ -889,6 +1077,21 @@ class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:gemma-4-31b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h32_kv4_d512"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 512
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -999,6 +1202,23 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
+# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:gemma-4-31b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalW1023H32Kv16D256(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w1023_h32_kv16)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 256
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
 

@@ -13,18 +13,24 @@ SHA-256 of the definitions:
 041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921  mla_paged_decode_h16_ckv512_kpe64_ps1
 dc097590111e3d5ba42adaf98411288ea8f872952a859494313f159538ebc802  mla_paged_decode_h16_ckv512_kpe64_ps64
 f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741  mla_paged_decode_h8_ckv512_kpe64_ps1
+a8e5caeb6f51b36733aa8517f4c08c03ab7e479d6f7fb66ed8241fa3a9e3be15  mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64
+5ee5bea49fce8805ce4d54ab76617b0ee8e7d59810186778937a7fa6341f8824  mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64
 475fbef4fdd9384a36e6a83342c7520cb187ba37816f0d4eab9eb481d6f5334a  mla_paged_prefill_causal_h16_ckv512_kpe64_ps1
 380b4aa41681bae5e4adbf036d399d9ff87940bdba955e9624273c53a371c6e9  mla_paged_prefill_causal_h16_ckv512_kpe64_ps64
 305bcbc7b738826af064a495f7a47a7a13343780b93a289eed5018dcd1ad9b31  mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
+d83a9477f7fc4fc0f9ecf2beac25808f25e81a9e2773cb1586a4587f3f6b7c7c  mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64
+5b02546c680e8493015086f636380a04094baead221c04ade5f8ebb7e776eefa  mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import drawn_scale, stored, stored_scales
 from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
     decode_cases,
@@ -47,6 +53,7 @@ from generator.ops.paging import (
 )
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.memory import dtype_of
 from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
 from generator.testing.replay import MatchesRecorded
@@ -55,6 +62,7 @@ from generator.testing.seeded_inputs import Stream
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 TOLERANCES = attention_tolerances(products=576, total=1090)
+FA2_OF_SM90 = replace(FA2, min_sm=90, max_sm=90)
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -67,8 +75,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return the inputs, with pages in random order and loud stale slots.
 
     q_nope and q_pe bfloat16 [total_q or batch_size, num_qo_heads, d], ckv_cache and
-    kpe_cache bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
-    the page table int32.
+    kpe_cache [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe; the page
+    table int32. Caches with a scale are stored divided by it.
     """
     axes = {**definition.axes, **case.axes}
     table = page_table(
@@ -84,7 +92,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     made |= latent_queries(axes, case, axes["total_q"], stream)
     for name in ("ckv", "kpe"):
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
-        made[f"{name}_cache"] = cache(shape, table, stream.child(name), torch.bfloat16)
+        scale = made[f"{name}_scale"] = drawn_scale(definition, case, name)
+        dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
+        values = cache(shape, table, stream.child(name), torch.float32)
+        made[f"{name}_cache"] = stored(values, scale, dtype)
     return {name: made[name] for name in definition.interface.inputs}
 
 
@@ -94,7 +105,12 @@ def oracle(
     """Return output, shaped as q_nope, and LSE [queries, num_qo_heads], in float64."""
     q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
     keys = torch.cat([inputs["ckv_cache"], inputs["kpe_cache"]], dim=2)
-    return oracle_paged(q, keys[:, :, None], inputs["ckv_cache"][:, :, None], inputs)
+    values = inputs["ckv_cache"][:, :, None]
+    of_ckv, of_kpe = (inputs.get(f"{name}_scale", 1.0) for name in ("ckv", "kpe"))
+    of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64, device=q.device)
+    of_keys[values.shape[3] :] = of_kpe
+    scales = of_keys, of_ckv
+    return oracle_paged(q, keys[:, :, None], values, inputs, scales=scales)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -108,8 +124,11 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, both generations of the MLA kernel."""
-    return (FA2, FA3)
+    """Return fa2 and fa3, both generations of the MLA kernel.
+
+    A cache in 8 bits has kernels for compute capability 9.0 alone.
+    """
+    return (FA2_OF_SM90 if stored_scales(definition) else FA2, FA3)
 
 
 def flashinfer_ground_truth(
@@ -138,7 +157,9 @@ def flashinfer_ground_truth(
         q.dtype,
         ckv.dtype,
     )
-    return wrapper.run(q, inputs["q_pe"], ckv, inputs["kpe_cache"], return_lse=True)
+    caches = ckv, inputs["kpe_cache"]
+    scales = {name: inputs[name] for name in stored_scales(definition)}
+    return wrapper.run(q, inputs["q_pe"], *caches, **scales, return_lse=True)
 
 
 # ---- the interfaces
@@ -182,6 +203,30 @@ INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
+INTERFACE_MLA_PAGED_DECODE_KVE4M3 = Interface(
+    inputs={
+        "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
+        "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
+        "ckv_cache": "float8_e4m3fn[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache": "float8_e4m3fn[num_pages, page_size, head_dim_kpe]",
+        "ckv_scale": "float32",
+        "kpe_scale": "float32",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "ckv_scale > 0",
+        "kpe_scale > 0",
+    ),
+)
 INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
     inputs={
         "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
@@ -221,6 +266,31 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
     constraints=(
         "total_q == qo_indptr[-1].item()",
         "num_kv_indices == kv_indptr[-1].item()",
+    ),
+)
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
+    inputs={
+        "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
+        "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
+        "ckv_cache": "float8_e4m3fn[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache": "float8_e4m3fn[num_pages, page_size, head_dim_kpe]",
+        "ckv_scale": "float32",
+        "kpe_scale": "float32",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "total_q == qo_indptr[-1].item()",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "ckv_scale > 0",
+        "kpe_scale > 0",
     ),
 )
 
@@ -310,6 +380,58 @@ def reference_mla_paged_decode_ps64():
             kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
             ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float()
             kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # All heads share the compressed KV, which is both key and value.
+            logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
+            output[b] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64,
+# mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64
+def reference_mla_paged_decode_kve4m3():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        ckv_scale: float,
+        kpe_scale: float,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, _ = q_nope.shape
+        page_size = ckv_cache.shape[1]
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (batch_size, num_qo_heads), -math.inf, dtype=torch.float32, device=q_nope.device
+        )
+
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float() * ckv_scale
+            kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float() * kpe_scale
 
             # All heads share the compressed KV, which is both key and value.
             logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
@@ -446,6 +568,73 @@ def reference_mla_paged_prefill_causal_ps64():
     return run
 
 
+# of mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64,
+# mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64
+def reference_mla_paged_prefill_causal_kve4m3():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        ckv_scale: float,
+        kpe_scale: float,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total_q, num_qo_heads, _ = q_nope.shape
+        device = q_nope.device
+        page_size = ckv_cache.shape[1]
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (total_q, num_qo_heads), -math.inf, dtype=torch.float32, device=device
+        )
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float() * ckv_scale
+            kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float() * kpe_scale
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=device)
+            key_positions = torch.arange(kv_len, device=device)
+            future = key_positions[None, :] > query_positions[:, None]  # [q_len, kv_len]
+
+            # All heads share the compressed KV, which is both key and value.
+            nope = q_nope[qo_start:qo_end].float()
+            pe = q_pe[qo_start:qo_end].float()
+            logits = (nope @ ckv.T + pe @ kpe.T) * sm_scale
+            logits.masked_fill_(future[:, None, :], -math.inf)  # [q_len, heads, kv_len]
+            output[qo_start:qo_end] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[qo_start:qo_end] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
 # fmt: on
 # ---- the tests
 
@@ -508,6 +697,35 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
     PAGE_SIZE = 1
 
 
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
+# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The cache is stored in 8 bits, each part with a scale of its own. A
+# sequence without keys gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+class TestMlaPagedDecodeKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_DECODE_KVE4M3
+    reference = staticmethod(reference_mla_paged_decode_kve4m3)
+    NUM_QO_HEADS = 16
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads share one
+# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The cache is stored in 8 bits, each part with a scale of its own. A
+# sequence without keys gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_DECODE_KVE4M3
+    reference = staticmethod(reference_mla_paged_decode_kve4m3)
+    NUM_QO_HEADS = 8
+    PAGE_SIZE = 64
+
+
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
 # absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
 # share one cache. A page holds one token. The mask is causal and aligned bottom-right:
@@ -552,6 +770,40 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 1
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. The cache is stored in 8 bits, each part with a scale of its
+# own. The mask is causal and aligned bottom-right: query i of q_len sees keys 0 ...
+# kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
+# 2.
+# stage:prefill, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+class TestMlaPagedPrefillCausalKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3
+    reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
+    NUM_QO_HEADS = 16
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. The cache is stored in 8 bits, each part with a scale of its
+# own. The mask is causal and aligned bottom-right: query i of q_len sees keys 0 ...
+# kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
+# 2.
+# stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
+# tp:8
+class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3
+    reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
+    NUM_QO_HEADS = 8
+    PAGE_SIZE = 64
 
 
 if __name__ == "__main__":

@@ -11,12 +11,18 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+c31d1644295b2169c69d57330f2b6485a2e3f6b29fa80254af9dc5c2d65cd788  fused_add_rmsnorm_eps_1em5_h5120
 24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4  fused_add_rmsnorm_h2048
 1c83d4fc172466a636b6fe037fba5277221e64ffe372947f7d8f1f5a6b638dae  fused_add_rmsnorm_h3072
 081c12b2eb1bc7aa1e888f6e6f2725fdd84f96bda5073762295eeffba5ad50ad  fused_add_rmsnorm_h4096
 ae79515631e9dd2b4a146f88eaaeb7ffe36557853323f72aec3018bdc31f2c46  fused_add_rmsnorm_h5120
 f58153c1f31394884c1c5602824569c8277ed289621439a441c963ae45790bc3  fused_add_rmsnorm_h5376
 b19991b5aa18e457e294697444a1d8b2f9745c4663c2984c635f481f2b8baa76  fused_add_rmsnorm_h7168
+30d4b2ccb49b4b2dda33f5c2f92ed3bd0853b2b366fb6062984babc4284e5f76  gemma_fused_add_rmsnorm_h2048
+40678fa95caa27c4456510ed8cc38b935190f5023beff2869b487dfd3f25dccc  gemma_rmsnorm_h128
+f970bffca1ceb649939ad603b8a9e597e1414f345b75e1e61ef82afa5c429f98  gemma_rmsnorm_h2048
+1f37da9eb5c027c0150619b58a430ec313f49508bdb7aec395f1f811d978f21d  gemma_rmsnorm_h256
+609e389a5cc311256a3102a0be640e219cfdb11b971a0267236b91352f82c26c  rmsnorm_eps_1em5_h5120
 1381cbfd984909d8348dcb181b9c8b516158609d1c925a9b4940d3b9cf7b1868  rmsnorm_h128
 dd79cc299eaeeb06a475e81e14a15f927aa629625ac5c59f92c35fb68fd33370  rmsnorm_h1536
 2997b36be81ffd1a5019255efec8da60b903f00b1b5f4b4b9ac25f2b5254db6a  rmsnorm_h2048
@@ -164,7 +170,7 @@ def sglang_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_FUSED_ADD_RMSNORM = Interface(
+INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5 = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "residual": "bfloat16[batch_size, hidden_size]",
@@ -174,7 +180,7 @@ INTERFACE_FUSED_ADD_RMSNORM = Interface(
         "output": "bfloat16[batch_size, hidden_size]",
     },
 )
-INTERFACE_RMSNORM = Interface(
+INTERFACE_GEMMA_RMSNORM = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
@@ -188,27 +194,8 @@ INTERFACE_RMSNORM = Interface(
 
 
 # fmt: off
-# of fused_add_rmsnorm_h2048 and 3 more definitions
+# of fused_add_rmsnorm_eps_1em5_h5120, fused_add_rmsnorm_h4096
 def reference_fused_add_rmsnorm():
-    import torch
-
-    EPS = 1e-06
-
-
-    @torch.no_grad()
-    def run(
-        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
-    ) -> torch.Tensor:
-        # The sum stays in float32: it is not rounded before it is normalised.
-        x = hidden_states.float() + residual.float()
-        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
-        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
-
-    return run
-
-
-# of fused_add_rmsnorm_h4096
-def reference_fused_add_rmsnorm_h4096():
     import torch
 
     EPS = 1e-05
@@ -226,7 +213,26 @@ def reference_fused_add_rmsnorm_h4096():
     return run
 
 
-# of fused_add_rmsnorm_h5376
+# of fused_add_rmsnorm_h2048 and 3 more definitions
+def reference_fused_add_rmsnorm_2():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        # The sum stays in float32: it is not rounded before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+
+    return run
+
+
+# of fused_add_rmsnorm_h5376, gemma_fused_add_rmsnorm_h2048
 def reference_gemma_fused_add_rmsnorm():
     import torch
 
@@ -246,8 +252,8 @@ def reference_gemma_fused_add_rmsnorm():
     return run
 
 
-# of rmsnorm_h128 and 6 more definitions
-def reference_rmsnorm():
+# of gemma_rmsnorm_h128 and 3 more definitions
+def reference_gemma_rmsnorm():
     import torch
 
     EPS = 1e-06
@@ -257,13 +263,14 @@ def reference_rmsnorm():
     def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         x = hidden_states.float()
         inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
-        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
+        # Gemma stores its weights around zero: the scale is one plus the weight.
+        return (x * inverse_rms * (1.0 + weight.float())).to(hidden_states.dtype)
 
     return run
 
 
-# of rmsnorm_h4096
-def reference_rmsnorm_h4096():
+# of rmsnorm_eps_1em5_h5120, rmsnorm_h4096
+def reference_rmsnorm():
     import torch
 
     EPS = 1e-05
@@ -278,8 +285,8 @@ def reference_rmsnorm_h4096():
     return run
 
 
-# of rmsnorm_h5376
-def reference_gemma_rmsnorm():
+# of rmsnorm_h128 and 6 more definitions
+def reference_rmsnorm_2():
     import torch
 
     EPS = 1e-06
@@ -289,8 +296,7 @@ def reference_gemma_rmsnorm():
     def run(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         x = hidden_states.float()
         inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
-        # Gemma stores its weights around zero: the scale is one plus the weight.
-        return (x * inverse_rms * (1.0 + weight.float())).to(hidden_states.dtype)
+        return (x * inverse_rms * weight.float()).to(hidden_states.dtype)
 
     return run
 
@@ -319,13 +325,27 @@ class RmsnormTests(
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# model:llama-4-scout, model:llama-4-maverick, fused,
+# fi_api:flashinfer.norm.fused_add_rmsnorm
+class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
+    name = "fused_add_rmsnorm_eps_1em5_h5120"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm)
+    HIDDEN_SIZE = 5120
+    EPS = 1e-05  # "1em5" in the name
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
 # 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum itself is not an output.
 # model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH2048(RmsnormTests):
     name = "fused_add_rmsnorm_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
@@ -337,8 +357,8 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
 # model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH3072(RmsnormTests):
     name = "fused_add_rmsnorm_h3072"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
@@ -350,8 +370,8 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
 # model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH4096(RmsnormTests):
     name = "fused_add_rmsnorm_h4096"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm_h4096)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
@@ -363,8 +383,8 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
 # model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH5120(RmsnormTests):
     name = "fused_add_rmsnorm_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
@@ -376,7 +396,7 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
 # model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
 class TestFusedAddRmsnormH5376(RmsnormTests):
     name = "fused_add_rmsnorm_h5376"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
     reference = staticmethod(reference_gemma_fused_add_rmsnorm)
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -389,11 +409,75 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH7168(RmsnormTests):
     name = "fused_add_rmsnorm_h7168"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum itself is not an output.
+# model:qwen3-next-80b-a3b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
+class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
+    name = "gemma_fused_add_rmsnorm_h2048"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm)
+    HIDDEN_SIZE = 2048
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # "gemma" in the name
+
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+# model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
+class TestGemmaRmsnormH128(RmsnormTests):
+    name = "gemma_rmsnorm_h128"
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_gemma_rmsnorm)
+    HIDDEN_SIZE = 128
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
+    UNIT_OFFSET = True  # "gemma" in the name
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
+class TestGemmaRmsnormH2048(RmsnormTests):
+    name = "gemma_rmsnorm_h2048"
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_gemma_rmsnorm)
+    HIDDEN_SIZE = 2048
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # "gemma" in the name
+
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
+class TestGemmaRmsnormH256(RmsnormTests):
+    name = "gemma_rmsnorm_h256"
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_gemma_rmsnorm)
+    HIDDEN_SIZE = 256
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # "gemma" in the name
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# model:llama-4-scout, model:llama-4-maverick, fi_api:flashinfer.norm.rmsnorm
+class TestRmsnormEps1em5H5120(RmsnormTests):
+    name = "rmsnorm_eps_1em5_h5120"
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
+    HIDDEN_SIZE = 5120
+    EPS = 1e-05  # "1em5" in the name
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -401,8 +485,8 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH128(RmsnormTests):
     name = "rmsnorm_h128"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
@@ -413,8 +497,8 @@ class TestRmsnormH128(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH1536(RmsnormTests):
     name = "rmsnorm_h1536"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 1536
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
@@ -425,8 +509,8 @@ class TestRmsnormH1536(RmsnormTests):
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH2048(RmsnormTests):
     name = "rmsnorm_h2048"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
@@ -437,8 +521,8 @@ class TestRmsnormH2048(RmsnormTests):
 # model:minimax-m2, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH3072(RmsnormTests):
     name = "rmsnorm_h3072"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
@@ -449,8 +533,8 @@ class TestRmsnormH3072(RmsnormTests):
 # model:llama-3.1-8b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH4096(RmsnormTests):
     name = "rmsnorm_h4096"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_h4096)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
@@ -461,8 +545,8 @@ class TestRmsnormH4096(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH512(RmsnormTests):
     name = "rmsnorm_h512"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 512
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
@@ -473,8 +557,8 @@ class TestRmsnormH512(RmsnormTests):
 # model:qwen3-14b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH5120(RmsnormTests):
     name = "rmsnorm_h5120"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
@@ -486,7 +570,7 @@ class TestRmsnormH5120(RmsnormTests):
 # model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestRmsnormH5376(RmsnormTests):
     name = "rmsnorm_h5376"
-    interface = INTERFACE_RMSNORM
+    interface = INTERFACE_GEMMA_RMSNORM
     reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -498,8 +582,8 @@ class TestRmsnormH5376(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH7168(RmsnormTests):
     name = "rmsnorm_h7168"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_GEMMA_RMSNORM
+    reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.problems import Problem
-from generator.validation.validate import validate
+from tests.validating import validate
 
 DEFINITION: dict[str, Any] = {
     "name": "gemm_n8_k4",
@@ -73,7 +73,7 @@ class Dataset:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return all problems of the dataset."""
-        return validate(self.root).problems
+        return validate(self.root)
 
     def only(self, rule: str) -> Problem:
         """Return the only problem, which must be of `rule`."""

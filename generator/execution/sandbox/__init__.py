@@ -2,10 +2,14 @@
 
 from generator.execution.sandbox.account import Account, account
 from generator.execution.sandbox.cuda import missing as no_cuda
-from generator.execution.sandbox.limits import CUDA_LIMITS, Limits
 from generator.execution.sandbox.machine import refusal, run_confined, warnings
 from generator.execution.sandbox.screen import Finding, screen
-from generator.execution.sandbox.supervise import Outcome, read_result
+from generator.execution.sandbox.supervise import (
+    CUDA_LIMITS,
+    Limits,
+    Outcome,
+    read_result,
+)
 
 __all__ = [
     "CUDA_LIMITS",

@@ -18,14 +18,14 @@ _SOME = 3
 
 @dataclass(frozen=True)
 class Account:
-    """What each test came to, and each reason not to believe it."""
+    """How each test ended, and each reason not to believe it.
+
+    Among `failed` are those that were reported twice, or with an unknown outcome.
+    """
 
     passed: tuple[str, ...]
     failed: tuple[str, ...]
-    """Also those that were reported twice, or with an outcome that nobody knows."""
     skipped: tuple[str, ...]
-    forged: tuple[str, ...]
-    """Tests that must fail, and did not."""
     problems: tuple[str, ...]
 
     @property
@@ -43,7 +43,7 @@ def account(
     apart: bool = False,
     findings: Sequence[Finding] = (),
 ) -> Account:
-    """Hold what was reported against what was expected before anything ran.
+    """Compare what was reported with what was expected before anything ran.
 
     `must_fail` are canaries: tests of the same run that a sound judge turns red. With
     `apart` the exit status is that of the other tests: 0 where only canaries failed.
@@ -53,18 +53,18 @@ def account(
     times = Counter(name for name, _ in reported)
     results = dict(reported)
     ways: dict[str, list[str]] = {"passed": [], "skipped": [], "failed": []}
-    for name in wanted:
-        if name in results:
-            way = results[name] if times[name] == 1 else "failed"
-            ways.get(way, ways["failed"]).append(name)
-    forged = sorted(name for name in canaries if results.get(name) != "failed")
-    red = bool(ways["failed"] or (canaries and not apart))
+    for name in filter(results.__contains__, wanted):
+        way = results[name] if times[name] == 1 else "failed"
+        ways.get(way, ways["failed"]).append(name)
     signs = {
         "not reported": [name for name in wanted if name not in results],
         "reported and not expected": sorted(set(results) - canaries - set(wanted)),
         "reported more than once": sorted(name for name, n in times.items() if n > 1),
-        "must fail and did not": forged,
+        "must fail and did not": sorted(
+            name for name in canaries if results.get(name) != "failed"
+        ),
     }
+    red = bool(ways["failed"] or (canaries and not apart))
     problems = _of_the_end(outcome, red)
     for sign, names in signs.items():
         if names:
@@ -72,11 +72,8 @@ def account(
             problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
     if findings:
         problems.append(f"the static screen found {len(findings)} in the reference")
-    return Account(
-        **{way: tuple(names) for way, names in ways.items()},
-        forged=tuple(forged),
-        problems=tuple(problems),
-    )
+    given = {way: tuple(names) for way, names in ways.items()}
+    return Account(**given, problems=tuple(problems))
 
 
 def _of_the_end(outcome: Outcome, red: bool) -> list[str]:

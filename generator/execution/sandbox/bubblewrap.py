@@ -1,4 +1,4 @@
-"""How bubblewrap is called: who the command is, and the files that exist for it."""
+"""How bubblewrap is called: the user of the command, and the files it can see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.execution.sandbox import cuda
-from generator.execution.sandbox.limits import Limits
 from generator.execution.sandbox.paths import HOME, OF_ETC, SYSTEM
 
 _APART = """--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try
@@ -20,11 +19,11 @@ _CLOSED = ["--remount-ro", "/proc/1", "--remount-ro", "/", "--"]
 _OF_DEV = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 _OF_SYS = "/sys/devices/system"
-"""How many processors there are, and how they hang together."""
+"""The number of processors, and how they are connected."""
 
 _ID = 1000
 _STRANGERS = 1_879_048_192
-"""From here on numbers of users that no machine gives to anybody."""
+"""From here on, no machine assigns these user numbers."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Bubblewrap:
     setpriv: str | None = None
 
     def user(self, work: Path) -> int:
-        """Return a number for the user of a run, who then has the working folder."""
+        """Return the number of a run's user, who becomes the owner of the working folder."""
         if self.setpriv is None:
             return _ID
         user = _STRANGERS + secrets.randbelow(1 << 22)
@@ -50,7 +49,7 @@ class Bubblewrap:
         return user
 
     def command(self, user: int, view: Sequence[str]) -> list[str]:
-        """Return what stands before a command that is to see a view as a user."""
+        """Return the words before a command that runs as a user and sees a view."""
         number = str(user)
         if self.setpriv is None:
             mapped = ["--unshare-user", "--uid", number, "--gid", number]
@@ -77,7 +76,7 @@ def bubblewraps() -> Iterator[Bubblewrap]:
 
 
 def names_of(user: int) -> dict[str, bytes]:
-    """Return the files that name the one user there is, for who asks who he is."""
+    """Return the files that name the only user, for programs that look it up."""
     passwd = f"review:x:{user}:{user}:review:{HOME}:/bin/false\n"
     return {
         "/etc/passwd": passwd.encode(),
@@ -86,15 +85,20 @@ def names_of(user: int) -> dict[str, bytes]:
 
 
 def view(
-    readable: Sequence[str], work: str, devices: Sequence[str], limits: Limits
+    readable: Sequence[str],
+    work: str,
+    devices: Sequence[str],
+    size: int,
+    hidden: Sequence[str] = (),
 ) -> list[str]:
-    """Return the arguments that show a command files: `work` to write to, the rest not.
+    """Return the arguments that make files visible: `work` to write, others to read.
 
-    Temporary folders are in memory, bounded by the kernel.
+    Temporary folders are in memory; the kernel keeps each to `size` bytes. What is
+    `hidden` in a folder that is shown is an empty folder there.
     """
-    bounded = ["--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs"]
+    bounded = ["--perms", "1777", "--size", str(size), "--tmpfs"]
     made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
-    # the process that reaps, with the environment that it got
+    # bubblewrap's own process, whose environment nobody must read
     made += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]
     for name in _OF_DEV:
         made += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
@@ -107,10 +111,14 @@ def view(
         made += ["--ro-bind", cuda.DRIVER, cuda.DRIVER]
     shown = [*SYSTEM, *(f"/etc/{name}" for name in OF_ETC), *readable]
     shown.append("/sys" if devices else _OF_SYS)
+    within = tuple(f"{path}/" for path in shown if not os.path.islink(path))
+    masked = [path for path in hidden if path.startswith(within) and path not in shown]
     above = {str(parent) for path in [*shown, work] for parent in Path(path).parents}
     # a folder comes before what lies in it
-    for path in sorted(above | {*shown}, key=lambda path: path.count("/")):
-        if path not in shown:  # bubblewrap would make it for the caller alone
+    for path in sorted(above | {*shown, *masked}, key=lambda path: path.count("/")):
+        if path in masked:
+            made += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
+        elif path not in shown:  # bubblewrap would make it for the caller alone
             made += ["--perms", "0755", "--dir", path]
         elif os.path.islink(path) and path.count("/") == 1:  # /bin -> usr/bin
             made += ["--symlink", os.readlink(path), path]

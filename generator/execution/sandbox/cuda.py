@@ -1,4 +1,4 @@
-"""What CUDA needs of a sandbox: device files, libraries, the toolkit, room to compile."""
+"""What CUDA needs in a sandbox: device files, libraries, the toolkit, variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED = ("nvidiactl", "nvidia-uvm")
 _GPU = re.compile(r"nvidia\d+")
 _TOOLKIT = "/usr/local/cuda"
 _JOBS = "8"
-# what chooses devices and compilers; each is passed on only where it is a plain word
+# they choose devices and compilers; each is passed on only if its value is plain
 _SETTINGS = """CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER FLASHINFER_CUDA_ARCH_LIST
     FLASHINFER_NVCC_THREADS MAX_JOBS REFERENCE_SGLANG_SECONDS
     REFERENCE_SGLANG_START_SECONDS TORCH_CUDA_ARCH_LIST"""
@@ -36,7 +36,7 @@ def gpus(paths: list[str]) -> list[str]:
 def missing(dev: str = "/dev") -> str | None:
     """Return in one line why CUDA cannot work here; None where its files are there.
 
-    The driver makes them when it is used first, which nobody can do in the sandbox.
+    The driver creates them when it is first used, which is not possible in the sandbox.
     """
     found = devices(dev)
     if not gpus(found):
@@ -60,7 +60,7 @@ def toolkit(environ: Mapping[str, str]) -> str | None:
 def library_folders(environ: Mapping[str, str]) -> list[str]:
     """Return where the caller's linker looks first; some drivers lie only there.
 
-    Below the system's folders only: another could be anybody's.
+    Only folders below the system's are returned: others could belong to anybody.
     """
     named = environ.get("LD_LIBRARY_PATH", "").split(":")
     below = tuple(f"{folder}/" for folder in SYSTEM)
@@ -72,7 +72,7 @@ def library_folders(environ: Mapping[str, str]) -> list[str]:
 
 
 def environment(environ: Mapping[str, str], path: str) -> dict[str, str]:
-    """Return what CUDA's programs need to be told, with `path` as their PATH."""
+    """Return the variables that CUDA's programs need; `path` is their PATH so far."""
     told = {
         name: environ[name]
         for name in _SETTINGS.split()

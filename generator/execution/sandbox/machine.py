@@ -1,16 +1,16 @@
-"""Whether this machine can confine, found out by trying, and what forbids it if not."""
+"""Find a bubblewrap that works on this machine, or say what forbids it."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from generator.execution.sandbox.limits import Limits
-from generator.execution.sandbox.supervise import Outcome, run
+from generator.execution.sandbox.supervise import Limits, Outcome, run
 from generator.execution.sandbox.system_calls import lacks_filter
 from generator.problems.messages import one_line
 
@@ -35,12 +35,16 @@ def run_confined(
     limits: Limits | None = None,
     environment: Mapping[str, str] | None = None,
     devices: bool = False,
+    hidden: Sequence[Path] = (),
+    channel: int | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Run a command in bubblewrap; never raises for what it does.
 
     It sees the interpreter, the system's libraries, `read_only` and `work`, writes only
     to `work` and to temporary folders of its own, and nothing of it is left afterwards.
-    `devices` lets it use CUDA.
+    `devices` lets it use CUDA. Folders that are `hidden` are empty for it, wherever they
+    lie. It has the descriptor `channel`, and is ended when `stop` is set.
     """
     found = find_bubblewrap()
     if isinstance(found, str):
@@ -48,7 +52,8 @@ def run_confined(
     if not work.is_dir():
         return Outcome("not started", detail=f"{work}: no such folder")
     limits = limits or Limits()
-    return run(found, command, read_only, work, limits, environment or {}, devices)
+    given = (command, read_only, work, limits, environment or {}, devices)
+    return run(found, *given, hidden, channel, stop)
 
 
 def refusal() -> str | None:

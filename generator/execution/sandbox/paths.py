@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Folders of programs and libraries; none holds what belongs to somebody."""
+"""Folders of programs and libraries; none holds files of users."""
 
 OF_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
-"""What the linker and programs read of /etc; users, hosts and secrets stay out."""
+"""What the linker and programs read in /etc; users, hosts and secrets are left out."""
 
 HOME = "/tmp/home"
 _THREADS = 4
-"""Threads of numerical libraries: each counts, on a large machine there are many."""
+"""Threads of numerical libraries: each counts as a process of the run."""
 
 
 def environment() -> dict[str, str]:
-    """Return what programs need to run, and nothing else of the caller's."""
+    """Return the variables that programs need, and no others of the caller's."""
     added = added_paths(os.environ.get("PYTHONPATH", ""))
     # pip puts programs beside packages: ninja, which compiles kernels, is one
     folders = [os.path.dirname(sys.executable), *(f"{path}/bin" for path in added)]
@@ -60,6 +60,6 @@ def added_paths(pythonpath: str) -> list[str]:
 
 
 def both_names(paths: list[str]) -> list[str]:
-    """Return paths as they were given and as they are without links."""
+    """Return paths as given and with links resolved."""
     given = [os.path.abspath(path) for path in paths]
     return list(dict.fromkeys(given + [os.path.realpath(path) for path in given]))

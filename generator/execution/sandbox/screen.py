@@ -11,14 +11,75 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.dataset.python_source import Unparsable, parse_module
-from generator.execution.sandbox.captured import inert
-from generator.execution.sandbox.denied_names import (
-    ATTRIBUTES,
-    MODULES,
-    NAMES,
-    PREFIXES,
-    SPECIAL_METHODS,
+from generator.problems.messages import one_line
+
+MODULES = """torch math numpy typing __future__ collections dataclasses enum functools
+    itertools numbers operator"""
+"""Modules that may be imported; the rest can do more than compute."""
+
+_RUNS = "it runs text or bytes as code"
+_FILES = "it reads or writes files"
+_PROCESS = "it starts, ends or reaches processes"
+_NATIVE = "it loads or builds native code"
+_MODULE = "it is a module of the interpreter, reached through another"
+_LOOKS = "it reads or changes names that are not its own"
+_FRAMES = "it looks at who called"
+_STATE = "it changes a state that the tests share"
+_ENDS = "it ends the process of the tests, or catches their end"
+_SAYS = "it writes into the output of the tests"
+_WATCHES = "it is called by the interpreter or by torch behind the tests' back"
+
+
+def _by_name(names: dict[str, str]) -> dict[str, str]:
+    """Return what each name could do, of names by what they could do."""
+    return {name: why for why, group in names.items() for name in group.split()}
+
+
+NAMES = _by_name(
+    {
+        _RUNS: "eval exec compile __import__",
+        _FILES: "open input",
+        _LOOKS: """globals locals vars dir setattr delattr __builtins__ __loader__
+            __spec__ __file__ breakpoint help memoryview""",
+        _ENDS: "exit quit SystemExit BaseException KeyboardInterrupt GeneratorExit",
+        _SAYS: "print",
+    }
 )
+"""Built-in names, used in any way: a call can hide behind another name."""
+
+ATTRIBUTES = _by_name(
+    {
+        _MODULE: """os sys io builtins importlib inspect gc threading types warnings
+            weakref traceback modules platform glob shutil tempfile pathlib""",
+        _PROCESS: """subprocess multiprocessing distributed futures rpc system popen fork
+            execv execve spawnv kill abort""",
+        _NATIVE: """ctypes ctypeslib cffi cpp_extension load_library load_inline ops
+            classes library cudart compile inductor f2py distutils""",
+        _FILES: """load save savez savez_compressed savetxt loadtxt genfromtxt fromregex
+            loads dump dumps pickle hub from_file fromfile tofile memmap open_memmap
+            DataSource package serialization UntypedStorage TypedStorage
+            load_state_dict_from_url model_zoo onnx export profiler data_ptr storage
+            untyped_storage""",
+        _WATCHES: """testing overrides fx monitor utils register_hook
+            register_forward_hook register_module_forward_hook""",
+        _FRAMES: """tb_frame tb_next f_back f_globals f_locals f_builtins f_code gi_frame
+            gi_code cr_frame ag_frame co_code co_consts func_globals with_traceback""",
+        _LOOKS: "attrgetter methodcaller",
+        _STATE: """manual_seed seterr use_deterministic_algorithms use_rs seterrcall
+            set_printoptions setdefault_dtype""",
+    }
+)
+"""Attributes of anything at all: whose they are cannot be known without running it."""
+
+PREFIXES = _by_name(
+    {
+        _STATE: """set_default_ set_num_ set_deterministic_ set_float32_
+            set_grad_enabled_ set_rng_"""
+    }
+)
+
+SPECIAL_METHODS = ("__init__", "__post_init__", "__call__", "__len__", "__repr__")
+"""Methods with a meaning to the interpreter that a helper class may define."""
 
 _SHOWN = 160
 _LONGEST = 1_000_000
@@ -42,21 +103,29 @@ def screen(source: str) -> tuple[Finding, ...]:
     if len(source) > _LONGEST:
         return (Finding(1, "", "its size", f"it has over {_LONGEST:,} characters"),)
     lines = source.splitlines()
+
+    def finding(line: int, what: str, why: str) -> Finding:
+        text = "".join(lines[line - 1 : line]).strip()
+        return Finding(line, one_line(text, _SHOWN), one_line(what), why)
+
     try:
         tree = parse_module(source)
     except Unparsable as error:
-        number = error.line or 1
-        what = f"source that does not parse: {inert(error.reason)}"
-        return (Finding(number, _text(lines, number), what, "it cannot be judged"),)
-    found = set()
+        what = f"source that does not parse: {error.reason}"
+        return (finding(error.line or 1, what, "it cannot be judged"),)
     parameters = set(_parameters(tree))
-    for node in ast.walk(tree):
-        if node in parameters:
-            continue
-        for what, why in _judge(node):
-            number = getattr(node, "lineno", 1)
-            found.add(Finding(number, _text(lines, number), inert(what), why))
-    found |= set(_patches(tree, lines))
+    imported = {
+        (name.asname or name.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in node.names
+    }
+    found = {
+        finding(getattr(node, "lineno", 1), what, why)
+        for node in ast.walk(tree)
+        if node not in parameters
+        for what, why in (*_judge(node), *_patches(node, imported))
+    }
     return tuple(sorted(found)[:_MOST])
 
 
@@ -76,13 +145,6 @@ def _parameters(tree: ast.Module) -> Iterator[ast.Name]:
         for node in inside:
             if isinstance(node, ast.Name) and node.id in NAMES.keys() & given - reached:
                 yield node
-
-
-def _text(lines: list[str], number: int) -> str:
-    if not 1 <= number <= len(lines):
-        return ""
-    text = inert(lines[number - 1].strip())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _judge(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -150,29 +212,18 @@ def _import(module: str) -> Iterator[tuple[str, str]]:
         yield f"import of {module}", f"a reference needs {', '.join(allowed[:4])} only"
 
 
-def _patches(tree: ast.Module, lines: list[str]) -> Iterator[Finding]:
-    """Yield assignments to what belongs to an imported module."""
-    imported = {
-        (name.asname or name.name).split(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for name in node.names
-    }
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.Attribute, ast.Subscript)):
-            continue
-        if isinstance(node.ctx, ast.Load):
-            continue
-        root: ast.expr = node
-        name = ""
-        while isinstance(root, (ast.Attribute, ast.Subscript)):
-            part = f".{root.attr}" if isinstance(root, ast.Attribute) else "[...]"
-            name = part + name if len(name) < _LONG_NAME else name
-            root = root.value
-        if isinstance(root, ast.Name) and root.id in imported:
-            what = f"an assignment to {inert(root.id + name)}"
-            why = "it changes a module for the tests as well"
-            yield Finding(node.lineno, _text(lines, node.lineno), what, why)
+def _patches(node: ast.AST, imported: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield an assignment to what belongs to an imported module."""
+    if isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return
+    name = ""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        part = f".{node.attr}" if isinstance(node, ast.Attribute) else "[...]"
+        name = part + name if len(name) < _LONG_NAME else name
+        node = node.value
+    if name and isinstance(node, ast.Name) and node.id in imported:
+        why = "it changes a module for the tests as well"
+        yield f"an assignment to {node.id}{name}", why
 
 
 def _dunder(name: str) -> bool:

@@ -1,6 +1,6 @@
-"""Run inside of bubblewrap: take on limits, look at what is there, start the command.
+"""Inside bubblewrap: set limits, check what can be read, start the command.
 
-Its source is given to an interpreter that imports nothing of ours, with a plan as JSON.
+An interpreter that imports nothing else runs this source, with a plan as JSON.
 """
 
 import json
@@ -33,7 +33,7 @@ def start(plan: dict[str, Any], command: list[str]) -> None:
     os.mkdir(os.environ["HOME"], 0o700)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
-    # a supervisor who died before bubblewrap asked to die with him no longer listens
+    # raises if the supervisor died before bubblewrap had set --die-with-parent
     os.write(plan["report"], b"{}\n")
     os.execv(command[0], command)
 
@@ -41,11 +41,11 @@ def start(plan: dict[str, Any], command: list[str]) -> None:
 def main() -> None:
     """Start the command of the arguments, or report why it was not started."""
     plan = json.loads(sys.argv[1])
-    # closed by a start that worked: the command never has it
+    # exec closes it: the command never has it
     os.set_inheritable(plan["report"], False)
     try:
         start(plan, sys.argv[2:])
-    except BaseException as error:  # noqa: BLE001 - told to the supervisor
+    except BaseException as error:  # noqa: BLE001 - reported to the supervisor
         said = json.dumps({"not-started": f"{type(error).__name__}: {error}"})
         os.write(plan["report"], f"{said}\n".encode())
         os._exit(1)

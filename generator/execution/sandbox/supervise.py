@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,37 +21,70 @@ from typing import IO, Any
 
 from generator.execution.sandbox import cuda, paths
 from generator.execution.sandbox.bubblewrap import Bubblewrap, names_of, view
-from generator.execution.sandbox.captured import captured
-from generator.execution.sandbox.limits import Limits, rlimits
 from generator.execution.sandbox.system_calls import filter_of_calls, lacks_filter
 
 _TICK = 0.05
 _FLOOD = 256
-"""A command is killed that writes this many times the output that is kept."""
+"""A command that writes this many times the output that is kept is killed."""
 _ENTRIES = 100_000
 """Files and folders that the working folder may hold."""
 _OWN = 2
-"""Threads of bubblewrap: outside it waits, inside it reaps."""
+"""Processes of bubblewrap: one waits outside, one reaps inside."""
+STOPPED = "stopped"
 _START = Path(__file__).with_name("start.py")
+_RESERVED = 16 << 30
+"""Addresses that a process may reserve beyond its memory.
+
+An import of torch for CPUs reserves 0.6 GiB, every thread 8 MiB of stack and 64 MiB of
+allocator; a build of torch for CUDA maps several GiB of libraries. What is in use is
+limited apart from that, so that this bound need not be close."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a command may use; sizes in bytes, times in seconds.
+
+    At `wall_seconds` all of its processes are killed; `cpu_seconds` are those of one
+    process. `memory_bytes` are resident in all processes together, each of which may
+    reserve addresses for more. `processes` counts threads as well. `open_files` are
+    those of one process, `file_bytes` the size of one file; `disk_bytes` may be in the
+    working folder, and again in temporary files. Of each of the two streams
+    `output_bytes` are kept, the first and the last half.
+    """
+
+    wall_seconds: float = 600.0
+    cpu_seconds: int = 600
+    memory_bytes: int = 8 << 30
+    processes: int = 256
+    open_files: int = 1024
+    file_bytes: int = 1 << 30
+    disk_bytes: int = 2 << 30
+    output_bytes: int = 1 << 20
+
+
+CUDA_LIMITS = Limits(3600.0, 3600, 64 << 30, 4096, 4096, 4 << 30, 16 << 30)
+"""Each run compiles its kernels, many side by side; pinned memory counts."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a confined command ended, and what it said."""
+    """How a confined command ended, and what it said.
+
+    `status` is `exited`, `killed` by a signal, `limit` or `not started`; `detail` says
+    why it was not started. An `exit_status` is not greater than 128: bubblewrap adds
+    that to a signal. `limit` is what the command ran into: wall clock, cpu time, memory,
+    processes, disk, …
+    """
 
     status: str
-    """`exited`, `killed` (by a signal), `limit` or `not started`."""
     exit_status: int | None = None
     signal: int | None = None
-    """Bubblewrap adds 128 to it: no exit status is greater than that."""
     limit: str | None = None
-    """What it ran into: wall clock, cpu time, memory, processes, disk, …"""
     stdout: str = ""
     stderr: str = ""
     truncated: bool = False
     seconds: float = 0.0
     detail: str = ""
-    """Why it was not started."""
 
     @property
     def ok(self) -> bool:
@@ -66,6 +100,9 @@ def run(
     limits: Limits,
     environment: Mapping[str, str],
     devices: bool,
+    hidden: Sequence[Path] = (),
+    channel: int | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Run a command in a `bubblewrap`; see `machine.run_confined`."""
     user = bubblewrap.user(work)
@@ -82,7 +119,9 @@ def run(
         status = stack.enter_context(open(read, "rb"))
         # bubblewrap keeps one end from the command, and `start` the other
         passed = [write, os.dup(write)]
-        seen = view(readable, os.path.realpath(work), files, limits)
+        masked = paths.both_names([str(path) for path in hidden])
+        folder, size = os.path.realpath(work), limits.disk_bytes
+        seen = view(readable, folder, files, size, masked)
         seen += ["--json-status-fd", str(write)]
         for name, data in names_of(user).items():
             passed.append(_in_memory(data))
@@ -109,7 +148,7 @@ def run(
                 stderr=streams[1],
                 env={**told, **environment},
                 cwd="/",
-                pass_fds=passed,
+                pass_fds=passed if channel is None else [*passed, channel],
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -117,9 +156,9 @@ def run(
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        said, limit = _watched(started, status, streams, limits, work)
+        said, limit = _watched(started, status, streams, limits, work, stop)
         seconds = time.monotonic() - began
-        (out, cut), (err, also) = (captured(s, limits.output_bytes) for s in streams)
+        (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
     ended: int | None = said.get("exit-code")
     if "not-started" in said or (ended is None and limit is None):
         return Outcome("not started", detail=said.get("not-started") or err.strip())
@@ -129,6 +168,43 @@ def run(
     kind = "limit" if limit else "exited" if number is None else "killed"
     code = ended if kind == "exited" else None
     return Outcome(kind, code, number, limit, out, err, cut or also, seconds)
+
+
+def rlimits(limits: Limits, *, addresses: bool) -> dict[str, int]:
+    """Return what the kernel holds a process to, by the names of its limits."""
+    wanted = {
+        "CORE": 0,
+        "CPU": limits.cpu_seconds,
+        "NOFILE": limits.open_files,
+        "FSIZE": limits.file_bytes,
+        "NPROC": limits.processes,
+    }
+    # CUDA reserves addresses by the terabyte
+    return wanted | ({"AS": limits.memory_bytes + _RESERVED} if addresses else {})
+
+
+def _captured(file: IO[bytes], keep: int) -> tuple[str, bool]:
+    """Return the first and the last half of a file, and whether `keep` was too little.
+
+    At most `keep` bytes are shown, as text that no terminal obeys.
+    """
+    size, half = os.fstat(file.fileno()).st_size, keep // 2
+    if size <= keep:
+        return _text(file, 0, size), False
+    dropped = f"\n[… {size - 2 * half} bytes not shown …]\n"
+    return _text(file, 0, half) + dropped + _text(file, size - half, half), True
+
+
+def _text(file: IO[bytes], start: int, size: int) -> str:
+    text = os.pread(file.fileno(), size, start).decode(errors="replace")
+    return text if text.replace("\n", "").isprintable() else "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    if char.isprintable() or char in "\n\t":
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def _in_memory(data: bytes) -> int:
@@ -159,8 +235,12 @@ def _watched(
     streams: Sequence[IO[bytes]],
     limits: Limits,
     work: Path,
+    stop: threading.Event | None,
 ) -> tuple[dict[str, Any], str | None]:
-    """Watch a run until nothing is left of it; return what was reported, and its limit."""
+    """Watch a run until nothing is left of it; return what was reported, and its limit.
+
+    `stop` ends it as a limit does.
+    """
     said: dict[str, Any] = {}
     limit = None
     until = time.monotonic() + limits.wall_seconds
@@ -174,7 +254,9 @@ def _watched(
     else:
         try:
             while limit is None and not select.select([first], [], [], _TICK)[0]:
-                if time.monotonic() > until:
+                if stop is not None and stop.is_set():
+                    limit = STOPPED
+                elif time.monotonic() > until:
                     limit = "wall clock"
                 else:
                     limit = _exceeded(started.pid, streams, limits, work)

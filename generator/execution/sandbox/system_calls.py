@@ -29,7 +29,7 @@ _REFUSED = """
 """Other processes, the view of files, namespaces, keys, the machine."""
 
 _ABSENT = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"]
-"""Answered "not there": the C library then takes the old call, which can be judged."""
+"""Answered with ENOSYS: the C library then uses an older call, which can be checked."""
 
 _NAMESPACES = 0x02000000, *(1 << bit for bit in (17, 26, 27, 28, 29, 30))
 _INT = 0xFFFFFFFF
@@ -38,7 +38,7 @@ _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into a terminal
 
 
 def lacks_filter() -> str | None:
-    """Return why there is no filter here; None where there is one."""
+    """Return why there is no filter here; None if there is one."""
     try:
         filter_of_calls()
     except (ImportError, OSError, RuntimeError) as error:
@@ -50,8 +50,8 @@ def lacks_filter() -> str | None:
 def filter_of_calls() -> bytes:
     """Return the filter as the kernel reads it.
 
-    Of sockets there are those of this machine: CUDA opens one when it starts, and the
-    namespaces keep what others listen on out of reach.
+    Unix sockets remain: CUDA opens one when it starts, and the namespaces keep those of
+    other processes out of reach.
     Raises ImportError without pyseccomp, RuntimeError without libseccomp.
     """
     import pyseccomp as seccomp
@@ -64,7 +64,7 @@ def filter_of_calls() -> bytes:
     rules += [("clone", [masked(0, flag, flag)]) for flag in _NAMESPACES]
     rules += [("ioctl", [masked(1, _INT, call)]) for call in _TERMINAL_INPUT]
     rules += [("socket", [seccomp.Arg(0, seccomp.NE, socket.AF_UNIX)])]
-    # pairs of sockets stay, but for those of which a datagram could be sent anywhere
+    # pairs of sockets remain, except those that could send a datagram anywhere
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         rules.append(("socketpair", [masked(1, _KIND, kind)]))
     made = seccomp.SyscallFilter(seccomp.ALLOW)

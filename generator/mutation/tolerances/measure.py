@@ -63,7 +63,8 @@ def measure(
 ) -> Floors:
     """Return the floors of a definition. Raises what its reference raises.
 
-    `tolerance` replaces every atol and rtol; so many processes are `sharing` memory.
+    `tolerance` replaces every atol and rtol; `sharing` is the number of processes that
+    share the memory.
     """
     short = unrounded(definition.op_type, definition.const_axes)
     tests, found = rendered_class(definition, short, tolerance), _Found(sharing)

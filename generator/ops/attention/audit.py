@@ -74,4 +74,5 @@ def _axes_of(
         "total_kv": sum(kv for _, kv in lengths),
         "num_kv_indices": pages,
         "num_pages": pages + SPARE_PAGES,
+        "mask_len": sum(q * kv for q, kv in lengths),
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import mul
 from typing import Any
 
 import torch
 
-from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
 from generator.testing.definition import Case, Definition
+from generator.testing.memory import dtype_of
 from generator.testing.seeded_inputs import Stream
 
 # length of DeepSeek's and Kimi's heads before absorption into the latent
@@ -65,11 +67,9 @@ def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]
 
 def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
-    page_size = definition.axes["page_size"]
+    made = definition.axes["page_size"], has_mask(definition)
     return [
-        paged_case(
-            name, size, [q for q, _ in pairs], [kv for _, kv in pairs], page_size
-        )
+        paged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *made)
         for name, (size, pairs) in _prefill_lengths(definition).items()
     ]
 
@@ -113,9 +113,14 @@ def ragged_case(
 
 
 def paged_case(
-    name: str, size: str, q_lens: Sequence[int], kv_lens: Sequence[int], page_size: int
+    name: str,
+    size: str,
+    q_lens: Sequence[int],
+    kv_lens: Sequence[int],
+    page_size: int,
+    masked: bool = False,
 ) -> Case:
-    """Return a case of sequences whose keys are in pages."""
+    """Return a case of sequences whose keys are in pages, `masked` by an input."""
     pages = sum(page_counts(kv_lens, page_size))
     axes = {
         "batch_size": len(kv_lens),
@@ -124,6 +129,8 @@ def paged_case(
         "num_kv_indices": pages,
         "num_pages": pages + SPARE_PAGES,
     }
+    if masked:
+        axes["mask_len"] = sum(map(mul, q_lens, kv_lens))
     return Case(name, size, axes, _params(name, q_lens, kv_lens))
 
 
@@ -154,12 +161,13 @@ def ragged_inputs(
 ) -> dict[str, Any]:
     """Return the inputs of attention over contiguous keys.
 
-    q bfloat16 [total_q, num_qo_heads, qk_dim], k bfloat16 [total_kv, num_kv_heads,
-    qk_dim], v bfloat16 [total_kv, num_kv_heads, vo_dim], qo_indptr and kv_indptr int32
+    q [total_q, num_qo_heads, qk_dim], k [total_kv, num_kv_heads, qk_dim] and v
+    [total_kv, num_kv_heads, vo_dim] of the declared dtype, qo_indptr and kv_indptr int32
     [len_indptr], sm_scale float; sinks float32 [num_qo_heads] where declared.
     """
     axes = {**definition.axes, **case.axes}
     kv_heads = (axes["total_kv"], axes["num_kv_heads"])
+    dtype = dtype_of(definition.interface.input_specs["q"].dtype)
     shapes = {
         "q": (axes["total_q"], axes["num_qo_heads"], qk_dim),
         "k": (*kv_heads, qk_dim),
@@ -167,7 +175,7 @@ def ragged_inputs(
     }
     stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
     made: dict[str, Any] = {
-        name: stream.child(name).values(shape, stds[name], torch.bfloat16)
+        name: stream.child(name).values(shape, stds[name], dtype)
         for name, shape in shapes.items()
     }
     made["qo_indptr"] = indptr(case.params["q_lens"])

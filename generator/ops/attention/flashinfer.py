@@ -1,4 +1,4 @@
-"""FlashInfer's attention wrappers: backends, workspace, sinks, ragged prefill."""
+"""FlashInfer's attention wrappers: backends, workspace, sinks, ALiBi, ragged prefill."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.attention.variant import has_mask, has_sinks, variant_of
+from generator.ops.paging import key_lengths, query_starts
 from generator.testing.definition import Backend, Definition
 
 FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
@@ -19,7 +20,8 @@ PLAIN = (
     Backend(f"fa2{PLAIN_SUFFIX}", min_sm=80),
     Backend(f"fa3{PLAIN_SUFFIX}", min_sm=90, max_sm=90),
 )
-WORKSPACE_BYTES = 256 * 2**20
+# fa2 splits 64 query heads over 4 KV heads into partial outputs of just over 256 MiB
+WORKSPACE_BYTES = 512 * 2**20
 
 
 @cache
@@ -32,27 +34,43 @@ def workspace(device: torch.device) -> torch.Tensor:
 
 
 def planned(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of plan() that set mask, window, cap, scale and types."""
+    """Return the arguments of plan() that set mask, window, cap, bias, scale, types."""
     variant = variant_of(definition)
     found = {
         "sm_scale": inputs["sm_scale"],
         "q_data_type": inputs["q"].dtype,
         "kv_data_type": inputs.get("k", inputs.get("k_cache")).dtype,
     }
+    if found["q_data_type"].itemsize == 1:
+        found["o_data_type"] = torch.bfloat16
     if variant.window_left >= 0:
         found["window_left"] = variant.window_left
     if variant.soft_cap:
         found["logits_soft_cap"] = variant.soft_cap
+    if variant.slopes:
+        found["pos_encoding_mode"] = "ALIBI"
+    if has_mask(definition):
+        found["custom_mask"] = inputs["custom_mask"]
     return found
 
 
 def prefill_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the backends of FlashInfer's prefill wrappers for a definition.
 
-    fa3 has no heads of 512. With sinks, the plain kernels come second, corrected by the
-    sinks' share of the sum.
+    fa3 has no heads of 512, no mask of the caller's, no ALiBi, and takes a cache in 8
+    bits with queries in 8 bits alone, which fa2 does not take. With sinks, the plain kernels come second,
+    corrected by the sinks' share of the sum.
     """
-    of_dim = (FA2,) if definition.axes.get("head_dim") == 512 else (FA2, FA3)
+    specs = definition.interface.input_specs
+    if "q_scale" in specs:
+        return (FA3,)
+    lacking = (
+        definition.axes.get("head_dim") == 512,
+        has_mask(definition),
+        bool(variant_of(definition).slopes),
+        "k_scale" in specs,
+    )
+    of_dim = (FA2,) if any(lacking) else (FA2, FA3)
     return (*of_dim, *PLAIN) if has_sinks(definition) else of_dim
 
 
@@ -95,6 +113,25 @@ def with_sinks(
     return (output.float() * share).to(output.dtype), total
 
 
+def from_last_key(
+    definition: Definition, inputs: Mapping[str, Any], lse: torch.Tensor
+) -> torch.Tensor:
+    """Return the LSE of ALiBi that counts a query's position from the first key.
+
+    float32 [total_q, num_qo_heads], base 2. The kernels count a sequence's queries from
+    0, so that a logit is larger by slope · (kv_len - q_len), as is the LSE.
+    """
+    from flashinfer.utils import get_alibi_slopes
+
+    q_lens = query_starts(inputs).diff()
+    lengths = key_lengths(inputs, definition.axes.get("page_size"))
+    before = torch.tensor(lengths, device=lse.device) - q_lens
+    slopes = get_alibi_slopes(lse.shape[1], lse.device).double()
+    rows = before.repeat_interleave(q_lens).double()
+    found: torch.Tensor = lse - (rows[:, None] * slopes / math.log(2.0))
+    return found.float()
+
+
 def ragged_prefill(
     definition: Definition,
     inputs: Mapping[str, Any],
@@ -104,7 +141,7 @@ def ragged_prefill(
 ) -> Any:
     """Call FlashInfer's batch wrapper for prefill over contiguous keys.
 
-    Returns bfloat16 [total_q, num_qo_heads, vo_dim] and the base-2 LSE, float32
+    Returns [total_q, num_qo_heads, vo_dim], of the queries' dtype, and the base-2 LSE, float32
     [total_q, num_qo_heads].
     """
     import flashinfer
@@ -131,4 +168,6 @@ def ragged_prefill(
     if fused:
         return wrapper.run(q, k, v, sinks, inputs["sm_scale"], return_lse=True)
     output, lse = wrapper.run(q, k, v, return_lse=True)
+    if variant_of(definition).slopes:
+        return output, from_last_key(definition, inputs, lse)
     return (output, lse) if sinks is None else with_sinks(output, lse, sinks)

@@ -8,7 +8,16 @@ from typing import Any
 import torch
 
 from generator.ops.attention import mutants as attention
-from generator.ops.mutants import Change, DomainMutant, Inputs, on_inputs, shifted
+from generator.ops.attention.scale_mutants import scale_mutants
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    Outputs,
+    on_inputs,
+    on_outputs,
+    shifted,
+)
 from generator.testing.definition import Definition
 
 _PADDING = -1
@@ -35,6 +44,19 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         found = {name: c for name, c in found.items() if "next head" not in name}
     own = (on_inputs(definition, name, change) for name, change in found.items())
     return (*attention.mutants(definition), *own)
+
+
+def stored_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of latents and rotary keys in 8 bits."""
+
+    def unscaled(outputs: Outputs, inputs: Inputs) -> Outputs:
+        output, lse = outputs
+        return (output.float() / inputs["ckv_scale"]).to(output.dtype), lse
+
+    return (
+        *scale_mutants(definition, "ckv_scale", "kpe_scale"),
+        on_outputs(definition, "values unscaled", unscaled),
+    )
 
 
 def sparse_mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -19,6 +19,7 @@ from generator.ops.mutants import (
     calling,
     on_inputs,
     on_outputs,
+    shifted,
 )
 from generator.ops.paging import key_lengths
 from generator.testing.definition import Definition
@@ -71,7 +72,7 @@ def gqa_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             on_inputs(
                 definition,
                 "K and V of the next KV head",
-                lambda i: {n: i[n].roll(1, axis) for n in (key, value)},
+                lambda i: {n: shifted(i[n], axis) for n in (key, value)},
             )
         )
     if 1 < kv_heads < heads:

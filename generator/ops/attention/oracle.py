@@ -1,4 +1,4 @@
-"""Attention in float64, one sequence at a time, with windows, caps and sinks."""
+"""Attention in float64, one sequence at a time, with all that variants add."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.masks import mask_rows
 from generator.ops.attention.variant import Variant
 from generator.ops.paging import input_table, key_lengths, query_starts, token_slots
 
@@ -21,14 +22,15 @@ def oracle_attention(
     sm_scale: float,
     variant: Variant = _PLAIN,
     sinks: torch.Tensor | None = None,
+    mask: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention of one sequence and its base-2 LSE, in float64.
 
     q [q_len, heads, d], k [kv_len, kv_heads, d], v [kv_len, kv_heads, d_v], of any
-    float dtype, sinks [heads] → output [q_len, heads, d_v], LSE [q_len, heads]. Query i
+    float dtype, sinks [heads], mask bool [q_len, kv_len] → output [q_len, heads, d_v], LSE [q_len, heads]. Query i
     is at position kv_len - q_len + i. A sink is a natural logit without a value: it
-    adds to the sum of exponentials alone. A query that sees no key gets 0, and the LSE
-    of its sink, -inf without one.
+    adds to the sum of exponentials alone. A mask of floats is added to the logits. A
+    query that sees no key gets 0, and the LSE of its sink, -inf without one.
     """
     q_len, heads = q.shape[:2]
     kv_len, kv_heads = k.shape[:2]
@@ -37,9 +39,15 @@ def oracle_attention(
     if sinks is not None:
         lse[:] = sinks.double() / math.log(2.0)
     visible = visible_keys(q_len, kv_len, variant).to(q.device)
+    if mask is not None and mask.dtype == torch.bool:
+        visible &= mask
+        mask = None
     some = visible.any(dim=1)
     hidden = ~visible[some]
     ratio = heads // kv_heads
+    # of each key from each query, negative where it stands before
+    distance = torch.arange(kv_len) - torch.arange(kv_len - q_len, kv_len)[:, None]
+    distance = distance[some.cpu(), None].double().to(q.device)
     for kv_head in range(kv_heads if kv_len else 0):
         # these query heads read this key head
         group = slice(kv_head * ratio, (kv_head + 1) * ratio)
@@ -47,6 +55,11 @@ def oracle_attention(
         logits = q[some, group].double() @ keys.T * sm_scale
         if variant.soft_cap > 0:
             logits = torch.tanh(logits / variant.soft_cap) * variant.soft_cap
+        if mask is not None:
+            logits = logits + mask[some, None]
+        if variant.slopes:
+            slopes = torch.tensor(variant.slopes[group], dtype=torch.float64)
+            logits = logits + slopes.to(q.device)[:, None] * distance
         bits = (logits / math.log(2.0)).masked_fill(hidden[:, None], -math.inf)
         # of the sinks alone so far
         sink = lse[some, group][:, :, None]
@@ -76,17 +89,21 @@ def oracle_paged(
     v: torch.Tensor,
     inputs: Mapping[str, Any],
     variant: Variant = _PLAIN,
+    scales: tuple[Any, Any] = (1.0, 1.0),
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention and LSE of a batch over pages, in float64.
 
     q [total_q, heads, d], k [num_pages, page_size, kv_heads, d], v [num_pages,
     page_size, kv_heads, d_v], of any float dtype → output [total_q, heads, d_v], LSE
     [total_q, heads]. `inputs` holds the page table, qo_indptr of prefill, sm_scale, and
-    sinks where the definition has them.
+    sinks and custom_mask where the definition has them. Stored keys and values are
+    multiplied by `scales`.
     """
     slots = token_slots(input_table(inputs), k.shape[1])
     k, v = k.flatten(0, 1), v.flatten(0, 1)
-    kv = ((k[tokens], v[tokens]) for tokens in slots)
+    # numbers, or tensors that spread over [keys, kv_heads, d]
+    of_k, of_v = scales
+    kv = ((k[own].double() * of_k, v[own].double() * of_v) for own in slots)
     return _batch(_sequences(q, query_starts(inputs)), kv, inputs, variant)
 
 
@@ -111,10 +128,13 @@ def _batch(
     variant: Variant,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     scale, sinks = inputs["sm_scale"], inputs.get("sinks")
-    parts = [
-        oracle_attention(q, k, v, scale, variant, sinks)
-        for q, (k, v) in zip(queries, kv, strict=True)
-    ]
+    parts, masked = [], 0
+    for q, (k, v) in zip(queries, kv, strict=True):
+        mask = inputs.get("custom_mask")
+        if mask is not None:
+            mask = mask[masked : masked + len(q) * len(k)].view(len(q), len(k))
+            masked += mask.numel()
+        parts.append(oracle_attention(q, k, v, scale, variant, sinks, mask))
     return torch.cat([output for output, _ in parts]), torch.cat([e for _, e in parts])
 
 
@@ -134,8 +154,8 @@ def rows_with_a_key(
     other rows (an LSE of about -5e4), so only the oracle judges those.
     """
     q_lens = query_starts(inputs).diff().tolist()
-    rows = [
-        visible_keys(q_len, kv_len, variant).any(dim=1)
-        for q_len, kv_len in zip(q_lens, key_lengths(inputs, page_size), strict=True)
-    ]
-    return torch.cat(rows)
+    lengths = list(zip(q_lens, key_lengths(inputs, page_size), strict=True))
+    seen = [visible_keys(q_len, kv_len, variant) for q_len, kv_len in lengths]
+    if "custom_mask" in inputs:
+        seen = mask_rows(inputs["custom_mask"].cpu(), lengths)
+    return torch.cat([own.any(dim=1) for own in seen])

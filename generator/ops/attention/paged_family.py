@@ -25,6 +25,7 @@ VAR_AXES = {
     "num_pages": Axis("Pages of the cache, used or not."),
     "len_indptr": Axis("Length of the indptr arrays: one more than sequences."),
     "num_kv_indices": Axis("Pages of all sequences."),
+    "mask_len": Axis("Queries times keys, added up over the sequences."),
 }
 
 

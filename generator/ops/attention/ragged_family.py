@@ -14,22 +14,22 @@ VAR_AXES = {
 }
 
 
-def inputs(qk_dim: str, vo_dim: str) -> dict[str, Tensor]:
-    """Return the inputs; the arguments name the axes of a key's and a value's length."""
+def inputs(qk_dim: str, vo_dim: str, dtype: str = "bfloat16") -> dict[str, Tensor]:
+    """Return the inputs; `qk_dim`, `vo_dim` name the axes of a key's, a value's length."""
     return {
         "q": Tensor(
             ("total_q", "num_qo_heads", qk_dim),
-            "bfloat16",
+            dtype,
             "Queries of all sequences, one after the other.",
         ),
         "k": Tensor(
             ("total_kv", "num_kv_heads", qk_dim),
-            "bfloat16",
+            dtype,
             "Keys of all sequences, one after the other.",
         ),
         "v": Tensor(
             ("total_kv", "num_kv_heads", vo_dim),
-            "bfloat16",
+            dtype,
             "Values of all sequences, one after the other.",
         ),
         "qo_indptr": Tensor(

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import is_head_major
 from generator.ops.attention.sequences import Batch, is_prefill, laid_out, sequences_of
-from generator.ops.attention.variant import Variant, has_sinks, variant_of
+from generator.ops.attention.variant import Variant, has_mask, has_sinks, variant_of
 from generator.testing.definition import Definition
 from generator.testing.relation import Asked, Bound, Outputs, Subject
 from generator.testing.tolerance import Tolerance
@@ -38,22 +39,42 @@ MERGED = {
 
 
 def peer(
-    definition: Definition, *, prefill: bool, plain: bool = False, **changes: int
+    definition: Definition,
+    *,
+    prefill: bool,
+    plain: bool = False,
+    causal: bool | None = None,
+    **changes: int,
 ) -> Callable[[Definition], bool]:
     """Return a filter for definitions of a stage whose axes differ only by `changes`.
 
-    With `plain`, they have neither window, cap nor sinks, but the same mask.
+    With `plain`, they have neither window, cap nor sinks, and a cache of bfloat16 in
+    layout NHD, but the same mask, or that of `causal`.
     """
     axes = {**definition.axes, **changes}
-    variant, sinks = variant_of(definition), has_sinks(definition)
+    wanted = _stated(definition)
     if plain:
-        variant, sinks = Variant(causal=variant.causal), False
+        alone = Variant(causal=wanted[0].causal if causal is None else causal)
+        wanted = (alone, False, False, False, ["bfloat16"])
 
     def accepts(other: Definition) -> bool:
-        same = variant_of(other) == variant and has_sinks(other) == sinks
+        same = _stated(other) == wanted
         return same and other.axes == axes and is_prefill(other) == prefill
 
     return accepts
+
+
+def _stated(definition: Definition) -> tuple[Variant, bool, bool, bool, list[str]]:
+    """Return what tells a variant: constants, sinks, mask, layout, dtypes."""
+    specs = definition.interface.input_specs.values()
+    dtypes = {spec.dtype for spec in specs if spec.shape and len(spec.shape) > 1}
+    return (
+        variant_of(definition),
+        has_sinks(definition),
+        has_mask(definition),
+        is_head_major(definition),
+        sorted(dtypes),
+    )
 
 
 def run_on(
@@ -61,9 +82,14 @@ def run_on(
 ) -> Outputs:
     """Return the outputs of `run()` for a batch; `key` seeds the order of its pages.
 
-    `changed` replaces inputs that no sequence owns, sm_scale and sinks.
+    `changed` replaces inputs that no sequence owns, sm_scale and sinks, say.
     """
-    common = {n: v for n, v in subject.inputs.items() if n in ("sm_scale", "sinks")}
+    axes, given = subject.definition.axes, subject.inputs
+    common = {
+        name: given[name]
+        for name, spec in subject.definition.interface.input_specs.items()
+        if spec.shape is None or spec.shape[0] in axes
+    }
     name = subject.trial.case.name
     return run(laid_out(run.definition, batch, {**common, **changed}, name, *key))
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import switched
+from generator.ops.attention.masks import mask_rows
+from generator.ops.attention.variant import has_mask
 from generator.ops.paging import (
     SPARE_PAGES,
     STALE,
@@ -33,10 +37,12 @@ class OneSequence:
     """Hold the queries and tokens of one sequence by input name.
 
     `queries` are [q_len, …], `tokens` [kv_len, …]; the last query is at the last token.
+    `mask`, bool [q_len, kv_len], says which tokens a query sees, None by position.
     """
 
     queries: Mapping[str, torch.Tensor]
     tokens: Mapping[str, torch.Tensor]
+    mask: torch.Tensor | None = None
 
     @property
     def q_len(self) -> int:
@@ -53,6 +59,7 @@ class OneSequence:
         return OneSequence(
             {name: value[queries] for name, value in self.queries.items()},
             {name: value[tokens] for name, value in self.tokens.items()},
+            None if self.mask is None else self.mask[queries][:, tokens],
         )
 
 
@@ -80,11 +87,17 @@ def sequences_of(definition: Definition, inputs: Inputs) -> Batch:
     queries = {name: inputs[name] for name in _over(definition, *_QUERIES)}
     tokens = {name: inputs[name] for name in _over(definition, _TOKENS)}
     for name in _over(definition, _PAGES):
-        tokens[name] = inputs[name].flatten(0, 1)
+        tokens[name] = switched(definition, inputs[name]).flatten(0, 1)
+    masks: Sequence[torch.Tensor | None] = [None] * len(slots)
+    if has_mask(definition):
+        q_lens = [end - start for start, end in pairwise(starts)]
+        shapes = [(q_len, len(own)) for q_len, own in zip(q_lens, slots, strict=True)]
+        masks = mask_rows(inputs["custom_mask"], shapes)
     return [
         OneSequence(
             {name: value[starts[i] : starts[i + 1]] for name, value in queries.items()},
             {name: value[own] for name, value in tokens.items()},
+            masks[i],
         )
         for i, own in enumerate(slots)
     ]
@@ -102,7 +115,7 @@ def _over(definition: Definition, *axes: str) -> list[str]:
 def laid_out(definition: Definition, batch: Batch, common: Inputs, *key: str) -> Inputs:
     """Return the definition's inputs for a batch of sequences.
 
-    `common` holds the inputs that no sequence owns: sm_scale, and sinks if declared.
+    `common` holds the inputs that no sequence owns: sm_scale, sinks, scales.
     `key` seeds the order of the pages. Slots without a token hold values STALE times
     larger than a token's, as in the op's own inputs.
     """
@@ -117,6 +130,9 @@ def laid_out(definition: Definition, batch: Batch, common: Inputs, *key: str) ->
         made["kv_indptr"] = indptr(kv_lens)
         for name in batch[0].tokens:
             made[name] = torch.cat([one.tokens[name] for one in batch])
+    if has_mask(definition):
+        masks = [one.mask.flatten() for one in batch if one.mask is not None]
+        made["custom_mask"] = torch.cat(masks)
     return {name: made[name] for name in definition.interface.inputs}
 
 
@@ -136,7 +152,8 @@ def _in_pages(
         shape = (pages * page_size, *first.shape[1:])
         cache = (stream.child(name).values(shape) * STALE).to(first.dtype)
         cache[slots] = torch.cat([one.tokens[name] for one in batch])
-        made[name] = cache.view(pages, page_size, *first.shape[1:])
+        cache = cache.view(pages, page_size, *first.shape[1:])
+        made[name] = switched(definition, cache).contiguous()
     return made
 
 

@@ -57,6 +57,9 @@ def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:
         case="extreme-logits",
     )
     return (
+        *_OF_FLOAT16,
+        *_OF_8_BITS,
+        _LSE_OF_ALIBI,
         *_TO_ORACLE,
         *_FROM_BF16_WEIGHTS,
         *_LSE_FROM_BF16_SUM,
@@ -64,6 +67,105 @@ def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:
         _LSE_OF_CAPPED_LOGITS,
     )
 
+
+# queries, weights and output have three bits more than in bfloat16: roundings are by an
+# eighth, and their mean square by a 64th; the errors of logits stay as they are
+_FLOAT16_OUTPUT = (
+    "one rounding to float16: half an ulp is 2^-11 at most, and its mean square 2^-20/12 "
+    "of the output's at most, 8e-8, taken twice"
+)
+_OF_FLOAT16 = (
+    Override(
+        "output",
+        Tolerance(rtol=2.0**-11, atol=2e-4, nmse=2e-7),
+        f"{_FLOAT16_OUTPUT}. Logits of extreme-logits are off by 1.6e-5 root mean square, "
+        "which two equal weights of values 4.9 apart make 1.7e-4 at most",
+        source="oracle",
+        case="extreme-logits",
+        constant="fp16",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=2.0**-11, atol=1e-5, nmse=1.6e-7),
+        f"{_FLOAT16_OUTPUT}. Logits' errors make 8.4e-6 of it before, as in bfloat16",
+        source="oracle",
+        constant="fp16",
+    ),
+    *(
+        Override(
+            "output",
+            Tolerance(rtol=1.25e-3, atol=1e-3, nmse=4e-7),
+            "the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 "
+            "of themselves, root mean square: an output near 0 of values of deviation 1 "
+            "is off by 1e-4, of which atol is 10. Both sides round: rtol is above 2^-10. "
+            "The NMSE is a 64th of bfloat16's",
+            source=f"flashinfer/{backend}",
+            constant="fp16",
+        )
+        for backend in ("fa2", "fa3")
+    ),
+    Override(
+        "lse",
+        Tolerance(rtol=0.0, atol=math.log2(1.0 + 2.0**-11), nmse=1e-7),
+        "fa2 sums the probabilities after rounding them to float16: the base-2 logarithm "
+        "of the sum is off by log2(1 + 2^-11) = 7e-4 at most",
+        source="flashinfer/fa2",
+        constant="fp16",
+    ),
+)
+_PROBABILITIES_IN_8_BITS = (
+    "fa3 rounds 448 times each probability to e4m3: but for a row's largest, which is "
+    "exact, they are off by 2^-4/sqrt(3)/1.44 = 2.5e-2 of themselves, root mean square, "
+    "and so is an output, of its own root mean square, of 0.9 at most: 1 of 40 is off "
+    "by more than 5e-2, and the NMSE is 6.3e-4 at most"
+)
+_LOGITS_OF_8_BITS = (
+    "tensor cores add the products of e4m3 by 13 bits below the largest: 132 of them "
+    "make 2^-13/sqrt(3)·sqrt(132) = 8.1e-4 of a partial sum of up to 12 in base 2, 1e-2, "
+    "three times which are allowed"
+)
+_OF_8_BITS = (
+    Override(
+        "output",
+        Tolerance(1e-2, 5e-2, 1.5e-3, 0.95, cosine=0.999, norm_ratio=(0.98, 1.02)),
+        _PROBABILITIES_IN_8_BITS,
+        source="flashinfer",
+        constant="qe4m3",
+    ),
+    Override(
+        "lse",
+        Tolerance(rtol=0.0, atol=0.6, nmse=1e-4),
+        f"{_LOGITS_OF_8_BITS}; here logits are 20 times as large, and as far off",
+        source="flashinfer",
+        case="extreme-logits",
+        constant="qe4m3",
+    ),
+    Override(
+        "lse",
+        Tolerance(rtol=0.0, atol=3e-2, nmse=1e-4),
+        _LOGITS_OF_8_BITS,
+        source="flashinfer",
+        constant="qe4m3",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=1.2e-2, atol=8e-3, nmse=2e-5),
+        "the wrappers round the output to bfloat16, multiply it by v_scale and round it "
+        "again, and the reference rounds once: by half an ulp, 2^-8 at most, each time, "
+        "1.2e-2 in all; weights in bfloat16 as elsewhere",
+        source="flashinfer",
+        constant="kve4m3",
+    ),
+)
+_LSE_OF_ALIBI = Override(
+    "lse",
+    Tolerance(rtol=1e-5, atol=1e-3, nmse=1e-7),
+    "the kernel counts from the first query: at key 4,095 the logit of the largest slope, "
+    "0.84, is 3,440, in base 2 4,963, which its sum, its product with log2(e) and the "
+    "LSE round by 2^-12 each, half an ulp; what it is more than ours is taken off it",
+    source="flashinfer/cuda-cores",
+    constant="alibi",
+)
 
 # A logit is the sum of n = 576 products at most, and its deviation is q_std: 2, or 40 in
 # extreme-logits. An addition rounds a partial sum by 0.4·2^-24 of it, root mean square.

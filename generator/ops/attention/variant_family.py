@@ -1,4 +1,4 @@
-"""The geometries of attention with windows, caps, sinks or no mask, and their words.
+"""The geometries of attention's variants, and their words.
 
 Each names the models that run it. A model's `sliding_window` counts the query's own
 key: window_left is one less.
@@ -17,7 +17,7 @@ class Geometry:
     """Hold the constants of one attention layer of some models.
 
     `scale_of` is the length whose inverse root is the models' sm_scale, head_dim where
-    it is 0. `paged` and `ragged` say which interfaces are wanted.
+    it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted.
     """
 
     num_qo_heads: int
@@ -28,22 +28,54 @@ class Geometry:
     soft_cap: int = 0
     sinks: bool = False
     causal: bool = True
+    special: str = ""
     scale_of: int = 0
     stages: tuple[str, ...] = ("decode", "prefill", "ragged")
 
     @property
     def module(self) -> str:
-        """Return the end of the name of the reference's module."""
+        """Return the end of the name of the reference's module, with its underscore."""
         words = ["sink"] * self.sinks + ["cap"] * bool(self.soft_cap)
         words += ["window"] * (self.window_left >= 0)
-        return "_".join(words) if self.causal else "noncausal"
+        # float16 is computed as bfloat16 is
+        words += [self.special] * (self.special not in ("", "fp16"))
+        words = words if self.causal else ["noncausal"]
+        return "".join(f"_{word}" for word in words)
 
     def words(self, stage: str) -> str:
-        """Return the part of a definition's name between the stage and the heads."""
+        """Return what stands before the heads in a definition's name, but its stage."""
         words = [] if stage == "decode" else ["causal" if self.causal else "noncausal"]
+        if self.special == "custom_mask":
+            words = []
+        words += [self.special] * bool(self.special)
         words += ["sink"] * self.sinks + [f"cap{self.soft_cap}"] * bool(self.soft_cap)
         words += [f"w{self.window_left}"] * (self.window_left >= 0)
-        return "_".join(words)
+        return "".join(f"_{word}" for word in words)
+
+    @property
+    def dtype(self) -> str:
+        """Return the dtype of the output."""
+        return "float16" if self.special == "fp16" else "bfloat16"
+
+    @property
+    def query_dtype(self) -> str:
+        """Return the dtype of queries."""
+        return "float8_e4m3fn" if "qe4m3" in self.special.split("_") else self.dtype
+
+    @property
+    def cache_dtype(self) -> str:
+        """Return the dtype of keys and values in pages."""
+        return "float8_e4m3fn" if "kve4m3" in self.special else self.dtype
+
+    @property
+    def added_inputs(self) -> dict[str, Tensor]:
+        """Return the inputs that plain attention lacks."""
+        found = {"sinks": SINKS} if self.sinks else {}
+        if self.special == "kve4m3":
+            found |= SCALES
+        if self.special == "qe4m3_kve4m3":
+            found |= SCALES_OF_HEADS
+        return found | ({"custom_mask": MASK} if self.special == "custom_mask" else {})
 
     @property
     def heads(self) -> str:
@@ -68,7 +100,9 @@ class Geometry:
     def describe(self, stage: str) -> str:
         """Return the sentences on what a query sees and what becomes of its logits."""
         found = []
-        if stage == "decode":
+        if self.special == "custom_mask":
+            found.append(_SPECIAL[self.special])
+        elif stage == "decode":
             found.append("The query stands at its sequence's last key.")
         elif self.causal:
             found.append(
@@ -87,6 +121,8 @@ class Geometry:
                 f"A scaled logit l becomes {self.soft_cap} * tanh(l / {self.soft_cap}), "
                 "before mask and softmax."
             )
+        if self.special not in ("", "custom_mask"):
+            found.append(_SPECIAL[self.special])
         if self.sinks:
             found.append(
                 "A head's sink is one more logit, natural and unscaled, whose value is "
@@ -106,7 +142,58 @@ class Geometry:
 SINKS = Tensor(
     ("num_qo_heads",), "float32", "One natural, unscaled logit a query head."
 )
+SCALES = {
+    "k_scale": Tensor(None, "float32", "Keys are k_cache times this; positive."),
+    "v_scale": Tensor(None, "float32", "Values are v_cache times this; positive."),
+}
+SCALES_OF_HEADS = {
+    f"{name}_scale": Tensor(
+        (heads,),
+        "float32",
+        f"{what} of a head are {stored} times its element; positive.",
+    )
+    for name, heads, what, stored in (
+        ("q", "num_qo_heads", "Queries", "q"),
+        ("k", "num_kv_heads", "Keys", "k_cache"),
+        ("v", "num_kv_heads", "Values", "v_cache"),
+    )
+}
+MASK = Tensor(
+    ("mask_len",),
+    "bool",
+    "Which keys a query sees: q_len rows of kv_len for each sequence in turn.",
+)
+MASK_LEN = (
+    "mask_len == sum((qo_indptr[b + 1] - qo_indptr[b]) * ((kv_indptr[b + 1] -"
+    " kv_indptr[b] - 1) * page_size + kv_last_page_len[b])"
+    " for b in range(batch_size) if kv_indptr[b + 1] > kv_indptr[b])"
+)
+_SPECIAL = {
+    "alibi": (
+        "ALiBi adds slope * (j - p) to the scaled logit of the key at j for a query at p,"
+        " which is 0 for its own key. With n the largest power of 2 up to the number of"
+        " query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and"
+        " 2 ** (-4 * (2 * (h - n) + 1) / n) for the others."
+    ),
+    "custom_mask": (
+        "Query i of a sequence sees its key j where element i * kv_len + j of the"
+        " sequence's part of custom_mask is true; there is no other mask. So the tokens"
+        " of a tree are verified at once, each seeing its ancestors."
+    ),
+    "fp16": "Queries, keys, values and output are float16.",
+    "hnd": "In a page, a head's tokens lie side by side (layout HND).",
+    "qe4m3_kve4m3": (
+        "Queries and cache are stored in 8 bits, with a scale for each head: queries are"
+        " q * q_scale, keys are k_cache * k_scale, values are v_cache * v_scale."
+    ),
+    "kve4m3": (
+        "The cache is stored in 8 bits: keys are k_cache * k_scale, values are"
+        " v_cache * v_scale."
+    ),
+}
 
+_PAGED, _TREES = ("decode", "prefill"), ("prefill",)
+_LLAMA_70B = ("llama-3.1-70b", "llama-3.3-70b")
 _GPT_OSS = ("gpt-oss-120b", "gpt-oss-20b")
 GEOMETRIES = (
     Geometry(64, 8, 64, _GPT_OSS, sinks=True),
@@ -132,4 +219,26 @@ GEOMETRIES = (
         causal=False,
         stages=("prefill", "ragged"),
     ),
+    # checkpoints that quantise the cache
+    Geometry(32, 8, 128, ("llama-3.1-8b",), special="kve4m3", stages=_PAGED),
+    Geometry(64, 8, 128, _LLAMA_70B, special="kve4m3", stages=_PAGED),
+    Geometry(32, 4, 128, ("qwen3-30b-a3b",), special="kve4m3", stages=_PAGED),
+    Geometry(32, 8, 128, ("llama-3.1-8b",), special="qe4m3_kve4m3", stages=_PAGED),
+    Geometry(64, 8, 128, _LLAMA_70B, special="qe4m3_kve4m3", stages=_PAGED),
+    # the layout that TensorRT-LLM's and vLLM's caches have
+    Geometry(32, 8, 128, ("llama-3.1-8b",), special="hnd", stages=_PAGED),
+    Geometry(32, 4, 128, ("qwen3-30b-a3b",), special="hnd", stages=_PAGED),
+    # published in float16
+    Geometry(32, 32, 128, ("llama-2-7b",), special="fp16"),
+    Geometry(32, 8, 128, ("llama-3.1-8b-awq",), special="fp16"),
+    # verified by trees of draft tokens (EAGLE)
+    Geometry(32, 8, 128, ("llama-3.1-8b",), special="custom_mask", stages=_TREES),
+    Geometry(64, 8, 128, _LLAMA_70B, special="custom_mask", stages=_TREES),
+    Geometry(64, 4, 128, ("qwen3-235b-a22b",), special="custom_mask", stages=_TREES),
+    # Gemma 4 normalises queries and keys, and scales by 1
+    Geometry(32, 16, 256, ("gemma-4-31b",), window_left=1023, scale_of=1),
+    Geometry(32, 4, 512, ("gemma-4-31b",), scale_of=1),
+    Geometry(16, 2, 512, ("gemma-4-26b-a4b",), scale_of=1),
+    Geometry(32, 32, 128, ("mpt-7b", "bloom-7b1"), special="alibi"),
+    Geometry(40, 40, 128, ("baichuan2-13b",), special="alibi"),
 )

@@ -12,10 +12,23 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import is_head_major, over_heads, switched
+from generator.ops.attention.masks import mask_rows
 from generator.ops.attention.oracle import oracle_paged, oracle_ragged
+from generator.ops.attention.scale_mutants import scale_mutants, scale_mutants_of_heads
 from generator.ops.attention.sequences import is_paged
-from generator.ops.attention.variant import Variant, has_sinks, variant_of
-from generator.ops.mutants import DomainMutant, Inputs, Outputs, Run, calling
+from generator.ops.attention.variant import Variant, has_mask, has_sinks, variant_of
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    Outputs,
+    Run,
+    calling,
+    on_inputs,
+    on_outputs,
+)
+from generator.ops.paging import key_lengths, query_starts
 from generator.testing.definition import Definition
 
 # inputs → what the wrong reference reads instead, and the variant that it computes
@@ -32,6 +45,16 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         found += _of_cap(definition, variant)
     if has_sinks(definition):
         found += _of_sinks(definition, variant)
+    if variant.slopes:
+        found += _of_slopes(definition, variant)
+    if has_mask(definition):
+        found += _of_mask(definition, variant)
+    if "k_scale" in definition.interface.inputs:
+        found += _of_scales(definition, variant)
+    if is_head_major(definition):
+        found.append(on_inputs(definition, "pages read in layout NHD", _as_if_nhd))
+    if definition.constants.get("fp16", False):
+        found += _of_float16(definition)
     if not variant.causal:
         causal = replace(variant, causal=True)
         found.append(_as(definition, "causal mask left on", lambda i: ({}, causal)))
@@ -100,6 +123,112 @@ def _of_sinks(definition: Definition, variant: Variant) -> list[DomainMutant]:
     return found
 
 
+def _of_slopes(definition: Definition, variant: Variant) -> list[DomainMutant]:
+    heads, slopes = len(variant.slopes), variant.slopes
+
+    def of(*changed: float) -> Wrong:
+        return lambda inputs: ({}, replace(variant, slopes=changed))
+
+    def from_first_key(outputs: Outputs, inputs: Inputs) -> Outputs:
+        q_lens = query_starts(inputs).diff()
+        lengths = key_lengths(inputs, definition.axes.get("page_size"))
+        before = (torch.tensor(lengths) - q_lens).repeat_interleave(q_lens)
+        output, lse = outputs
+        return output, lse + before[:, None] * torch.tensor(slopes) / math.log(2.0)
+
+    changes = {
+        "ALiBi of the other sign": [-slope for slope in slopes],
+        "ALiBi's first slope is 1": [1.0, *slopes[:-1]],
+        "ALiBi scaled as the logits": [slope / math.sqrt(128) for slope in slopes],
+        "ALiBi in base 2": [slope * math.log(2.0) for slope in slopes],
+        "ALiBi of the heads in reverse": slopes[::-1],
+    }
+    if heads & (heads - 1):
+        every = [2.0 ** (-8.0 * (h + 1) / heads) for h in range(heads)]
+        changes["ALiBi of a power of 2 for all heads"] = every
+    return [
+        *(_as(definition, name, of(*changed)) for name, changed in changes.items()),
+        _as(definition, "ALiBi missing", of()),
+        _as(definition, "ALiBi missing in the LSE", of(), outputs="lse"),
+        _as(definition, "ALiBi missing in the output", of(), outputs="output"),
+        on_outputs(definition, "ALiBi's distance from the first key", from_first_key),
+    ]
+
+
+def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
+    def rows(inputs: Inputs) -> list[torch.Tensor]:
+        q_lens = query_starts(inputs).diff().tolist()
+        lengths = key_lengths(inputs, definition.axes["page_size"])
+        shapes = list(zip(q_lens, lengths, strict=True))
+        return mask_rows(inputs["custom_mask"], shapes)
+
+    def each(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+        return lambda inputs: {
+            "custom_mask": torch.cat([change(own).flatten() for own in rows(inputs)])
+        }
+
+    def all_before(mask: torch.Tensor) -> torch.Tensor:
+        q_len, kv_len = mask.shape
+        before = torch.arange(kv_len) < kv_len - q_len
+        return mask | (before & mask.any(dim=1, keepdim=True))
+
+    def of_first(inputs: Inputs) -> dict[str, Any]:
+        # every sequence reads from the start of the mask
+        parts = [inputs["custom_mask"][: own.numel()] for own in rows(inputs)]
+        return {"custom_mask": torch.cat(parts)}
+
+    changes: dict[str, Change] = {
+        "mask transposed": each(lambda own: own.T.contiguous()),
+        "mask inverted": each(lambda own: ~own),
+        "mask ignored": each(torch.ones_like),
+        "mask of the queries in reverse": each(lambda own: own.flip(0)),
+        "all keys before the tree seen": each(all_before),
+        "mask of the first sequence": of_first,
+        "mask one element late": lambda i: {"custom_mask": i["custom_mask"].roll(1)},
+    }
+    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+
+    def added(inputs: Inputs) -> tuple[dict[str, Any], Variant]:
+        return {"custom_mask": inputs["custom_mask"].double()}, variant
+
+    return [*found, _as(definition, "mask added as 0 or 1", added)]
+
+
+def _of_scales(definition: Definition, variant: Variant) -> list[DomainMutant]:
+    found = scale_mutants(definition, "k_scale", "v_scale")
+    if "q_scale" in definition.interface.inputs:
+        found += scale_mutants_of_heads(definition)
+    for output in ("lse", "output"):
+        name = f"k_scale missing in the {output}"
+        wrong: Wrong = lambda i: ({"k_scale": i["k_scale"] ** 0}, variant)
+        found.append(_as(definition, name, wrong, outputs=output))
+    return found
+
+
+def _as_if_nhd(inputs: Inputs) -> dict[str, Any]:
+    """Read the memory of pages in layout HND as if it were in layout NHD."""
+    found = {}
+    for name in ("k_cache", "v_cache"):
+        pages, heads, slots, dim = inputs[name].shape
+        read = inputs[name].view(pages, slots, heads, dim)
+        found[name] = read.transpose(1, 2).contiguous()
+    return found
+
+
+def _of_float16(definition: Definition) -> list[DomainMutant]:
+    def narrower(outputs: Outputs, inputs: Inputs) -> Outputs:
+        output, lse = outputs
+        return output.bfloat16().to(output.dtype), lse
+
+    def queries(inputs: Inputs) -> dict[str, Any]:
+        return {"q": inputs["q"].bfloat16().to(inputs["q"].dtype)}
+
+    return [
+        on_outputs(definition, "output rounded to bfloat16", narrower),
+        on_inputs(definition, "queries rounded to bfloat16", queries),
+    ]
+
+
 def _as(
     definition: Definition, name: str, wrong: Wrong, outputs: str = "output lse"
 ) -> DomainMutant:
@@ -110,8 +239,12 @@ def _as(
         changed, variant = wrong(inputs)
         given = {**inputs, **changed}
         if is_paged(definition):
-            caches = given["k_cache"], given["v_cache"]
-            found = oracle_paged(given["q"], *caches, given, variant)
+            k, v = (switched(definition, given[n]) for n in ("k_cache", "v_cache"))
+            of_q, *scales = (
+                over_heads(given.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+            )
+            q = given["q"].double() * of_q
+            found = oracle_paged(q, k, v, given, variant, tuple(scales))
         else:
             found = oracle_ragged(given, variant)
         replaced = dict(zip(("output", "lse"), found, strict=True))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 
+from generator.ops.attention.caches import is_head_major, stored_scales
+from generator.ops.attention.oracle import visible_keys
 from generator.ops.attention.related import ALIKE, MERGED, batch_of, peer, run_on
 from generator.ops.attention.sequences import is_prefill
-from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.attention.variant import (
+    Variant,
+    has_mask,
+    has_sinks,
+    variant_of,
+)
 from generator.testing.definition import Definition
 from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
 from generator.testing.seeded_inputs import Stream
@@ -34,6 +42,16 @@ def variant_relations(
     if has_sinks(definition):
         found.append(Relation("sink-takes-its-share", _sink_share, cases))
         found.append(Relation("sinks-of-one-head", _one_sink, cases))
+    if has_mask(definition):
+        for name, causal in (("tril-is-causal", True), ("ones-is-no-mask", False)):
+            other = peer(definition, prefill=True, plain=True, causal=causal)
+            found.append(Relation(name, partial(_by_position, causal), cases, other))
+    if is_head_major(definition):
+        found.append(Relation("hnd-is-nhd", _same, cases, plain))
+    if stored_scales(definition):
+        found.append(Relation("scales-doubled", _scales_doubled, cases))
+        if "q_scale" not in definition.interface.inputs:
+            found.append(Relation("dequantised-cache", _dequantised, cases, plain))
     if not variant.causal:
         found.append(Relation("keys-permuted", _keys_permuted, cases))
     return found
@@ -111,14 +129,74 @@ def _one_sink(subject: Subject) -> Iterator[Claim]:
     )
 
 
+def _by_position(causal: bool, subject: Subject) -> Iterator[Claim]:
+    """Call the definition without a mask on the same sequences."""
+    batch = [
+        type(one)(
+            one.queries,
+            one.tokens,
+            visible_keys(one.q_len, one.kv_len, Variant(causal=causal)),
+        )
+        for one in batch_of(subject)
+    ]
+    expected = run_on(subject.other(), subject, batch, "by position")
+    yield from alike(expected, run_on(subject.run, subject, batch, "mask"), ALIKE)
+
+
+def _same(subject: Subject) -> Iterator[Claim]:
+    """Call the definition of the other layout on the same sequences."""
+    expected = run_on(subject.other(), subject, batch_of(subject), "other layout")
+    yield from alike(expected, subject.whole, ALIKE)
+
+
+def _scales_doubled(subject: Subject) -> Iterator[Claim]:
+    """Double the scales and halve the cache, which is exact but for the least values."""
+    names = [name for name in stored_scales(subject.definition) if name != "q_scale"]
+    scales = {name: 2.0 * subject.inputs[name] for name in names}
+    # at least 2^-5, so that a half is no subnormal number of e4m3 with fewer bits
+    coarse = [
+        type(one)(one.queries, {n: _coarse(v) for n, v in one.tokens.items()})
+        for one in batch_of(subject)
+    ]
+    halved = [
+        type(one)(
+            one.queries, {n: (v.float() / 2).to(v.dtype) for n, v in one.tokens.items()}
+        )
+        for one in coarse
+    ]
+    expected = run_on(subject.run, subject, coarse, "scaled")
+    actual = run_on(subject.run, subject, halved, "scaled", **scales)
+    yield from alike(expected, actual, ALIKE)
+
+
+def _coarse(values: torch.Tensor) -> torch.Tensor:
+    kept = values.float()
+    return kept.where(kept.abs() >= 2.0**-5, 0.0).to(values.dtype)
+
+
+def _dequantised(subject: Subject) -> Iterator[Claim]:
+    """Call the definition of a bfloat16 cache on what a scale of 1/2 makes of codes."""
+    batch = batch_of(subject)
+    wide = [
+        type(one)(
+            one.queries, {n: (v.float() / 2).bfloat16() for n, v in one.tokens.items()}
+        )
+        for one in batch
+    ]
+    expected = run_on(subject.other(), subject, wide, "wide")
+    halves = dict.fromkeys(stored_scales(subject.definition), 0.5)
+    actual = run_on(subject.run, subject, batch, "wide", **halves)
+    yield from alike(expected, actual, ALIKE)
+
+
 def _keys_permuted(subject: Subject) -> Iterator[Claim]:
     """Put the keys of each sequence in another order, their values with them."""
     stream = Stream(subject.trial.case.name, "keys permuted")
     batch = []
     for i, one in enumerate(batch_of(subject)):
         order = stream.child(str(i)).permutation(one.kv_len)
-        batch.append(
-            type(one)(one.queries, {n: v[order] for n, v in one.tokens.items()})
-        )
+        tokens = {name: value[order] for name, value in one.tokens.items()}
+        mask = None if one.mask is None else one.mask[:, order]
+        batch.append(type(one)(one.queries, tokens, mask))
     actual = run_on(subject.run, subject, batch, "permuted")
     yield from alike(subject.whole, actual, ALIKE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from generator.ops.family import Spec
@@ -17,10 +18,67 @@ from generator.ops.workloads.structure import (
     split,
 )
 
+# of caches in 8 bits: factors below 1, as an amax of some hundred gives them
+SCALES = {"k_scale": 0.8125, "v_scale": 0.6875}
+LATENT_SCALES = {"ckv_scale": 0.6875, "kpe_scale": 0.8125}
+# tokens of the tree that a sequence's draft model proposes
+DRAFT_TOKENS = 8
+
 
 def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over a paged cache."""
-    return paged_structure(captured.axes, spec.const("page_size"), rng)
+    made = paged_structure(captured.axes, spec.const("page_size"), rng)
+    scales = {
+        name: [round(rng.uniform(0.25, 1.0), 4) for _ in range(spec.const(*shape))]
+        for name in ("q_scale", "k_scale", "v_scale")
+        if name in spec.inputs and (shape := spec.inputs[name].shape)
+    }
+    return replace(made, scalars=spec.scalars, tensors={**made.tensors, **scales})
+
+
+def verified(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
+    """Return the structure of verifying a tree of draft tokens in each sequence.
+
+    The captured workload is one of decode; its tokens are those before the tree.
+    """
+    batch_size = captured.axes["len_indptr"] - 1
+    drafts = DRAFT_TOKENS * batch_size
+    tokens = keys(captured.axes) + drafts
+    axes = {
+        "len_indptr": batch_size + 1,
+        "num_kv_indices": tokens,
+        "num_pages": captured.axes["num_pages"] + drafts,
+    }
+    page_size = spec.const("page_size")
+    prefixes = split(keys(captured.axes), batch_size, 0, rng)
+    kv_lens = [prefix + DRAFT_TOKENS for prefix in prefixes]
+    made = _in_pages([DRAFT_TOKENS] * batch_size, kv_lens, axes, page_size, rng)
+    mask = [
+        seen for prefix in prefixes for row in _tree(rng) for seen in [1] * prefix + row
+    ]
+    return Structure(
+        {**made.axes, "mask_len": len(mask)}, {**made.tensors, "custom_mask": mask}
+    )
+
+
+def verified_fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the masks, a byte an element, and the page table fit in a blob."""
+    batch_size = captured.axes["len_indptr"] - 1
+    tokens = keys(captured.axes) + DRAFT_TOKENS * batch_size
+    pages = tokens // spec.const("page_size") + batch_size
+    table = 4 * (pages + 3 * captured.axes["len_indptr"])
+    return fits_a_blob(DRAFT_TOKENS * tokens + table)
+
+
+def _tree(rng: random.Random) -> list[list[int]]:
+    """Return which tokens of a tree each sees: itself and its ancestors."""
+    rows: list[list[int]] = []
+    for node in range(DRAFT_TOKENS):
+        parent = rng.randrange(node) if node else None
+        row = [0] * DRAFT_TOKENS if parent is None else list(rows[parent])
+        row[node] = 1
+        rows.append(row)
+    return rows
 
 
 def paged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
@@ -60,6 +118,18 @@ def paged_structure(
     """
     batch_size = captured["len_indptr"] - 1
     q_lens, kv_lens = _lengths(captured, batch_size, rng)
+    return _in_pages(q_lens, kv_lens, captured, page_size, rng)
+
+
+def _in_pages(
+    q_lens: Sequence[int],
+    kv_lens: Sequence[int],
+    captured: Mapping[str, int],
+    page_size: int,
+    rng: random.Random,
+) -> Structure:
+    """Return the structure of sequences of these lengths, in pages in random order."""
+    batch_size = len(kv_lens)
     pages = [-(-kv_len // page_size) for kv_len in kv_lens]
     used = sum(pages)
     num_pages = max(-(-captured["num_pages"] // page_size), used)

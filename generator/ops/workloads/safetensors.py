@@ -8,7 +8,12 @@ import struct
 from collections.abc import Mapping, Sequence
 
 # of a dataset's dtype: the names that safetensors and struct have for it
-_NAMES = {"int32": ("I32", "i"), "int64": ("I64", "q"), "float32": ("F32", "f")}
+_NAMES = {
+    "int32": ("I32", "i"),
+    "int64": ("I64", "q"),
+    "float32": ("F32", "f"),
+    "bool": ("BOOL", "?"),
+}
 
 
 def vector_file(
@@ -18,8 +23,8 @@ def vector_file(
 ) -> bytes:
     """Return the bytes of a safetensors file; the same tensors give the same bytes.
 
-    `dtypes` gives the dtype of each tensor, int32, int64 or float32, and `shapes` the shape of
-    those that are no vectors.
+    `dtypes` gives the dtype of each tensor, int32, int64, float32 or bool, and `shapes`
+    the shape of those that are no vectors.
     """
     header: dict[str, object] = {}
     data = b""

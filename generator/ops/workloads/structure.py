@@ -27,7 +27,7 @@ class Structure:
 
 
 def fits_a_blob(payload: int) -> bool:
-    """Return whether so many bytes of tensors fit in a workload's blob."""
+    """Return whether `payload` bytes of tensors fit in a workload's blob."""
     return payload + _HEADER_ROOM <= BLOB_LIMIT
 
 

@@ -10,7 +10,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.problems.messages import one_line, plural
@@ -18,10 +17,7 @@ from generator.results.evidence import SKIPPED
 from generator.results.verification import table_of
 from generator.review.change import Change
 from generator.review.checklist import ReviewContext
-from generator.review.comparisons import ExecutedComparison
-
-if TYPE_CHECKING:
-    from generator.review.review import Executed
+from generator.review.executed import Executed, ExecutedComparison
 
 FAILED, PASSED, OPEN = "failed", "passed", "open"
 """The kinds that the page's filter knows; open is what shows neither."""
@@ -121,7 +117,7 @@ def evidence_rows(changes: Sequence[Change], known: ReviewContext) -> Iterator[P
     files = tuple(
         DatasetFile(*change.key, change.path)
         for change in changes
-        if change.new is not None and change.kind != "removed"
+        if change.new is not None
     )
     try:
         table = table_of(known.root, Discovered(files, (), ()), known.after)

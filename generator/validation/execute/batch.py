@@ -24,7 +24,7 @@ from generator.execution.limits import hide_memory
 MAX_REPORT = 16 * 1024
 """Bytes of a fork's answer; a longer one is dropped."""
 _PROCESSES = 16
-"""Of the user, all forks and threads: each shares, and counts, the memory of torch."""
+"""Processes and threads of the user: each counts the memory that it shares."""
 _FILES = 64
 
 

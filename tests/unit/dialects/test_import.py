@@ -16,7 +16,7 @@ from generator.dialects.write import write
 from generator.problems import has_errors
 from generator.rendering.custom import Custom, read_custom
 from generator.rules.load import load_definitions
-from generator.validation.validate import validate
+from tests.validating import validate
 
 HEAD = "from __future__ import annotations\nimport torch\n\n"
 
@@ -94,8 +94,8 @@ def test_a_helper_is_taken_from_the_module(tmp_path: Path) -> None:
             "x is float64, which the format does not have",
         ),
         (
-            dump(inputs={"x_fp8": {"shape": ["m"], "dtype": "unknown"}}),
-            "the dtype of x_fp8 is not known",
+            dump(inputs={"x_quant": {"shape": ["m"], "dtype": "unknown"}}),
+            "the dtype of x_quant is not known",
         ),
     ],
 )
@@ -247,8 +247,54 @@ def test_what_flashinfer_bench_writes_is_read(tmp_path: Path) -> None:
     (found,) = write(flashinfer_bench.read(tmp_path / "in"), tmp_path / "out")
     assert found.value is not None
     assert found.value["axes"]["h"] == {"value": 4, "type": "const"}
-    assert not has_errors(validate(tmp_path / "out").problems)
+    assert not has_errors(validate(tmp_path / "out"))
     (row,) = export_dataset(
         tmp_path / "out", "flashinfer-bench", tmp_path / "b", [], []
     )
     assert row == {"definition": "norm_h4", "reason": None, "lost": []}
+
+
+def test_a_dtype_is_what_a_description_states() -> None:
+    inputs = {
+        "w": {"shape": ["m"], "dtype": "unknown", "description": "NvFP4-packed."},
+        "w_scale": {"shape": ["m"], "dtype": "unknown", "description": "NvFP4 scale."},
+        "x": {"shape": ["m"], "dtype": "unknown", "description": "FP8 activations."},
+        "x_sf": {"shape": ["m"], "dtype": "unknown", "description": "UE8M0 scales."},
+    }
+    outputs = {"y": {"shape": ["m"], "dtype": "bfloat16"}}
+    source = f"{HEAD}def _f(w, w_scale, x, x_sf):\n    return x\n"
+    found = convert(dump(inputs=inputs, outputs=outputs, reference=source))
+    assert [spec["dtype"] for spec in found.value["inputs"].values()] == [
+        *("uint8", "float8_e4m3fn", "float8_e4m3fn", "uint8"),
+    ]
+    assert "x is float8_e4m3fn, by its description" in found.changes
+
+
+def test_helpers_come_from_the_modules_that_theirs_are_from(tmp_path: Path) -> None:
+    (tmp_path / "enums.py").write_text(
+        "from enum import IntEnum\n\n\nclass Kind(IntEnum):\n    A = 1\n\n"
+        "    def is_known(self):\n        return self in _KNOWN\n\n\n"
+        "_KNOWN = (Kind.A,)\n"
+    )
+    (tmp_path / "templates.py").write_text("from .enums import Kind\n")
+    source = f"{HEAD}def _f(x, eps):\n    return x * Kind.A.is_known()\n"
+    module = str(tmp_path / "templates.py")
+    text = convert(dump(reference=source), module=module).value["reference"]
+    names: dict[str, Any] = {}
+    exec(text, names)  # noqa: S102
+    assert names["run"](2.0, 0.0) == 2.0
+
+
+def test_an_output_gets_the_dtype_that_its_template_declares() -> None:
+    returned = [{"tensor": [2, 4], "dtype": "float32"}]
+    facts = {"param": None, "tuple_idx": None, "dtype": None}
+    made = {"x": {"tensor": [2, 4], "dtype": "bfloat16"}, "eps": {"value": 1.0}}
+    found = convert(
+        dump(init="def _init(device='cpu'):\n    return {}\n"),
+        inputs={"x": facts, "eps": facts},
+        init={"call": {}, "made": made, "returned": returned},
+        apis=[],
+    )
+    assert found.value["outputs"]["y"]["dtype"] == "bfloat16"
+    assert "returned.to(torch.bfloat16)" in found.value["reference"]
+    assert "y is made bfloat16: the reference returns float32" in found.changes

@@ -19,7 +19,7 @@ def of_child(work: Callable[[Link], Any], seconds: float = 30.0) -> tuple[Any, i
     """Return the first event of a child, and its exit code."""
     child = Child(work)
     event = child.link.receive(seconds)
-    return event, child.exit_code()
+    return event, child.close(0.5)
 
 
 def test_events_go_both_ways():

@@ -90,6 +90,13 @@ def test_jobs_without_a_definition_go_to_those_that_there_are(
         assert value["secret"] is None
 
 
+def test_no_module_of_the_current_folder_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    results, _ = run(tmp_path, ["a"])
+    assert [result.error for result in results] == [""]
+
+
 def test_what_is_cached_is_not_run_again_until_it_changes(tmp_path):
     keeping = Keeping(tmp_path / "state")
     run(tmp_path, ["a", "b"], 2, keeping)
@@ -164,7 +171,7 @@ def test_on_a_full_disk_it_goes_on_and_says_so_once(tmp_path, monkeypatch):
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("generator.execution.task_cache.write_atomically", full)
+    monkeypatch.setattr(definition_task, "write_atomically", full)
     said: list[str] = []
     state = tmp_path / "state"
     results, _ = run(tmp_path, ["a", "b"], 1, Keeping(state, warn=said.append))
@@ -181,13 +188,8 @@ def test_what_may_be_of_another_text_is_not_cached(tmp_path, monkeypatch):
     def change(result: Echoed, was_kept: bool) -> None:
         """Nothing is kept by the time the result is told."""
 
-    original = definition_task.key_of_files
     texts = iter(("a", "b"))
-    monkeypatch.setattr(
-        definition_task,
-        "key_of_files",
-        lambda files, what: original(files, what + next(texts)),
-    )
+    monkeypatch.setattr(definition_task, "sources", lambda: next(texts))
     run_task([file], task, LocalExecutor(1), Keeping(state), change)
     assert not list(state.iterdir())
 

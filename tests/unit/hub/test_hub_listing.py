@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.hub.choose import blobs_named, choose
+from generator.hub.choose import choose
 from generator.hub.remote import RemoteFile, listing_of
 from generator.hub.state import PullState, read_state, write_state
+from generator.review.sources import blobs_named
 
 OID = "0" * 40
 

@@ -1,19 +1,25 @@
-"""Windows, soft caps, sinks and attention without a mask: the oracle against by hand."""
+"""Variants of attention: the oracle against by hand, inputs, contracts, backends."""
 
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 import torch
 
+from generator.ops.attention.caches import drawn_scale, over_heads, stored
 from generator.ops.attention.cases import decode_cases, prefill_cases, sink_logits
-from generator.ops.attention.flashinfer import with_sinks
+from generator.ops.attention.flashinfer import from_last_key, with_sinks
+from generator.ops.attention.masks import mask_rows, tree_masks
 from generator.ops.attention.oracle import oracle_attention, visible_keys
-from generator.ops.attention.variant import Variant, variant_of
+from generator.ops.attention.variant import Variant, alibi_slopes, variant_of
 from generator.ops.attention.variant_family import GEOMETRIES
-from generator.testing.definition import Definition
+from generator.ops.op_types.gqa_paged import op as gqa_paged
+from generator.testing.definition import Case, Definition, Interface
 from generator.testing.seeded_inputs import Stream
+from generator.testing.trial import Trial
+from tests.builders import known, sized
 
 SCALE = 0.3
 
@@ -79,7 +85,9 @@ def test_the_windows_of_the_geometries_are_those_of_their_models():
             if geometry.soft_cap:
                 assert geometry.soft_cap == figures["attn_logit_softcapping"]
             heads = (geometry.num_qo_heads, geometry.num_kv_heads, geometry.head_dim)
-            names = ("num_attention_heads", "num_key_value_heads", "head_dim")
+            names = ["num_attention_heads", "num_key_value_heads", "head_dim"]
+            if geometry.head_dim == figures.get("global_head_dim"):
+                names[1:] = ["num_global_key_value_heads", "global_head_dim"]
             assert heads == tuple(figures[name] for name in names)
 
 
@@ -157,3 +165,164 @@ def test_a_plain_definition_has_no_variant():
     constants = {"logits_soft_cap": 50, "noncausal": True, "window_left": 7}
     named = Definition("x", "gqa_paged", None, {}, constants)
     assert variant_of(named) == Variant(7, 50.0, causal=False)
+
+
+def own_slopes(heads):
+    """Return ALiBi's slopes as its authors' code computes them, by recursion."""
+    if heads & (heads - 1) == 0:
+        start = 2 ** (-(2 ** -(math.log2(heads) - 3)))
+        return [start * start**i for i in range(heads)]
+    closest = 1 << (heads.bit_length() - 1)
+    return own_slopes(closest) + own_slopes(2 * closest)[0::2][: heads - closest]
+
+
+@pytest.mark.parametrize("heads", [1, 2, 6, 8, 32, 40, 112])
+def test_the_slopes_of_alibi_are_its_authors(heads):
+    torch.testing.assert_close(
+        torch.tensor(alibi_slopes(heads)), torch.tensor(own_slopes(heads))
+    )
+
+
+def test_alibi_grows_with_the_distance_to_a_key_before():
+    q, k, v = drawn(3, 7)
+    slopes = (0.5, 0.25, 0.125, 0.0625)
+    keys = torch.arange(7, dtype=torch.float64)
+    _, plain = oracle_attention(q * 0.0, k, v, SCALE)
+    _, biased = oracle_attention(q * 0.0, k, v, SCALE, Variant(slopes=slopes))
+    for i in range(3):
+        own = 4 + i
+        for h, slope in enumerate(slopes):
+            total = torch.exp(slope * (keys[: own + 1] - own)).sum()
+            assert biased[i, h] == pytest.approx(math.log2(total), abs=1e-12)
+            assert plain[i, h] == pytest.approx(math.log2(own + 1), abs=1e-12)
+
+
+def test_flashinfers_distance_from_the_first_query_is_taken_off(monkeypatch):
+    utils = type(math)("flashinfer.utils")
+    utils.get_alibi_slopes = lambda heads, device: torch.tensor(own_slopes(heads))
+    monkeypatch.setitem(sys.modules, "flashinfer", type(math)("flashinfer"))
+    monkeypatch.setitem(sys.modules, "flashinfer.utils", utils)
+    q, k, v = drawn(3, 7)
+    slopes = alibi_slopes(4)
+    _, expected = oracle_attention(q, k, v, SCALE, Variant(slopes=slopes))
+    # query i counts from 0: each logit is larger by slope times the 4 keys before
+    counted = expected + 4 * torch.tensor(slopes) / math.log(2.0)
+    definition = Definition("x", "gqa_ragged", None, {})
+    starts = {"qo_indptr": torch.tensor([0, 3]), "kv_indptr": torch.tensor([0, 7])}
+    found = from_last_key(definition, starts, counted)
+    torch.testing.assert_close(found, expected.float())
+
+
+def test_a_mask_replaces_the_position():
+    q, k, v = drawn(3, 7)
+    mask = torch.rand(3, 7, generator=torch.Generator().manual_seed(1)) < 0.5
+    mask[1] = False
+    free = Variant(causal=False)
+    output, lse = oracle_attention(q, k, v, SCALE, free, mask=mask)
+    expected = by_hand(q, k, v, lambda i, j: bool(mask[i, j]))
+    torch.testing.assert_close(output, expected[0], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(lse, expected[1], rtol=1e-12, atol=1e-12)
+    assert not output[1].any()
+    assert (lse[1] == -math.inf).all()
+
+
+def test_a_tree_sees_itself_its_ancestors_and_most_keys_before():
+    mask = tree_masks([9, 4, 0], [70, 2, 5], Stream("tree"))
+    tree, more_queries, none = mask_rows(mask, [(9, 70), (4, 2), (0, 5)])
+    assert none.numel() == 0
+    nodes = tree[:, 61:]
+    assert nodes.diagonal().all()
+    assert not nodes.triu(1).any()
+    for i in range(9):
+        for parent in nodes[i].nonzero().flatten().tolist():
+            # what an ancestor sees of the tree is seen too
+            assert (nodes[i] >= nodes[parent]).all()
+    assert not nodes.tril(-1).all()
+    assert 0.8 < float(tree[:, :61].double().mean()) < 0.95
+    assert not more_queries[:2].any()
+
+
+@pytest.mark.parametrize("case", ["usual", "other"])
+def test_scales_of_8_bits_are_exact_in_bfloat16_and_differ(case):
+    params = {"q_std": 2.0, **({"scale": 0.75} if case == "other" else {})}
+    drawn_case = Case(case, "small", {}, params)
+    names = ("q", "k", "v", "ckv", "kpe")
+    inputs = {f"{name}_scale": "float32" for name in names}
+    definition = Definition("x", "gqa_paged", Interface(inputs, {}), {})
+    found = [drawn_scale(definition, drawn_case, name) for name in names]
+    codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).double()
+    codes = codes[codes.isfinite()]
+    for scale in found:
+        assert scale != 1.0
+        assert torch.equal((codes * scale).bfloat16().double(), codes * scale)
+    assert found[1] != found[2]
+    assert found[3] != found[4]
+
+
+def test_a_scale_a_head_differs_from_head_to_head():
+    inputs = {"k_scale": "float32[num_kv_heads]"}
+    axes = {"num_kv_heads": 8}
+    definition = Definition("x", "gqa_paged", Interface(inputs, {}), axes)
+    case = Case("usual", "small", {}, {"q_std": 2.0})
+    scale = drawn_scale(definition, case, "k")
+    assert scale.shape == (8,)
+    assert len(set(scale[:4].tolist())) == 4
+    values = torch.ones(3, 8, 2)
+    back = stored(values, scale, torch.float64) * over_heads(scale)
+    torch.testing.assert_close(back, values.double())
+    assert drawn_scale(definition, case, "v") == 1.0
+
+
+PREFILL = "gqa_paged_prefill_{}_h32_kv8_d128_ps64"
+STORED = "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64"
+SMALL = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 8}
+
+
+def broken(name, **changed):
+    """Return the constraints that a case's inputs break once some are changed."""
+    definition = sized(name, **SMALL)
+    case = next(c for c in gqa_paged.cases(definition) if c.name == "other-scale")
+
+    def make_inputs(*asked):
+        made = gqa_paged.make_inputs(*asked)
+        return {n: changed[n](v) if n in changed else v for n, v in made.items()}
+
+    trial = Trial(definition, case, torch.device("cpu"), make_inputs, lambda: None)
+    return trial.broken_constraints()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("name", ["k_scale", "v_scale"])
+def test_a_scale_that_is_not_positive_breaks_the_contract(name, scale):
+    assert broken(STORED) == []
+    assert broken(STORED, **{name: lambda value: scale}) == [f"{name} > 0"]
+
+
+def test_one_head_whose_scale_is_not_positive_breaks_the_contract():
+    name = STORED.replace("kve4m3", "qe4m3_kve4m3")
+    assert broken(name) == []
+    spoil = lambda value: value.index_fill(0, torch.tensor([1]), 0.0)
+    assert broken(name, q_scale=spoil) == ["q_scale.min() > 0"]
+
+
+def test_a_mask_of_another_length_breaks_the_contract():
+    name = PREFILL.format("custom_mask")
+    assert broken(name) == []
+    (said,) = broken(name, kv_last_page_len=lambda value: value - 1)
+    assert said.startswith("mask_len == ")
+
+
+def test_no_backend_takes_what_it_lacks():
+    def backends(name):
+        definition = known(name)
+        return [b.name for b in gqa_paged.flashinfer_backends(definition)]
+
+    assert backends(STORED) == ["cuda-cores", "fa2"]
+    assert backends(STORED.replace("kve4m3", "qe4m3_kve4m3")) == ["fa3"]
+    assert backends(PREFILL.format("custom_mask")) == ["fa2"]
+    assert backends(STORED.replace("kve4m3", "hnd")) == ["cuda-cores", "fa2", "fa3"]
+    assert backends("gqa_paged_decode_alibi_h40_kv40_d128_ps64") == [
+        "cuda-cores",
+        "fa2",
+    ]
+    assert backends("gqa_paged_prefill_causal_h32_kv4_d512_ps64") == ["fa2"]

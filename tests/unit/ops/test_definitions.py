@@ -26,38 +26,50 @@ EPS = {
     "deepseek-v3": 1e-06,
     "gemma-3-27b": 1e-06,
     "llama-3.1-8b": 1e-05,
+    "llama-4-scout": 1e-05,
     "minimax-m2": 1e-06,
     "qwen3-14b": 1e-06,
     "qwen3-30b-a3b": 1e-06,
+    "qwen3-next-80b-a3b": 1e-06,
 }
 HEADS = {
+    "baichuan2-13b": (40, 40),
     "bge-large-en-v1.5": (16, 16),
+    "bloom-7b1": (32, 32),
     "gemma-2-27b": (32, 16),
     "gemma-2-9b": (16, 8),
     "gemma-3-27b": (32, 16),
+    "gemma-4-26b-a4b": (16, 2),
     "gpt-oss-120b": (64, 8),
     "gpt-oss-20b": (64, 8),
     "grok-1": (48, 8),
+    "llama-2-7b": (32, 32),
     "llama-3.1-70b": (64, 8),
     "llama-3.1-8b": (32, 8),
+    "llama-3.1-8b-awq": (32, 8),
     "llama-3.2-11b-vision": (32, 8),
     "llama-3.2-3b": (24, 8),
+    "llama-3.3-70b": (64, 8),
     "llama-4-scout": (40, 8),
     "llama-4-scout-17b-16e": (40, 8),
     "minimax-m2": (48, 8),
     "mistral-7b-v0.1": (32, 8),
     "mixtral-8x22b": (48, 8),
+    "mpt-7b": (32, 32),
     "olmo-3-7b": (32, 32),
     "phi-4-14b": (40, 10),
     "qwen3-14b": (40, 8),
     "qwen3-235b": (64, 4),
+    "qwen3-235b-a22b": (64, 4),
     "qwen3-30b-a3b": (32, 4),
     "qwen3-32b": (64, 8),
     "qwen3-next-80b-a3b": (16, 2),
     "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis
-DTYPES = {"fp"}
+DTYPES = {"fp", "kve", "qe"}
+# the only layers that are here of a model that has others
+HEADS_OF_DIM = {("gemma-4-31b", 256): (32, 16), ("gemma-4-31b", 512): (32, 4)}
 # constants that a name leaves out, because they follow from those it has
 UNNAMED = {
     "mla_ragged": {"num_kv_heads": "num_qo_heads"},
@@ -93,8 +105,9 @@ def reference_modules(definition):
     if op_type == "moe":
         return [moe_module(definition)]
     if op_type == "rmsnorm":
-        kernel = definition["name"].rpartition("_h")[0]
-        gemma = any(tag.startswith("model:gemma") for tag in definition["tags"])
+        kernel = re.search("(fused_add_)?rmsnorm", definition["name"])[0]
+        offset = ("model:gemma-3-27b", "model:qwen3-next-80b-a3b")
+        gemma = not set(offset).isdisjoint(definition["tags"])
         return [f"gemma_{kernel}" if gemma else kernel]
     if op_type == "dsa_paged":
         indexer = "stage:indexer" in definition["tags"]
@@ -117,6 +130,13 @@ def reference_modules(definition):
 def variant_words(name):
     """Name what a definition's name adds to attention, as the modules are named."""
     known = {"sink": "sink", "cap": "cap", "w": "window", "noncausal": "noncausal"}
+    known |= {
+        "alibi": "alibi",
+        "custom": "custom_mask",
+        "hnd": "hnd",
+        "kve4m": "kve4m3",
+        "qe4m": "qe4m3",
+    }
     stems = [re.sub(r"[0-9]+$", "", part) for part in name.split("_")]
     return "_".join(known[stem] for stem in stems if stem in known)
 
@@ -241,7 +261,8 @@ def test_heads_are_the_models_share(spec):
     (tp,) = map(int, tag_values(spec, "tp"))
     for model in tag_values(spec, "model"):
         qo, kv = spec.const("num_qo_heads") * tp, spec.const("num_kv_heads") * tp
-        assert HEADS[model] == (qo, kv)
+        of_dim = HEADS_OF_DIM.get((model, spec.const("head_dim")))
+        assert (of_dim or HEADS[model]) == (qo, kv)
 
 
 def test_gemma_norms_are_tagged_with_the_gemma_kernels():
@@ -253,4 +274,8 @@ def test_gemma_norms_are_tagged_with_the_gemma_kernels():
     assert apis == {
         "rmsnorm_h5376": ["flashinfer.norm.gemma_rmsnorm"],
         "fused_add_rmsnorm_h5376": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
+        "gemma_rmsnorm_h128": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_rmsnorm_h256": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_rmsnorm_h2048": ["flashinfer.norm.gemma_rmsnorm"],
+        "gemma_fused_add_rmsnorm_h2048": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
     }

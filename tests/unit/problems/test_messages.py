@@ -12,7 +12,7 @@ from generator.problems.messages import (
     plural,
     quote,
 )
-from generator.problems.pointer import pointer
+from generator.problems.problem import pointer
 
 
 def test_pointers_escape_by_rfc_6901() -> None:

@@ -97,6 +97,7 @@ def test_more_than_is_read_is_not_written(monkeypatch):
 
 
 ONE = f"/definitions/{NAME}"
+NAMELESS = {"name": None, "before": "", "after": ""}
 BROKEN = {
     "no object": ([], "", "must be an object, is an array"),
     "no format": ({"definitions": {}}, "", "The field 'format' is missing."),
@@ -148,7 +149,7 @@ BROKEN = {
         "must be an object, is 'x'",
     ),
     "a survivor with no name": (
-        {NAME: {**entry("0" * 64, "x"), "survivors": [{"name": None}]}},
+        {NAME: {**entry("0" * 64, "x"), "survivors": [NAMELESS]}},
         f"{ONE}/survivors/0/name",
         "must be a string, is null",
     ),

@@ -96,7 +96,7 @@ def test_a_foreign_file_is_one_line(text):
         (result(seconds=True), "'seconds' must be a number, is true."),
         (result(comparisons={}), "'comparisons' must be an array, is an object"),
         (result("oracle", []), "'comparisons' item 0 must be an object, is an array"),
-        (result("oracle", {"source": 1}), "'source' must be a string, is 1."),
+        (result("oracle", comparison(1)), "'source' must be a string, is 1."),
         (result("oracle", {}), "'definition' is missing in 'comparisons' item 0."),
         (result("oracle", comparison(verdict="OK")), "'verdict' must be one of "),
         (result("oracle", comparison(verdict=[])), "'verdict' must be one of "),

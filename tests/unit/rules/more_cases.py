@@ -1,4 +1,4 @@
-"""One case for each rule on contents: blobs, solutions, traces, tags, neighbours."""
+"""One case for each rule on contents: blobs, workloads, tags, neighbours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from tests.unit.conftest import DEFINITION
 from tests.unit.rules.made import (
     PAGED,
     SOLUTION_PATH,
-    TRACES,
     Break,
     paged,
-    solution,
-    source_of,
     tensor_file,
-    trace,
 )
 
 D = "definitions/gemm/gemm_n8_k4.json"
@@ -62,30 +58,8 @@ def _axes(*rows: int) -> Break:
     return lambda d, w: d.workloads(*(w(uuid=u, axes=a) for u, a in lines))
 
 
-def _solution(**changes: Any) -> Break:
-    return lambda d, w: solution(d, **changes)
-
-
-def _trace(**changes: Any) -> Break:
-    return lambda d, w: trace(d, **changes)
-
-
-def _spec(**changes: Any) -> dict[str, Any]:
-    return {
-        "language": "python",
-        "target_hardware": ["cuda"],
-        "entry_point": "main.py::run",
-        **changes,
-    }
-
-
 def _other(**changes: Any) -> Break:
     return lambda d, w: d.definition(**{"name": "other", **changes})
-
-
-def _two_solutions(d: Any, w: Any) -> None:
-    solution(d)
-    solution(d, author="alice")
 
 
 def _huge_tensor(d: Any, w: Any) -> None:
@@ -253,114 +227,6 @@ MORE: dict[str, Case] = {
         None,
     ),
     "audit-survivors": (lambda d, w: audited(d.root, D, "a"), D, "", None),
-    "solution-orphan": (
-        _solution(at="solutions/baseline/gemm/gone/fast.json"),
-        "solutions/baseline/gemm/gone/fast.json",
-        "",
-        None,
-    ),
-    "solution-path": (
-        _solution(author="alice", at=S),
-        S,
-        "/author",
-        None,
-    ),
-    "solution-duplicate": (_two_solutions, S, "/name", None),
-    "solution-source-path": (
-        _solution(
-            sources=[
-                *source_of("def run(A, B, alpha, C):\n    import flashinfer\n"),
-                {"path": "../x.py", "content": ""},
-            ]
-        ),
-        S,
-        "/sources/1/path",
-        None,
-    ),
-    "solution-syntax": (
-        _solution(sources=source_of("import torch\ndef run(:")),
-        S,
-        "/sources/0/content",
-        2,
-    ),
-    "solution-entry-point": (
-        _solution(spec=_spec(entry_point="main.py::walk")),
-        S,
-        "/spec/entry_point",
-        None,
-    ),
-    "solution-parameters": (
-        _solution(sources=source_of("import sglang\ndef run(A):\n    pass\n")),
-        S,
-        "/spec/entry_point",
-        2,
-    ),
-    "baseline-repeats-reference": (
-        _solution(sources=source_of(REFERENCE_BODY)),
-        S,
-        "/sources/0/content",
-        None,
-    ),
-    "baseline-no-kernel": (
-        _solution(
-            sources=source_of("import torch\ndef run(A, B, alpha, C):\n    pass\n")
-        ),
-        S,
-        "/sources",
-        None,
-    ),
-    "trace-place": (
-        _trace(at="traces/gemm/gemm_n8_k4.jsonl"),
-        "traces/gemm/gemm_n8_k4.jsonl",
-        "",
-        None,
-    ),
-    "trace-orphan": (
-        _trace(at="traces/baseline/gemm/gone.jsonl"),
-        "traces/baseline/gemm/gone.jsonl",
-        "",
-        None,
-    ),
-    "trace-definition": (_trace(definition="other"), TRACES, "/definition", 1),
-    "trace-incomplete": (_trace(evaluation=None), TRACES, "/evaluation", 1),
-    "trace-workload": (
-        _trace(workload={"axes": {"M": 4}}),
-        TRACES,
-        "/workload/axes",
-        1,
-    ),
-    "trace-solution": (_trace(solution="gone"), TRACES, "/solution", 1),
-    "trace-author": (
-        _trace(at="traces/bob/gemm/gemm_n8_k4.jsonl"),
-        "traces/bob/gemm/gemm_n8_k4.jsonl",
-        "/solution",
-        1,
-    ),
-    "trace-duplicate": (_trace(times=2), TRACES, "", 2),
-    "trace-coverage": (
-        lambda d, w: (trace(d), d.workloads(w(), w(uuid="two", axes={"M": 4}))),
-        TRACES,
-        "",
-        None,
-    ),
-    "trace-baseline-failed": (
-        _trace(evaluation={"status": "TIMEOUT"}),
-        TRACES,
-        "/evaluation/status",
-        1,
-    ),
-    "trace-numbers": (
-        _trace(evaluation={"performance": {"latency_ms": -1}}),
-        TRACES,
-        "/evaluation/performance/latency_ms",
-        1,
-    ),
-    "trace-no-measurement": (
-        _trace(evaluation={"performance": None}),
-        TRACES,
-        "/evaluation",
-        1,
-    ),
     "cross-duplicate": (_other(), OTHER, "", None),
     "cross-near-duplicate": (
         _other(reference="def run(A, B, alpha=1.0):\n    return B\n"),
@@ -406,11 +272,4 @@ MORE: dict[str, Case] = {
         "/inputs/A/dtype",
         None,
     ),
-    "loader-solution": (
-        _solution(spec=_spec(target_hardware=[])),
-        "solutions/baseline/gemm/gemm_n8_k4/fast.json",
-        "/spec",
-        None,
-    ),
-    "loader-trace": (_trace(evaluation={"log": None}), TRACES, "/evaluation/log", 1),
 }

@@ -15,8 +15,9 @@ from generator.problems import Severity
 from generator.problems.limit import MAX_PROBLEMS
 from generator.rules.catalogue import GROUPS, RULES
 from generator.rules.load import load_definitions
-from generator.validation.validate import validate
+from tests.unit.rules import solution_cases
 from tests.unit.rules.more_cases import MORE
+from tests.validating import validate
 
 ROOT = Path(generator.__file__).parent.parent
 
@@ -307,6 +308,7 @@ CASES: dict[str, Case] = {
     ),
     "constant-not-independent": (_norm("1e-6"), N, "/reference", None),
     **MORE,
+    **solution_cases.CASES,
 }
 # what the small dataset can't break, and the tests that do
 ELSEWHERE = {

@@ -13,14 +13,15 @@ import pytest
 
 from generator.dataset.schema import check
 from generator.problems import Problem, has_errors
-from generator.validation.validate import validate
+from tests.validating import validate
 
 data = pytest.importorskip(
     "flashinfer_bench.data",
-    reason="pip install --no-deps flashinfer-bench docstring-parser; pip install pydantic",
+    reason="tools/dev.py installs it; pip install --no-deps flashinfer-bench==0.1.2",
 )
 pydantic = pytest.importorskip("pydantic")
 
+ROOT = Path(__file__).resolve().parents[3]
 ABSENT = object()
 DEFINITION: dict[str, Any] = {
     "name": "scale_n4",
@@ -141,7 +142,7 @@ def judged(tmp_path: Path, kind: str, document: Any) -> tuple[Problem, ...]:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value), "utf-8")
-    return tuple(p for p in validate(tmp_path).problems if p.file == names[kind])
+    return tuple(p for p in validate(tmp_path) if p.file == names[kind])
 
 
 CASES = {"definition": DEFINITION, "solution": SOLUTION, "trace": TRACE}
@@ -217,10 +218,22 @@ def test_what_it_writes_has_no_error(
 def test_a_dataset_that_passes_loads(tmp_path: Path) -> None:
     """A dataset without an error loads in flashinfer-bench's TraceSet."""
     assert not has_errors(judged(tmp_path, "trace", TRACE))
-    assert not has_errors(validate(tmp_path).problems)
+    assert not has_errors(validate(tmp_path))
     loaded = data.TraceSet.from_path(str(tmp_path))
     assert list(loaded.definitions) == ["scale_n4"]
     assert len(loaded.traces["scale_n4"]) == 1
+
+
+def test_the_dataset_of_this_repository_loads(tmp_path: Path) -> None:
+    """Its TraceSet reads every definition and workload that lies here."""
+    for folder in ("definitions", "workloads"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    loaded = data.TraceSet.from_path(str(tmp_path))
+    names = {path.stem for path in (ROOT / "definitions").rglob("*.json")}
+    assert set(loaded.definitions) == names
+    lines = (ROOT / "workloads").rglob("*.jsonl")
+    count = sum(len(path.read_text("utf-8").splitlines()) for path in lines)
+    assert sum(map(len, loaded.workloads.values())) == count > 1000
 
 
 def test_a_solution_name_twice_is_refused_by_both(tmp_path: Path) -> None:
@@ -234,6 +247,6 @@ def test_a_solution_name_twice_is_refused_by_both(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(json.dumps(value), "utf-8")
-    assert "solution-duplicate" in {p.rule for p in validate(tmp_path).problems}
+    assert "solution-duplicate" in {p.rule for p in validate(tmp_path)}
     with pytest.raises(ValueError, match="fast"):
         data.TraceSet.from_path(str(tmp_path))

@@ -18,7 +18,7 @@ import generator
 from generator.dataset.definition import Axis, Tensor
 from generator.dataset.paths import discover_definitions, discover_workloads
 from generator.rules.load import load_definitions
-from generator.validation.validate import validate
+from generator.validation.validate import Counts, make_plan, run_plan
 from tests.unit.rules.made import tensor_file
 
 ROOT = Path(generator.__file__).parent.parent
@@ -261,9 +261,10 @@ def test_a_blob_that_is_there_is_fine(dataset: Any, workload: Any) -> None:
 def test_each_bad_line_is_reported_and_counted(dataset: Any, workload: Any) -> None:
     good = json.dumps(workload(uuid="two"))
     dataset.workloads("{", workload(axes={}), good, workload(inputs={}))
-    result = validate(dataset.root)
-    assert result.workloads == 4
-    assert [(p.rule, p.line) for p in result.problems] == [
+    counts = Counts()
+    problems = tuple(run_plan(make_plan(dataset.root), counts))
+    assert counts.workloads == 4
+    assert [(p.rule, p.line) for p in problems] == [
         ("json-syntax", 1),
         ("workload-axis", 2),
         ("workload-duplicate-uuid", 4),
@@ -316,8 +317,9 @@ def test_loading_executes_nothing_and_imports_no_torch(dataset: Any) -> None:
     source = f"open({str(marker)!r}, 'w')\ndef run(A, B, alpha):\n    return A\n"
     dataset.definition(reference=source, constraints=[f"open({str(marker)!r}, 'w')"])
     code = (
-        "import sys; from pathlib import Path; from generator.validation.validate import validate;"
-        "validate(Path(sys.argv[1]));"
+        "import sys; from pathlib import Path;"
+        "from generator.validation.validate import Counts, make_plan, run_plan;"
+        "list(run_plan(make_plan(Path(sys.argv[1])), Counts()));"
         "print([m for m in ('torch', 'numpy', 'rich', 'jinja2') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -14,6 +14,7 @@ from generator.ops.mutants import (
     Outputs,
     on_outputs,
 )
+from generator.ops.op_types.cascade_merge.states import states_of
 from generator.testing.definition import Definition
 
 # from v [seq_len, parts, heads, d] in float32 and s [seq_len, parts, heads] to both
@@ -94,11 +95,7 @@ def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutan
     """Return the mutant that computes another formula."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        if "v" in inputs:
-            v, s = inputs["v"], inputs["s"]
-        else:
-            v = torch.stack([inputs["v_a"], inputs["v_b"]], dim=1)
-            s = torch.stack([inputs["s_a"], inputs["s_b"]], dim=1)
+        v, s = states_of(inputs)
         merged, lse = formula(v.float(), s)
         return merged.to(outputs[0].dtype), lse.to(outputs[1].dtype)
 

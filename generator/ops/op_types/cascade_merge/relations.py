@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.cascade_merge.states import states_of
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
 from generator.testing.relation import (
@@ -77,17 +78,6 @@ def _merges_two(definition: Definition) -> Any:
     return accepts
 
 
-def _states(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return v [seq_len, parts, heads, d] and s [seq_len, parts, heads]."""
-    inputs = subject.inputs
-    if "v" in inputs:
-        return inputs["v"], inputs["s"]
-    return (
-        torch.stack([inputs["v_a"], inputs["v_b"]], dim=1),
-        torch.stack([inputs["s_a"], inputs["s_b"]], dim=1),
-    )
-
-
 def _merged(run: Asked, v: torch.Tensor, s: torch.Tensor) -> Outputs:
     """Return run()'s outputs for parts; two of them where it merges two."""
     if "v" in run.definition.interface.inputs:
@@ -97,14 +87,14 @@ def _merged(run: Asked, v: torch.Tensor, s: torch.Tensor) -> Outputs:
 
 
 def _reversed(subject: Subject) -> Iterator[Claim]:
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     actual = _merged(subject.run, v.flip(1), s.flip(1))
     yield from alike(subject.whole, actual, ALIKE)
 
 
 def _shifted(subject: Subject) -> Iterator[Claim]:
     """Add 8 to the LSE of every part: that of the whole has 8 more, the values stay."""
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     actual = _merged(subject.run, v, s + 8.0)
     whole = subject.whole
     expected = {**whole, "s_merged": whole["s_merged"] + 8.0}
@@ -113,7 +103,7 @@ def _shifted(subject: Subject) -> Iterator[Claim]:
 
 def _empty(subject: Subject) -> Iterator[Claim]:
     """Merge one part with parts that have no keys: it stays as it is."""
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     v, s = v.clone(), s.clone()
     v[:, 1:], s[:, 1:] = 0, -math.inf
     actual = _merged(subject.run, v, s)
@@ -123,7 +113,7 @@ def _empty(subject: Subject) -> Iterator[Claim]:
 
 def _equal(subject: Subject) -> Iterator[Claim]:
     """Merge one part with itself: the values stay, the LSE is larger by log2(parts)."""
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     parts = s.shape[1]
     actual = _merged(subject.run, v[:, :1].expand_as(v), s[:, :1].expand_as(s))
     yield Claim("v_merged", actual["v_merged"], v[:, 0], _NOTHING)
@@ -132,7 +122,7 @@ def _equal(subject: Subject) -> Iterator[Claim]:
 
 def _in_steps(subject: Subject) -> Iterator[Claim]:
     """Merge three parts from the left, and from the right."""
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     parts = [(v[:, i], s[:, i]) for i in range(s.shape[1])]
     third = (v[:, 0].flip(0), s[:, 0].flip(0))
     parts = [parts[0], parts[1], third]
@@ -158,6 +148,6 @@ def _both(run: Asked, first: State, second: State) -> State:
 
 def _two(subject: Subject) -> Iterator[Claim]:
     """Merge two of the parts by the definition for two."""
-    v, s = _states(subject)
+    v, s = states_of(subject.inputs)
     expected = _merged(subject.other(), v[:, :2], s[:, :2])
     yield from alike(expected, _merged(subject.run, v[:, :2], s[:, :2]), ALIKE)

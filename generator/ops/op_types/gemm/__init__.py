@@ -7,5 +7,4 @@ from generator.ops.spec import OpSpec
 SPEC = OpSpec(
     "gemm",
     name_tokens={"n": "N", "k": "K"},
-    absent={"flashinfer": "has no float16 GEMM"},
 )

@@ -6,7 +6,11 @@ import math
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import workloads
-from generator.ops.attention.variant_family import GEOMETRIES, SINKS, Geometry
+from generator.ops.attention.variant_family import (
+    GEOMETRIES,
+    MASK_LEN,
+    Geometry,
+)
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gqa_paged.family_table import (
     DECODE,
@@ -39,10 +43,11 @@ def specs() -> tuple[Spec, ...]:
 
 
 def variant_spec(geometry: Geometry, stage: str) -> Spec:
-    """Return the definition of a window, a cap, sinks, or attention without a mask."""
+    """Return the definition of a variant of attention, at one of `stages`."""
     prefill = stage == "prefill"
-    words, rows = geometry.words(stage), "total_q" if prefill else "batch_size"
-    ends = ("total_q",) if prefill else ()
+    rows = "total_q" if prefill else "batch_size"
+    masked = "custom_mask" in geometry.added_inputs
+    ends = (*("total_q",) * prefill, *("mask_len",) * masked)
     heads = Heads(
         geometry.num_qo_heads,
         geometry.num_kv_heads,
@@ -53,7 +58,10 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
     )
     api = PREFILL_API if prefill or geometry.sinks else DECODE_API
     return Spec(
-        name=f"gqa_paged_{stage}_{words}_{geometry.heads}_ps{heads.page_size}",
+        name=(
+            f"gqa_paged_{stage}{geometry.words(stage)}_{geometry.heads}"
+            f"_ps{heads.page_size}"
+        ),
         description=(
             f"Grouped-query attention over a paged KV cache, {stage}:"
             f" {heads.num_qo_heads} query heads share {heads.num_kv_heads} KV heads."
@@ -63,40 +71,51 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
         tags=(f"stage:{stage}", *geometry.tags, api, "tp:1"),
         axes={name: _axis(name, heads) for name in heads.axes},
         inputs={
-            "q": _query(prefill),
-            "k_cache": _cache("Keys"),
-            "v_cache": _cache("Values"),
-            **({"sinks": SINKS} if geometry.sinks else {}),
+            "q": _query(prefill, geometry.query_dtype),
+            "k_cache": _cache("Keys", geometry),
+            "v_cache": _cache("Values", geometry),
+            **geometry.added_inputs,
             **paged.structural_inputs(prefill, heads.page_size),
         },
-        outputs=_outputs(rows),
-        constraints=_constraints(heads, prefill),
+        outputs=_outputs(rows, geometry.dtype),
+        constraints=(
+            *_constraints(heads, prefill),
+            *((MASK_LEN,) if masked else ()),
+            *(
+                f"{name} > 0" if tensor.shape is None else f"{name}.min() > 0"
+                for name, tensor in geometry.added_inputs.items()
+                if name.endswith("_scale")
+            ),
+        ),
         reference=reference_text(
-            "gqa_paged", f"gqa_paged_{stage}_{geometry.module}", **geometry.constants
+            "gqa_paged", f"gqa_paged_{stage}{geometry.module}", **geometry.constants
         ),
         captured_from=(
-            f"gqa_paged_{stage}{'_causal' if prefill else ''}_h32_kv8_d128_ps1"
+            "gqa_paged_decode_h32_kv8_d128_ps1"
+            if masked or not prefill
+            else "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
         ),
-        structure=workloads.paged,
-        fits=workloads.paged_fits,
+        structure=workloads.verified if masked else workloads.paged,
+        fits=workloads.verified_fits if masked else workloads.paged_fits,
         sm_scale=geometry.sm_scale,
+        scalars=workloads.SCALES if geometry.special == "kve4m3" else {},
     )
 
 
-def _query(prefill: bool) -> Tensor:
+def _query(prefill: bool, dtype: str = "bfloat16") -> Tensor:
     return Tensor(
         ("total_q" if prefill else "batch_size", "num_qo_heads", "head_dim"),
-        "bfloat16",
+        dtype,
         "Queries of all sequences, one after the other."
         if prefill
         else "One query a sequence.",
     )
 
 
-def _outputs(rows: str) -> dict[str, Tensor]:
+def _outputs(rows: str, dtype: str = "bfloat16") -> dict[str, Tensor]:
     shape = (rows, "num_qo_heads", "head_dim")
     return {
-        "output": Tensor(shape, "bfloat16", "Attention output."),
+        "output": Tensor(shape, dtype, "Attention output."),
         "lse": paged.lse_output(rows),
     }
 
@@ -160,9 +179,15 @@ def _axis(name: str, heads: Heads) -> Axis:
     return consts[name] if name in consts else paged.VAR_AXES[name]
 
 
-def _cache(what: str) -> Tensor:
-    shape = ("num_pages", "page_size", "num_kv_heads", "head_dim")
-    return Tensor(shape, "bfloat16", f"{what}, in pages (layout NHD).")
+def _cache(what: str, geometry: Geometry | None = None) -> Tensor:
+    page, layout = ("page_size", "num_kv_heads"), "NHD"
+    if geometry is not None and geometry.special == "hnd":
+        page, layout = (page[1], page[0]), "HND"
+    return Tensor(
+        ("num_pages", *page, "head_dim"),
+        "bfloat16" if geometry is None else geometry.cache_dtype,
+        f"{what}, in pages (layout {layout}).",
+    )
 
 
 def _constraints(heads: Heads, prefill: bool) -> tuple[str, ...]:

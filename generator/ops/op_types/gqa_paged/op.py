@@ -3,7 +3,8 @@
 Decode has one query a sequence. Prefill, which has the input `qo_indptr`, has several
 under a causal mask aligned bottom-right. LSE is base 2. Interfaces of page size 1 have
 no kv_last_page_len. A name may state a sliding window (`w127`), a soft cap (`cap50`),
-sinks, or that there is no mask (`noncausal`).
+sinks, ALiBi, that there is no mask (`noncausal`) or one of its own (`custom_mask`), and
+how the cache is stored (`kve4m3`, `hnd`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,14 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import (
+    drawn_scale,
+    is_head_major,
+    over_heads,
+    stored,
+    stored_scales,
+    switched,
+)
 from generator.ops.attention.cases import (
     decode_cases,
     prefill_cases,
@@ -20,25 +29,29 @@ from generator.ops.attention.cases import (
 )
 from generator.ops.attention.flashinfer import (
     PLAIN_SUFFIX,
+    from_last_key,
     planned,
     prefill_backends,
     sink_arguments,
     with_sinks,
     workspace,
 )
+from generator.ops.attention.masks import tree_masks
 from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
-from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import (
     cache,
     indptr,
     input_table,
+    kv_lengths,
     page_table,
     query_starts,
 )
 from generator.testing.definition import Backend, Case, Definition
+from generator.testing.memory import dtype_of
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
 
@@ -57,8 +70,9 @@ def cases(definition: Definition) -> list[Case]:
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the inputs, with pages in random order and loud stale slots.
 
-    q bfloat16 [total_q or batch_size, num_qo_heads, head_dim]; k_cache and v_cache
-    bfloat16 [num_pages, page_size, num_kv_heads, head_dim]; the page table int32.
+    q [total_q or batch_size, num_qo_heads, head_dim]; k_cache and v_cache [num_pages,
+    page_size, num_kv_heads, head_dim], or with the axes of layout HND; the page table
+    int32. Caches and queries with a scale are stored divided by it.
     """
     axes = {**definition.axes, **case.axes}
     table = page_table(
@@ -66,12 +80,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     )
     heads, dim = axes["num_qo_heads"], axes["head_dim"]
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
-    made = {
-        "q": stream.child("q").values(
-            (axes["total_q"], heads, dim), case.params["q_std"], torch.bfloat16
-        ),
-        "k_cache": cache(cache_shape, table, stream.child("k"), torch.bfloat16),
-        "v_cache": cache(cache_shape, table, stream.child("v"), torch.bfloat16),
+    specs = definition.interface.input_specs
+    made: dict[str, Any] = {
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
@@ -79,6 +89,20 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "sm_scale": scale_of(case, dim),
         "sinks": sink_logits(heads, stream),
     }
+    for name in ("q", "k", "v"):
+        made[f"{name}_scale"] = drawn_scale(definition, case, name)
+    queries = stream.child("q").values(
+        (axes["total_q"], heads, dim), case.params["q_std"]
+    )
+    made["q"] = stored(queries, made["q_scale"], dtype_of(specs["q"].dtype))
+    for name in ("k", "v"):
+        values = cache(cache_shape, table, stream.child(name), torch.float32)
+        dtype = dtype_of(specs[f"{name}_cache"].dtype)
+        values = stored(values, made[f"{name}_scale"], dtype)
+        made[f"{name}_cache"] = switched(definition, values).contiguous()
+    if has_mask(definition):
+        lengths = case.params["q_lens"], case.params["kv_lens"]
+        made["custom_mask"] = tree_masks(*lengths, stream)
     return {name: made[name] for name in definition.interface.inputs}
 
 
@@ -86,8 +110,12 @@ def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return output, shaped as q, and LSE [queries, num_qo_heads], in float64."""
-    caches = inputs["k_cache"], inputs["v_cache"]
-    return oracle_paged(inputs["q"], *caches, inputs, variant_of(definition))
+    k, v = (switched(definition, inputs[name]) for name in ("k_cache", "v_cache"))
+    of_q, *scales = (
+        over_heads(inputs.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+    )
+    q = inputs["q"].double() * of_q
+    return oracle_paged(q, k, v, inputs, variant_of(definition), tuple(scales))
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -107,54 +135,74 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
         return found
-    return found if has_sinks(definition) else (_CUDA_CORES, *found)
+    lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
+    return found if lacking else (_CUDA_CORES, *found)
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Return bfloat16 output and float32 LSE of FlashInfer's paged decode or prefill."""
+    """Return output, as the queries, and float32 LSE of FlashInfer's paged attention."""
+    q, sinks = inputs["q"], inputs.get("sinks")
+    caches = inputs["k_cache"], inputs["v_cache"]
+    scales = {name: inputs[name] for name in stored_scales(definition)}
+    tensor_cores = backend != _CUDA_CORES.name
+    kernel = backend.removesuffix(PLAIN_SUFFIX) if tensor_cores else "auto"
+    fused = sinks is not None and kernel == backend
+    wrapper = _planned_wrapper(definition, inputs, kernel, fused)
+    if fused:
+        return wrapper.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
+    if "q_scale" in scales:
+        # of each head: these are no keyword arguments
+        return wrapper.run(q, caches, *scales.values(), return_lse=True)
+    output, lse = wrapper.run(q, caches, **scales, return_lse=True)
+    if variant_of(definition).slopes:
+        lse = from_last_key(definition, inputs, lse)
+    return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
+
+
+def _planned_wrapper(
+    definition: Definition, inputs: dict[str, Any], kernel: str, fused: bool
+) -> Any:
+    """Return FlashInfer's paged decode or prefill, with sinks if `fused`, after plan().
+
+    `kernel` auto is decode without tensor cores.
+    """
     import flashinfer
 
-    q, caches = inputs["q"], (inputs["k_cache"], inputs["v_cache"])
-    sinks = inputs.get("sinks")
-    table = input_table(inputs)
+    layout = "HND" if is_head_major(definition) else "NHD"
+    scratch, table = workspace(inputs["q"].device), input_table(inputs)
     # the wrappers add last_page_len even without a page: an empty sequence needs 0
     last = table.last_page_len.where(table.indptr.diff() > 0, 0)
     sizes = [
         definition.axes[axis]
         for axis in ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     ]
-    if is_prefill(definition) or sinks is not None:
-        kernel = backend.removesuffix(PLAIN_SUFFIX)
-        fused = sinks is not None and kernel == backend
-        prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
-            workspace(q.device),
-            "NHD",
-            backend=kernel,
-            **(sink_arguments(definition, inputs, kernel) if fused else {}),
+    options = planned(definition, inputs)
+    if not is_prefill(definition) and "sinks" not in inputs:
+        decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
+            scratch, layout, use_tensor_cores=kernel != "auto", backend=kernel
         )
-        prefill.plan(
-            query_starts(inputs),
-            table.indptr,
-            table.indices,
-            last,
-            *sizes,
-            causal=variant_of(definition).causal,
-            **planned(definition, inputs),
-        )
-        if fused:
-            return prefill.run(q, caches, sinks, inputs["sm_scale"], return_lse=True)
-        output, lse = prefill.run(q, caches, return_lse=True)
-        return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
-    tensor_cores = backend != _CUDA_CORES.name
-    decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
-        workspace(q.device),
-        "NHD",
-        use_tensor_cores=tensor_cores,
-        backend=backend if tensor_cores else "auto",
+        decode.plan(table.indptr, table.indices, last, *sizes, **options)
+        return decode
+    if has_mask(definition):
+        # here an empty sequence's part of the mask is computed as if it had a page
+        last = last.where(last > 0, sizes[-1])
+        lengths = torch.tensor(kv_lengths(table, sizes[-1]), dtype=torch.int32)
+        options["seq_lens"] = lengths
+    prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
+        scratch,
+        layout,
+        backend=kernel,
+        **(sink_arguments(definition, inputs, kernel) if fused else {}),
     )
-    decode.plan(
-        table.indptr, table.indices, last, *sizes, **planned(definition, inputs)
+    prefill.plan(
+        query_starts(inputs),
+        table.indptr,
+        table.indices,
+        last,
+        *sizes,
+        causal=variant_of(definition).causal,
+        **options,
     )
-    return decode.run(q, caches, return_lse=True)
+    return prefill

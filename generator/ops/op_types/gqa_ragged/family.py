@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import ragged_family as ragged
 from generator.ops.attention import workloads
-from generator.ops.attention.variant_family import GEOMETRIES, SINKS, Geometry
+from generator.ops.attention.variant_family import GEOMETRIES, Geometry
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
 
@@ -44,14 +44,6 @@ HEADS = (
 )
 
 
-_OUTPUTS = {
-    "output": Tensor(
-        ("total_q", "num_qo_heads", "head_dim"), "bfloat16", "Attention output."
-    ),
-    "lse": paged.lse_output("total_q"),
-}
-
-
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     variants = (g for g in GEOMETRIES if "ragged" in g.stages)
@@ -62,11 +54,11 @@ def specs() -> tuple[Spec, ...]:
 
 
 def variant_spec(geometry: Geometry) -> Spec:
-    """Return the definition of a window, a cap, sinks, or attention without a mask."""
+    """Return the definition of a variant of attention."""
     qo, kv, dim = geometry.num_qo_heads, geometry.num_kv_heads, geometry.head_dim
-    inputs = ragged.inputs("head_dim", "head_dim")
+    inputs = ragged.inputs("head_dim", "head_dim", geometry.dtype)
     return Spec(
-        name=f"gqa_ragged_prefill_{geometry.words('ragged')}_{geometry.heads}",
+        name=f"gqa_ragged_prefill{geometry.words('ragged')}_{geometry.heads}",
         description=(
             "Grouped-query attention over contiguous keys and values, prefill:"
             f" {qo} query heads share {kv} KV heads. {geometry.describe('ragged')}"
@@ -76,12 +68,12 @@ def variant_spec(geometry: Geometry) -> Spec:
         tags=("stage:prefill", *geometry.tags, ragged.FI_API, "tp:1"),
         axes=_axes(qo, kv, dim),
         inputs={name: inputs[name] for name in ("q", "k", "v")}
-        | ({"sinks": SINKS} if geometry.sinks else {})
+        | geometry.added_inputs
         | {name: inputs[name] for name in ("qo_indptr", "kv_indptr", "sm_scale")},
-        outputs=_OUTPUTS,
+        outputs=_outputs(geometry.dtype),
         constraints=ragged.CONSTRAINTS,
         reference=reference_text(
-            "gqa_ragged", f"gqa_ragged_prefill_{geometry.module}", **geometry.constants
+            "gqa_ragged", f"gqa_ragged_prefill{geometry.module}", **geometry.constants
         ),
         captured_from=LLAMA,
         structure=workloads.ragged,
@@ -109,7 +101,7 @@ def attention_spec(heads: Heads) -> Spec:
         ),
         axes=_axes(qo, kv, dim),
         inputs=ragged.inputs("head_dim", "head_dim"),
-        outputs=_OUTPUTS,
+        outputs=_outputs("bfloat16"),
         constraints=ragged.CONSTRAINTS,
         reference=reference_text("gqa_ragged", "gqa_ragged_prefill"),
         captured_from=heads.captured_from,
@@ -117,6 +109,14 @@ def attention_spec(heads: Heads) -> Spec:
         fits=workloads.ragged_fits,
         sm_scale=1 / math.sqrt(heads.scale_of or dim),
     )
+
+
+def _outputs(dtype: str) -> dict[str, Tensor]:
+    shape = ("total_q", "num_qo_heads", "head_dim")
+    return {
+        "output": Tensor(shape, dtype, "Attention output."),
+        "lse": paged.lse_output("total_q"),
+    }
 
 
 def _axes(num_qo_heads: int, num_kv_heads: int, head_dim: int) -> dict[str, Axis]:

@@ -34,6 +34,8 @@ class Latent:
     prefill: bool
     models: tuple[str, ...]
     sm_scale: float
+    # the cache is stored in 8 bits
+    is_e4m3: bool = False
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
@@ -46,7 +48,19 @@ LATENTS = (
     Latent(16, 1, True, DEEPSEEK, DEEPSEEK_SCALE),
     Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE),
     Latent(8, 1, True, KIMI, PLAIN_SCALE),
+    Latent(16, 64, False, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
+    Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
+    Latent(8, 64, False, KIMI, PLAIN_SCALE, is_e4m3=True),
+    Latent(8, 64, True, KIMI, PLAIN_SCALE, is_e4m3=True),
 )
+SCALES = {
+    "ckv_scale": Tensor(
+        None, "float32", "Keys' latents and values are ckv_cache times this; positive."
+    ),
+    "kpe_scale": Tensor(
+        None, "float32", "Rotary parts of keys are kpe_cache times this; positive."
+    ),
+}
 
 
 def specs() -> tuple[Spec, ...]:
@@ -60,10 +74,14 @@ def latent_spec(latent: Latent) -> Spec:
     rows = "total_q" if latent.prefill else "batch_size"
     module = "mla_paged_prefill" if latent.prefill else "mla_paged_decode"
     prefix = f"mla_paged_{stage}_h"
+    special = "_kve4m3" if latent.is_e4m3 else ""
+    scales = SCALES if latent.is_e4m3 else {}
     suffix = f"_ckv{HEAD_DIM_CKV}_kpe{HEAD_DIM_KPE}_ps"
     paged_inputs = paged.structural_inputs(latent.prefill, latent.page_size)
     return Spec(
-        name=f"{prefix}{latent.num_qo_heads}{suffix}{latent.page_size}",
+        name=(
+            f"mla_paged_{stage}{special}_h{latent.num_qo_heads}{suffix}{latent.page_size}"
+        ),
         description=_description(latent),
         op_type="mla_paged",
         tags=(
@@ -73,7 +91,7 @@ def latent_spec(latent: Latent) -> Spec:
             "tp:8",
         ),
         axes={name: _axis(name, latent) for name in _axes(latent)},
-        inputs={**_dense_inputs(rows), **paged_inputs},
+        inputs={**_dense_inputs(rows, latent), **scales, **paged_inputs},
         outputs={
             "output": Tensor(
                 (rows, "num_qo_heads", "head_dim_ckv"),
@@ -85,14 +103,17 @@ def latent_spec(latent: Latent) -> Spec:
         constraints=(
             paged.TOTAL_Q if latent.prefill else paged.LEN_INDPTR,
             paged.NUM_KV_INDICES,
+            *(f"{name} > 0" for name in scales),
         ),
         reference=reference_text(
-            "mla_paged", module if latent.page_size > 1 else f"{module}_ps1"
+            "mla_paged",
+            f"{module}{special}" if latent.page_size > 1 else f"{module}_ps1",
         ),
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,
         fits=workloads.paged_fits,
         sm_scale=latent.sm_scale,
+        scalars=workloads.LATENT_SCALES if latent.is_e4m3 else {},
     )
 
 
@@ -120,13 +141,19 @@ def _description(latent: Latent) -> str:
             "projections absorbed: logits are q_nope . ckv + q_pe . kpe, the values",
             f"are ckv, {latent.num_qo_heads} query heads share one cache.",
             paged.KV_LEN if latent.page_size > 1 else paged.KV_LEN_PS1,
+            *(
+                ("The cache is stored in 8 bits, each part with a scale of its own.",)
+                if latent.is_e4m3
+                else ()
+            ),
             paged.EMPTY_PREFILL if latent.prefill else paged.EMPTY_DECODE,
             "lse is base 2.",
         )
     )
 
 
-def _dense_inputs(rows: str) -> dict[str, Tensor]:
+def _dense_inputs(rows: str, latent: Latent) -> dict[str, Tensor]:
+    dtype = "float8_e4m3fn" if latent.is_e4m3 else "bfloat16"
     return {
         "q_nope": Tensor(
             (rows, "num_qo_heads", "head_dim_ckv"),
@@ -140,12 +167,12 @@ def _dense_inputs(rows: str) -> dict[str, Tensor]:
         ),
         "ckv_cache": Tensor(
             ("num_pages", "page_size", "head_dim_ckv"),
-            "bfloat16",
+            dtype,
             "Compressed KV, in pages: the keys and the values.",
         ),
         "kpe_cache": Tensor(
             ("num_pages", "page_size", "head_dim_kpe"),
-            "bfloat16",
+            dtype,
             "Rotary part of the keys, in pages.",
         ),
     }

@@ -10,4 +10,7 @@ from generator.ops.mutants import MutantGroup
 MUTANTS = (
     MutantGroup(latent.mutants, f"{ATTENTION} {paged.PAGES} {latent.LATENT}"),
     MutantGroup(paged.mutants, paged.PAGES),
+    MutantGroup(
+        latent.stored_mutants, "ckv_scale kpe_scale ckv_cache kpe_cache output"
+    ),
 )

@@ -3,15 +3,19 @@
 Logits are q_nope·ckv + q_pe·kpe. All heads share one key, and the values are the latents
 ckv, so the output is in the latent space. Decode has one query a sequence. Prefill,
 which has the input `qo_indptr`, has several under a causal mask aligned bottom-right.
-LSE is base 2. Interfaces of page size 1 have no kv_last_page_len.
+LSE is base 2. Interfaces of page size 1 have no kv_last_page_len. A cache in 8 bits
+(`kve4m3` in the name) has a scale for each of its parts; that of ckv is for the values
+too.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import drawn_scale, stored, stored_scales
 from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
     decode_cases,
@@ -33,10 +37,12 @@ from generator.ops.paging import (
     query_starts,
 )
 from generator.testing.definition import Backend, Case, Definition
+from generator.testing.memory import dtype_of
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
 
 TOLERANCES = attention_tolerances(products=576, total=1090)
+FA2_OF_SM90 = replace(FA2, min_sm=90, max_sm=90)
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -49,8 +55,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return the inputs, with pages in random order and loud stale slots.
 
     q_nope and q_pe bfloat16 [total_q or batch_size, num_qo_heads, d], ckv_cache and
-    kpe_cache bfloat16 [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe;
-    the page table int32.
+    kpe_cache [num_pages, page_size, d], d being head_dim_ckv or head_dim_kpe; the page
+    table int32. Caches with a scale are stored divided by it.
     """
     axes = {**definition.axes, **case.axes}
     table = page_table(
@@ -66,7 +72,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     made |= latent_queries(axes, case, axes["total_q"], stream)
     for name in ("ckv", "kpe"):
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
-        made[f"{name}_cache"] = cache(shape, table, stream.child(name), torch.bfloat16)
+        scale = made[f"{name}_scale"] = drawn_scale(definition, case, name)
+        dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
+        values = cache(shape, table, stream.child(name), torch.float32)
+        made[f"{name}_cache"] = stored(values, scale, dtype)
     return {name: made[name] for name in definition.interface.inputs}
 
 
@@ -76,7 +85,12 @@ def oracle(
     """Return output, shaped as q_nope, and LSE [queries, num_qo_heads], in float64."""
     q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
     keys = torch.cat([inputs["ckv_cache"], inputs["kpe_cache"]], dim=2)
-    return oracle_paged(q, keys[:, :, None], inputs["ckv_cache"][:, :, None], inputs)
+    values = inputs["ckv_cache"][:, :, None]
+    of_ckv, of_kpe = (inputs.get(f"{name}_scale", 1.0) for name in ("ckv", "kpe"))
+    of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64, device=q.device)
+    of_keys[values.shape[3] :] = of_kpe
+    scales = of_keys, of_ckv
+    return oracle_paged(q, keys[:, :, None], values, inputs, scales=scales)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -90,8 +104,11 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, both generations of the MLA kernel."""
-    return (FA2, FA3)
+    """Return fa2 and fa3, both generations of the MLA kernel.
+
+    A cache in 8 bits has kernels for compute capability 9.0 alone.
+    """
+    return (FA2_OF_SM90 if stored_scales(definition) else FA2, FA3)
 
 
 def flashinfer_ground_truth(
@@ -120,4 +137,6 @@ def flashinfer_ground_truth(
         q.dtype,
         ckv.dtype,
     )
-    return wrapper.run(q, inputs["q_pe"], ckv, inputs["kpe_cache"], return_lse=True)
+    caches = ckv, inputs["kpe_cache"]
+    scales = {name: inputs[name] for name in stored_scales(definition)}
+    return wrapper.run(q, inputs["q_pe"], *caches, **scales, return_lse=True)

@@ -7,6 +7,7 @@ from generator.ops.spec import Figure, OpSpec
 SPEC = OpSpec(
     "rmsnorm",
     name_tokens={"h": "hidden_size"},
+    name_words={"gemma": ("unit_offset", True), "1em5": ("eps", 1e-05)},
     constants={"eps": None, "unit_offset": False},
     figures={
         "hidden_size": Figure(

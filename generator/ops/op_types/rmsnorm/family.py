@@ -14,7 +14,11 @@ ROWS = ("batch_size", "hidden_size")
 
 @dataclass(frozen=True)
 class Norm:
-    """Name the constants of one definition of the family."""
+    """Name the constants of one definition of the family.
+
+    `prefix` and `word` are what its name says of the variant, before and behind the
+    kernel: FlashInfer's name for a norm has neither eps nor 1 + weight.
+    """
 
     hidden_size: int
     models: tuple[str, ...]
@@ -23,14 +27,19 @@ class Norm:
     fused_add: bool = False
     unit_offset: bool = False
     use: str = "hidden states of a transformer layer"
+    prefix: str = ""
+    word: str = ""
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
 GEMMA = ("gemma-3-27b",)
 LLAMA = ("llama-3.1-8b",)
 MINIMAX = ("minimax-m2",)
+LLAMA_4 = ("llama-4-scout", "llama-4-maverick")
 QWEN_14B = ("qwen3-14b",)
 QWEN_30B = ("qwen3-30b-a3b",)
+QWEN_NEXT = ("qwen3-next-80b-a3b",)
+HEADS = "query and key heads (one row a head)"
 
 NORMS = (
     Norm(2048, QWEN_30B, 1e-06, 2048, fused_add=True),
@@ -39,7 +48,7 @@ NORMS = (
     Norm(5120, QWEN_14B, 1e-06, 2048, fused_add=True),
     Norm(5376, GEMMA, 1e-06, 4096, fused_add=True, unit_offset=True),
     Norm(7168, DEEPSEEK, 1e-06, 7168, fused_add=True),
-    Norm(128, QWEN_30B, 1e-06, 128, use="query and key heads (one row a head)"),
+    Norm(128, QWEN_30B, 1e-06, 128, use=HEADS),
     Norm(1536, DEEPSEEK, 1e-06, 1536, use="the compressed query of latent attention"),
     Norm(2048, QWEN_30B, 1e-06, 2048),
     Norm(3072, MINIMAX, 1e-06, 2048),
@@ -48,6 +57,12 @@ NORMS = (
     Norm(5120, QWEN_14B, 1e-06, 2048),
     Norm(5376, GEMMA, 1e-06, 4096, unit_offset=True),
     Norm(7168, DEEPSEEK, 1e-06, 7168),
+    Norm(128, GEMMA, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
+    Norm(256, QWEN_NEXT, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
+    Norm(2048, QWEN_NEXT, 1e-06, 2048, unit_offset=True, prefix="gemma_"),
+    Norm(2048, QWEN_NEXT, 1e-06, 2048, True, unit_offset=True, prefix="gemma_"),
+    Norm(5120, LLAMA_4, 1e-05, 2048, word="_eps_1em5"),
+    Norm(5120, LLAMA_4, 1e-05, 2048, fused_add=True, word="_eps_1em5"),
 )
 
 
@@ -73,7 +88,7 @@ def norm_spec(norm: Norm) -> Spec:
     module = f"gemma_{kernel}" if norm.unit_offset else kernel
     fused = ("fused",) if norm.fused_add else ()
     return Spec(
-        name=f"{kernel}_h{norm.hidden_size}",
+        name=f"{norm.prefix}{kernel}{norm.word}_h{norm.hidden_size}",
         description=_description(norm),
         op_type="rmsnorm",
         tags=(

@@ -70,7 +70,6 @@ def test_a_test_reported_twice_has_failed() -> None:
 
 def test_a_judge_that_passes_all_is_found_by_the_canary() -> None:
     found = of("a=passed b=passed c=passed", must_fail=["c"])
-    assert found.forged == ("c",)
     assert "must fail and did not: c" in found.problems
 
 

@@ -1,0 +1,148 @@
+"""The command `trace-dataset evaluate`: run solutions confined, compare and time them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from generator.cli import options
+from generator.cli.choose import Choice
+from generator.cli.executors import make_executor
+from generator.cli.output import require_modules, say, show, write_files
+from generator.problems.failure import Failure
+from generator.problems.messages import one_line
+
+_NEEDED = ("torch", "numpy", "pytest", "safetensors")
+
+
+@click.command()
+@click.argument("solutions", nargs=-1, metavar="[SOLUTION]...")
+@click.option(
+    "--author",
+    "authors",
+    multiple=True,
+    metavar="AUTHOR",
+    help="Choose the solutions of this author; may be repeated.",
+)
+@options.choice
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where the solutions run.",
+)
+@click.option(
+    "--workloads",
+    type=click.Choice(["dataset", "cases", "both"]),
+    default="both",
+    show_default=True,
+    help="What is asked: the dataset's workloads, the definition's own cases, or both.",
+)
+@click.option(
+    "--fuzz",
+    type=click.IntRange(0, 10_000),
+    default=0,
+    metavar="N",
+    help="Ask N random cases inside the definition's constraints as well.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**62),
+    metavar="N",
+    help="Seed all values and the order; secret and of this run alone if not given.",
+)
+@click.option(
+    "--timing", is_flag=True, help="On CUDA: measure the workloads of what passed."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 3600.0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For one call of a solution.",
+)
+@options.path(
+    "--output", help="Write traces and results.json there, in a dataset's layout."
+)
+@click.option(
+    "--dialect",
+    type=click.Choice(["flashinfer-bench", "sol-execbench"]),
+    default="flashinfer-bench",
+    show_default=True,
+    help="Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
+)
+@options.jobs()
+@options.executor
+@options.form()
+def evaluate(
+    solutions: tuple[str, ...],
+    authors: tuple[str, ...],
+    choice: Choice,
+    device: str,
+    workloads: str,
+    fuzz: int,
+    seed: int | None,
+    timing: bool,
+    timeout: float,
+    output: Path | None,
+    dialect: str,
+    jobs: int,
+    executor: str,
+    form: str,
+) -> int:
+    """Run solutions in a sandbox and say of each whether it is right, and why not.
+
+    Choose files or names of solutions, or --author, --op-type, --definition-name or
+    --all. The sandbox holds neither the reference nor an expected value. The result goes
+    to stdout, messages to stderr. Exit status: 0 every solution passed or needs what
+    this machine lacks; 1 a solution is refused; 2 wrong usage or unreadable input.
+    """
+    if not (solutions or authors or choice.is_made):
+        raise click.UsageError(
+            "Say what to evaluate: a solution, --author, --definition-name, --op-type, "
+            "--all."
+        )
+    if solutions and (authors or choice.is_made):
+        raise click.UsageError("Name solutions, or choose them by options: not both.")
+    if timing and device != "cuda":
+        raise click.UsageError("--timing goes with --device cuda.")
+    _, files = choice.find()
+    require_modules("An evaluation needs", _NEEDED)
+    from generator.evaluation.environment import environment, now, why_no_cuda
+    from generator.evaluation.evaluate import Asks
+    from generator.evaluation.evaluate import evaluate as run
+    from generator.evaluation.report import evaluation_report
+    from generator.evaluation.solution import read_solutions
+    from generator.evaluation.traces import trace_files
+    from generator.execution.gpus import visible_gpus
+    from generator.execution.sandbox import refusal
+
+    if device == "cuda" and (lacks := why_no_cuda()):
+        raise Failure(f"--device cuda: {one_line(lacks)}.")
+    if reason := refusal():
+        raise Failure(f"solutions run in a sandbox only: {one_line(reason)}.")
+    chosen = read_solutions(choice.dataset, files, solutions, authors)
+    gpus: tuple[str, ...] = ()
+    if device == "cuda" and executor == "local":
+        # one task a GPU: nothing else may run there while it is timed
+        gpus = tuple(gpu.name for gpu in visible_gpus().found)
+        jobs = min(jobs, len(gpus) or 1)
+    asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
+    runs = make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
+    verdicts = run(
+        chosen,
+        files,
+        choice.dataset,
+        asks,
+        runs,
+        jobs,
+        lambda v: say(f"{one_line(v.solution, 100)}: {v.verdict} {v.reason}"),
+    )
+    if output is not None:
+        keeps = dialect == "sol-execbench"
+        made = trace_files(verdicts, environment(device), now(), keeps_hacks=keeps)
+        write_files(output, made)
+    return show(evaluation_report(verdicts), form)

@@ -1,0 +1,159 @@
+"""Memory that the judge shares with a solution's process: arguments, poison, outputs.
+
+An arena has slots, each at an address of its own in the other process. The judge writes
+inputs and poison from outside, and reads from outside what has become of both.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from generator.testing.definition import TensorSpec
+from generator.testing.memory import dtype_of, shape_of
+
+_ALIGNED, _GUARD = 256, 256
+_PAGE = 1 << 16
+_PATTERN = 0xA5
+Place = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Say where the arguments of a call lie: one place for each, in order.
+
+    A place of a tensor has `at`, `bytes`, `dtype` and `shape`, one of a scalar `value`.
+    """
+
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    size: int
+
+
+def laid_out(
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, TensorSpec],
+    axes: Mapping[str, int],
+) -> Layout:
+    """Return the layout of a call: of equal shapes, the same one each time."""
+    end = _GUARD
+
+    def place(shape: tuple[int, ...], dtype: torch.dtype) -> Place:
+        nonlocal end
+        at, size = end, math.prod(shape) * dtype.itemsize
+        end = -(-(at + size + _GUARD) // _ALIGNED) * _ALIGNED
+        name = str(dtype).removeprefix("torch.")
+        return {"at": at, "bytes": size, "dtype": name, "shape": list(shape)}
+
+    given = tuple(
+        place(tuple(value.shape), value.dtype)
+        if isinstance(value, torch.Tensor)
+        else {"value": value}
+        for value in inputs.values()
+    )
+    made = tuple(
+        {"value": None}
+        if spec.shape is None
+        else place(shape_of(spec, axes), dtype_of(spec.dtype))
+        for spec in outputs.values()
+    )
+    return Layout(given, made, end)
+
+
+def poison(tensor: torch.Tensor) -> None:
+    """Fill a tensor with what no right output holds: NaN, or the least integer."""
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
+        tensor.fill_(math.nan)
+    elif tensor.dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        tensor.fill_(torch.iinfo(tensor.dtype).min)
+    else:
+        # NaN of float8, and no value of a bool
+        tensor.view(torch.uint8).fill_(0xFF)
+
+
+@dataclass
+class Slot:
+    """Hold one piece of shared memory, and what the judge wrote to it last."""
+
+    size: int
+    file: int = -1
+    memory: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    written: list[torch.Tensor | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, size: int) -> Slot:
+        """Make shared memory that nobody can shorten."""
+        size = -(-size // _PAGE) * _PAGE
+        file = os.memfd_create("arguments", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(file, size)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+        shared = mmap.mmap(file, size)
+        return cls(size, file, torch.frombuffer(shared, dtype=torch.uint8))
+
+    def close(self) -> None:
+        """Give the descriptor back; the memory goes with the last who maps it."""
+        os.close(self.file)
+
+    def tensor(self, place: Place) -> torch.Tensor:
+        """Return the tensor at a place; nobody copies."""
+        flat = self.memory[place["at"] : place["at"] + place["bytes"]]
+        return flat.view(getattr(torch, place["dtype"])).view(place["shape"])
+
+    def write(self, layout: Layout, inputs: Mapping[str, Any]) -> None:
+        """Write inputs, poison outputs, and a pattern around all of them."""
+        self.written = []
+        for place, value in zip(layout.inputs, inputs.values(), strict=True):
+            if "at" not in place:
+                self.written.append(None)
+                continue
+            self.tensor(place).copy_(value)
+            self.written.append(value)
+        for place in layout.outputs:
+            if "at" in place:
+                poison(self.tensor(place))
+        for begin, end in _gaps(layout):
+            self.memory[begin:end] = _PATTERN
+
+    def changed(self, layout: Layout) -> list[int]:
+        """Return the numbers of the inputs that are not any more as they were written."""
+        return [
+            number
+            for number, (place, value) in enumerate(
+                zip(layout.inputs, self.written, strict=True)
+            )
+            if value is not None and not _same(self.tensor(place), value)
+        ]
+
+    def is_overrun(self, layout: Layout) -> bool:
+        """Return whether something was written beside the arguments."""
+        return any(
+            bool((self.memory[begin:end] != _PATTERN).any())
+            for begin, end in _gaps(layout)
+        )
+
+    def taken(self, place: Place) -> torch.Tensor:
+        """Return a copy of the tensor at a place."""
+        return self.tensor(place).clone()
+
+
+def _gaps(layout: Layout) -> list[tuple[int, int]]:
+    places = [p for p in (*layout.inputs, *layout.outputs) if "at" in p]
+    begins = [place["at"] for place in places] + [layout.size]
+    ends = [0, *(place["at"] + place["bytes"] for place in places)]
+    return list(zip(ends, begins, strict=True))
+
+
+def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    a = first.reshape(-1).view(torch.uint8)
+    b = second.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    whole = a.numel() // 8 * 8
+    words = a[:whole].view(torch.int64), b[:whole].clone().view(torch.int64)
+    return torch.equal(*words) and torch.equal(a[whole:], b[whole:])

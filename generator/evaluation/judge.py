@@ -1,0 +1,309 @@
+"""Judge a solution: ask it for every round, and compare what it returned in this process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+
+from generator.evaluation.arena import Layout
+from generator.evaluation.confined import Answer
+from generator.evaluation.rounds import (
+    REFERENCE,
+    Asked,
+    Round,
+    SolutionTests,
+    relation_name,
+    shuffled,
+)
+from generator.evaluation.verdict import (
+    INCORRECT_NUMERICAL,
+    ORDER,
+    PASSED,
+    REWARD_HACK,
+    CaseVerdict,
+    Refused,
+)
+from generator.problems.messages import one_line
+from generator.testing.compare import ERROR, Comparison, compare
+from generator.testing.policy import Question
+from generator.testing.relation import Claim
+from generator.testing.tolerance import Tolerance, looser
+from generator.testing.trial import Trial, same_bits
+
+# values A, values B at the same addresses, values A at other addresses
+_SAME, _OTHER = 0, 1
+_SEEDS = 2**31
+
+
+class Asks(Protocol):
+    """Call a solution; `confined.Session` does it in a sandbox."""
+
+    def write(
+        self, slot: int, inputs: Mapping[str, Any], outputs: Any, axes: Any
+    ) -> Layout: ...
+    def call(
+        self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
+    ) -> Answer: ...
+    def fetch(self, slot: int, layout: Layout) -> Answer: ...
+    def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor: ...
+
+
+@dataclass
+class Judge:
+    """Ask one solution of a definition, and keep what it came to.
+
+    `secret` seeds the order and the draws. Every call is judged; after one without an
+    answer nothing more is asked.
+    """
+
+    session: Asks
+    asked: Asked
+    device: torch.device
+    passes_outputs: bool
+    secret: int
+    _found: dict[str, CaseVerdict] = field(default_factory=dict)
+    _first: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
+
+    def judge(self) -> list[CaseVerdict]:
+        """Return the verdicts on cases and workloads, then those on relations."""
+        self._draw = random.Random(self.secret)
+        asked = [
+            (name, one, slot)
+            for name, rounds in self.asked.rounds
+            for one, slot in _calls_of(rounds)
+        ]
+        try:
+            for name, one, slot in shuffled(asked, self.secret):
+                self._judged(name, one, partial(self._case, name, one, slot))
+                one.drop()
+            for relation, one in self.asked.relations:
+                name = relation_name(relation, one.case)
+                self._judged(name, one, partial(self._relation, relation, one))
+                one.drop()
+        except Refused as refused:
+            self._keep(self._under_way(refused))
+        return list(self._found.values())
+
+    def _judged(
+        self, name: str, one: Round, ask: Callable[[], Mapping[str, float]]
+    ) -> None:
+        """Keep the verdict on one question. Raises Refused where no call can follow."""
+        self._name, self._workload = name, one.workload
+        try:
+            metrics = ask()
+            self._keep(CaseVerdict(name, PASSED, "", metrics, one.workload))
+        except Refused as refused:
+            if refused.verdict != INCORRECT_NUMERICAL:
+                raise
+            self._keep(self._under_way(refused))
+
+    def _under_way(self, refused: Refused) -> CaseVerdict:
+        about = (refused.verdict, refused.reason, refused.metrics, self._workload)
+        return CaseVerdict(self._name, *about)
+
+    def _keep(self, verdict: CaseVerdict) -> None:
+        """Keep the worst verdict of a case, and of equal ones the greatest errors."""
+        known = self._found.get(verdict.case)
+        if known is None or ORDER.index(verdict.verdict) > ORDER.index(known.verdict):
+            self._found[verdict.case] = verdict
+
+    def _case(self, name: str, one: Round, slot: int) -> Mapping[str, float]:
+        """Judge one call, or for a law as many as it needs. Raises Refused."""
+        calls = one.calls()
+        answers = [
+            self._called(one.inputs, one.filled, slot, one.case.axes)
+            for _ in range(calls)
+        ]
+        actual = answers[0]
+        if calls > 1:
+            actual = tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
+        metrics = self._compared(name, one, actual)
+        if calls == 1 and not one.tests.policies:
+            self._repeated(one, actual)
+        return metrics
+
+    def _called(
+        self,
+        inputs: Mapping[str, Any],
+        filled: Sequence[str],
+        slot: int,
+        axes: Mapping[str, int],
+    ) -> tuple[Any, ...]:
+        """Return the outputs of a call, then the inputs that it filled."""
+        tests = self.asked.tests
+        specs = tests.interface.output_specs
+        sizes = {**tests.definition().axes, **axes, **_axes(tests, inputs)}
+        layout = self.session.write(slot, inputs, specs, sizes)
+        seed = self._draw.randrange(_SEEDS)
+        self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
+        answer = self.session.fetch(slot, layout)
+        names = list(inputs)
+        written = [names[number] for number in answer.changed]
+        if others := [name for name in written if name not in filled]:
+            raise Refused(REWARD_HACK, f"it writes to its input {', '.join(others)}")
+        after = (self.session.input(slot, layout, names.index(n)) for n in filled)
+        return (*answer.outputs, *after)
+
+    def _compared(
+        self, name: str, one: Round, actual: tuple[Any, ...]
+    ) -> Mapping[str, float]:
+        """Return the worst errors of all outputs. Raises Refused."""
+        names = [*one.tests.interface.output_specs, *one.filled]
+        errors = {"max_abs": 0.0, "max_rel": 0.0, "nmse": 0.0}
+        findings = []
+        for output, a, e in zip(names, actual, one.expected, strict=True):
+            result = self._verdict(one, output, a, e)
+            if result.metrics is not None:
+                errors = {
+                    key: max(error, getattr(result.metrics, key))
+                    for key, error in errors.items()
+                }
+            if not result.passed:
+                findings.append(f"{output}: {'; '.join(result.findings)}")
+        if findings:
+            refused = Refused(INCORRECT_NUMERICAL, one_line(". ".join(findings), 400))
+            self._explain(name, one, actual, refused)
+            refused.metrics = errors
+            raise refused
+        self._earlier[_shapes(actual)] = (id(one), actual)
+        return errors
+
+    def _verdict(
+        self, one: Round, output: str, actual: Any, expected: Any
+    ) -> Comparison:
+        tests, case = one.tests, one.case
+        if isinstance(actual, torch.Tensor) and actual.dtype == torch.bool:
+            actual = actual.view(torch.uint8)
+            unwritten = int((actual > 1).sum())
+            if unwritten:
+                return Comparison("FAILED", (f"{unwritten} elements were not written",))
+            expected = expected.to(torch.uint8)
+        policy = tests.policies.get(output)
+        if policy is not None:
+            source = "oracle"
+            if one.source == REFERENCE:
+                source = REFERENCE
+            question = Question(tests.definition(), case, one.trial.inputs, source)
+            return policy.judge(actual, expected, question)
+        if not isinstance(expected, torch.Tensor):
+            wanted = torch.tensor(expected, dtype=torch.float64)
+            actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
+        tolerance = tests.tolerance(output, one.source, case.name)
+        found = compare(actual, expected, tolerance, same_dtype=False)
+        if found.verdict == ERROR:
+            # zeros would pass the kernels' absolute tolerance
+            strict = tests.strict(output, case.name)
+            found = compare(actual, expected, strict, same_dtype=False)
+        return found
+
+    def _explain(
+        self, name: str, one: Round, actual: tuple[Any, ...], refused: Refused
+    ) -> None:
+        """Say of a wrong answer where it comes from, where that can be seen."""
+        known = self._earlier.get(_shapes(actual))
+        if known is None or known[0] == id(one):
+            return
+        with suppress(TypeError, RuntimeError):
+            tensors = [
+                a for a in actual if isinstance(a, torch.Tensor) and a.numel() > 1
+            ]
+            earlier = [a for a in known[1] if isinstance(a, torch.Tensor)]
+            same = zip(tensors, [a for a in earlier if a.numel() > 1], strict=True)
+            if tensors and all(same_bits(a, b) for a, b in same):
+                refused.verdict = REWARD_HACK
+                refused.reason = "it returned an earlier call's answer to other inputs"
+
+    def _repeated(self, one: Round, actual: tuple[Any, ...]) -> None:
+        """Hold two answers to the same values against each other. Raises Refused.
+
+        On a GPU the order of atomic additions may differ: there each was judged alone.
+        """
+        first = self._first.setdefault(id(one), actual)
+        is_cpu = self.device.type == "cpu"
+        if is_cpu and not all(map(same_bits, first, actual)):
+            why = "it returned other bits to the same values at other addresses"
+            raise Refused(INCORRECT_NUMERICAL, why)
+
+    def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
+        """Judge one relation between calls. Raises Refused."""
+        given = {"load_run": staticmethod(lambda: self._run)}
+        tests: type[SolutionTests] = type("Asked", (one.tests,), given)
+        trial = Trial(
+            tests.definition(),
+            one.case,
+            torch.device("cpu"),
+            one._inputs,
+            self._run,
+            shift=one.shift,
+        )
+        subject = tests()._subject(trial, relation)
+        for claim in relation.claims(subject):
+            result = self._claimed(claim, one)
+            if result.verdict == "FAILED":
+                finding = "; ".join(result.findings)
+                why = f"{claim.output} does not follow: {finding}"
+                raise Refused(INCORRECT_NUMERICAL, one_line(why, 400))
+        return {}
+
+    def _claimed(self, claim: Claim, one: Round) -> Comparison:
+        """Return the verdict on a claim, each side as far off as a kernel may be."""
+        if claim.judge is not None:
+            return claim.verdict()
+        allowed = one.tests.tolerance(claim.output, one.source, one.case.name)
+        bound = looser(claim.bound.tolerance, _doubled(allowed))
+        return compare(claim.actual, claim.expected, bound, same_dtype=False)
+
+    def _run(self, *given: Any) -> Any:
+        """Be the `run()` that relations ask; inputs that are filled are written back."""
+        names = list(self.asked.tests.interface.input_specs)
+        inputs = dict(zip(names, given, strict=True))
+        fills = self.asked.tests.filled_inputs
+        filled = () if fills is None else tuple(fills(inputs))
+        found = self._called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
+        count = len(self.asked.tests.interface.output_specs)
+        for name, value in zip(filled, found[count:], strict=True):
+            inputs[name].copy_(value)
+        return found[:count]
+
+
+def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
+    """Return a case's calls: A, B at the same addresses, A at others, and what is more."""
+    found = [(one, _SAME) for one in rounds]
+    if len(rounds) > 1:
+        found.append((rounds[0], _OTHER))
+    return found
+
+
+def _axes(tests: type[SolutionTests], inputs: Mapping[str, Any]) -> dict[str, int]:
+    """Return the lengths of the axes that the inputs have."""
+    return {
+        axis: length
+        for name, spec in tests.interface.input_specs.items()
+        if spec.shape and isinstance(inputs[name], torch.Tensor)
+        for axis, length in zip(spec.shape, inputs[name].shape, strict=True)
+    }
+
+
+def _shapes(values: Sequence[Any]) -> str:
+    return repr([getattr(value, "shape", None) for value in values])
+
+
+def _doubled(tolerance: Tolerance) -> Tolerance:
+    nmse = None if tolerance.nmse is None else 4.0 * tolerance.nmse
+    return Tolerance(
+        2.0 * tolerance.rtol,
+        2.0 * tolerance.atol,
+        nmse,
+        max(0.0, 2.0 * tolerance.hit_ratio - 1.0),
+        None if tolerance.cosine is None else 2.0 * tolerance.cosine - 1.0,
+        None
+        if tolerance.norm_ratio is None
+        else (tolerance.norm_ratio[0] ** 2, tolerance.norm_ratio[1] ** 2),
+    )

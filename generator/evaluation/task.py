@@ -1,0 +1,201 @@
+"""The task of a worker of the executor: judge solutions of one definition."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import DatasetFile
+from generator.evaluation.confined import Allowed, Confinement
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import REFERENCE, Asked, rounds_of
+from generator.evaluation.solution import Solution
+from generator.evaluation.timing import idle_calls, timed
+from generator.evaluation.verdict import (
+    COMPILE_ERROR,
+    PASSED,
+    SKIPPED,
+    CaseVerdict,
+    Refused,
+    SolutionVerdict,
+    worst,
+)
+from generator.execution.child import Link
+from generator.execution.gpus import bind
+from generator.execution.outcome import CannotRun
+from generator.ops.registry import op_folder, op_packages
+from generator.problems.messages import plural
+from generator.rules.load import load_file
+
+_COMPILERS = {"cpp": ("g++", "c++", "clang++"), "cuda": ("nvcc",)}
+_SHOWN = 3
+
+
+def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
+    """Return the verdicts on solutions of a definition; say each as it comes."""
+    file = DatasetFile(**task["file"])
+    root = Path(task["root"])
+    definition, problems = load_file(root, file)
+    if definition is None:
+        raise CannotRun(str(problems[0]) if problems else "it can't be read")
+    if task["gpus"]:
+        bind(_free(task["gpus"]))
+    device = torch.device(task["device"])
+    allowed = Allowed(task["timeout"])
+    within = 4 * allowed.call_seconds + allowed.build_seconds
+    link.at(within=within)
+    draw = random.Random(task["secret"])
+    workloads = _workloads(root, file) if "workloads" in task["asks"] else []
+    asked = rounds_of(
+        definition,
+        workloads,
+        root,
+        device,
+        draw.randrange(2**62),
+        own_cases="cases" in task["asks"],
+        fuzz=task["fuzz"],
+    )
+    found = []
+    alive = partial(link.at, within=within)
+    confined = Confinement(task["device"], allowed, _hidden(root), alive)
+    with closing(confined) as confinement:
+        for given in task["solutions"]:
+            solution = Solution(given["value"], given["path"])
+            begun = time.monotonic()
+            why = _missing(solution, task["device"])
+            if why is not None:
+                cases = [CaseVerdict("", SKIPPED, why)]
+            else:
+                secret = draw.randrange(2**62)
+                cases = judged(solution, asked, confinement, device, secret, task)
+            notes = _notes(asked)
+            verdict = _concluded(solution, file, cases, notes, time.monotonic() - begun)
+            found.append(verdict.as_dict())
+            link.say(found[-1])
+    return {"verdicts": found}
+
+
+def _free(gpus: Sequence[str]) -> str:
+    """Return the name of a GPU that no other task uses; this process keeps it."""
+    folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for name in gpus:
+        file = os.open(folder / name.replace("/", "_"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            continue
+        # until the end of this process, which runs one task
+        return name
+    return gpus[0]
+
+
+def judged(
+    solution: Solution,
+    asked: Asked,
+    confinement: Confinement,
+    device: torch.device,
+    secret: int,
+    task: Mapping[str, Any],
+) -> list[CaseVerdict]:
+    """Return the verdicts on a solution's cases; one of a build that failed."""
+    interface = asked.tests.interface
+    passes = solution.passes_outputs
+    count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
+    try:
+        session = confinement.open()
+    except Refused as refused:
+        return [CaseVerdict("build", refused.verdict, refused.reason)]
+    try:
+        idle = idle_calls(session) if task["timing"] else []
+        try:
+            session.build(solution, count)
+        except Refused as refused:
+            return [CaseVerdict("build", refused.verdict, refused.reason)]
+        cases = Judge(session, asked, device, passes, secret).judge()
+        if cases and task["timing"] and worst(cases).verdict == PASSED:
+            cases = timed(session, asked, cases, passes, secret, idle)
+        return cases
+    finally:
+        session.close()
+
+
+def _concluded(
+    solution: Solution,
+    file: DatasetFile,
+    cases: Sequence[CaseVerdict],
+    notes: Sequence[str],
+    seconds: float,
+) -> SolutionVerdict:
+    if not cases:
+        cases = [CaseVerdict("", SKIPPED, "no case and no workload can be asked here")]
+    first = worst(cases)
+    case = "" if first.verdict in (PASSED, COMPILE_ERROR, SKIPPED) else first.case
+    return SolutionVerdict(
+        solution.name,
+        solution.author,
+        file.name,
+        file.op_type,
+        solution.path,
+        first.verdict,
+        first.reason,
+        case,
+        cases,
+        notes,
+        round(seconds, 3),
+    )
+
+
+def _notes(asked: Asked) -> list[str]:
+    notes = []
+    if asked.rounds and asked.rounds[0][1][0].source == REFERENCE:
+        notes.append("without an oracle: judged by the reference and relations alone")
+    if asked.left_out:
+        shown = "; ".join(asked.left_out[:_SHOWN])
+        count = plural(len(asked.left_out), "case")
+        notes.append(f"{count} left out: {shown}")
+    return notes
+
+
+def _missing(solution: Solution, device: str) -> str | None:
+    """Return what a solution needs that this machine lacks, None where it has all."""
+    language = solution.language
+    if language in ("triton", "cuda", "tilelang") and device != "cuda":
+        return f"{language} needs --device cuda"
+    if language in ("triton", "tilelang") and find_spec(language) is None:
+        return f"{language} is not installed"
+    compilers = _COMPILERS.get(language, ())
+    if compilers and not any(map(shutil.which, compilers)):
+        return f"{language} needs {' or '.join(compilers)} on PATH"
+    binding = solution.how()["binding"]
+    if compilers and binding == "tvm-ffi" and find_spec("tvm_ffi") is None:
+        return "the binding tvm-ffi is not installed: pip install apache-tvm-ffi"
+    if compilers and binding == "torch" and shutil.which("ninja") is None:
+        return "torch builds extensions with ninja: pip install ninja"
+    return None
+
+
+def _hidden(root: Path) -> list[Path]:
+    """Return the folders that no solution may see: the dataset, and other op_types."""
+    return [root, *(op_folder(name) for name in op_packages())]
+
+
+def _workloads(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
+    path = f"workloads/{file.op_type}/{file.name}.jsonl"
+    if not (root / path).is_file():
+        return []
+    return [value["workload"] for _, value in read_json_lines(root, path).lines]

@@ -1,0 +1,274 @@
+"""Time a solution on CUDA: one question a call, with values that the judge changes.
+
+A call is an ordinary one with a clock around it: the solution can't tell which calls are
+judged, since outputs are fetched only after its answer. The worker's events measure the
+call, and the judge's own clock around question and answer bounds what they may say.
+The launch of kernels counts, for the reference and the production kernel as well.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from generator.evaluation.confined import Answer, Session
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import Asked, Round
+from generator.evaluation.verdict import (
+    INCORRECT_NUMERICAL,
+    REWARD_HACK,
+    CaseVerdict,
+    Refused,
+)
+from generator.evaluation.worker import Clock
+from generator.testing.lazy_weights import fresh
+from generator.testing.memory import tensor_bytes
+from generator.testing.providers import PROVIDERS, backend_obstacle
+
+ITERATIONS, _WARM_UPS, _JUDGED = 100, 100, 4
+# of large workloads, whose values take long to be written a hundred times
+_FEWEST, _SECONDS = 20, 20.0
+_SLOTS = 4
+_IDLE_CALLS = 20
+_OF_JUDGE = 4 * ITERATIONS // 3
+# warm-up ends where the medians of this many calls differ by less than this share
+_WINDOW, _STABLE = 10, 0.02
+# workloads larger than this are not copied a hundred times
+_MOST_BYTES = 4 << 30
+# what the worker's clock may say less than the judge's, in milliseconds and as a share
+_SLACK_MS, _SLACK = 0.15, 0.5
+
+
+def timed(
+    session: Session,
+    asked: Asked,
+    cases: Sequence[CaseVerdict],
+    passes_outputs: bool,
+    secret: int,
+    idle: Sequence[Answer],
+) -> list[CaseVerdict]:
+    """Return the verdicts with times of all workloads, or of all cases without any.
+
+    What timed calls wrote is judged again; a wrong one replaces the case's verdict.
+    `idle` are timed calls of nothing, made before the solution was loaded.
+    """
+    rounds = {name: of_case[0] for name, of_case in asked.rounds}
+    has_workloads = any(one.workload is not None for one in rounds.values())
+    found = []
+    for case in cases:
+        one = rounds.get(case.case)
+        if one is None or (has_workloads and one.workload is None) or one.calls() > 1:
+            found.append(case)
+            continue
+        if tensor_bytes(one.tests.definition(), one.case) > _MOST_BYTES:
+            found.append(case)
+            continue
+        sitting = _Sitting(session, asked, one, passes_outputs, secret, idle)
+        try:
+            found.append(replace(case, timing=sitting.timing()))
+        except Refused as refused:
+            about = (refused.verdict, f"in a timed call: {refused.reason}")
+            found.append(replace(case, verdict=about[0], reason=about[1]))
+            if refused.verdict != INCORRECT_NUMERICAL:
+                return found
+        finally:
+            one.drop()
+    return found
+
+
+class _Sitting:
+    """Hold one workload while the solution, the reference and the kernel are timed."""
+
+    def __init__(
+        self,
+        session: Session,
+        asked: Asked,
+        one: Round,
+        passes_outputs: bool,
+        secret: int,
+        idle: Sequence[Answer],
+    ) -> None:
+        self._session, self._one, self._passes = session, one, passes_outputs
+        self._draw = random.Random(f"{secret} {one.case.name}")
+        device = torch.device("cuda")
+        self._judge = Judge(session, asked, device, passes_outputs, secret)
+        self._idle = idle
+        tests = one.tests
+        self._sizes = {**tests.definition().axes, **one.case.axes}
+        self._inputs = {
+            name: value.clone() if isinstance(value, torch.Tensor) else value
+            for name, value in one.inputs.items()
+        }
+
+    def timing(self) -> dict[str, Any]:
+        """Return medians, spreads and clocks. Raises Refused."""
+        clock = Clock(torch)
+        stable = self._until_stable()
+        judged = set(self._draw.sample(range(_FEWEST), _JUDGED))
+        answers: list[Answer] = []
+        begun = time.monotonic()
+        while len(answers) < _FEWEST or (
+            len(answers) < ITERATIONS and time.monotonic() - begun < _SECONDS
+        ):
+            answers.append(self._called(len(answers) in judged))
+        figures = [self._milliseconds(answer) for answer in answers]
+        self._check_clock(answers)
+        latency = statistics.median(figures)
+        reference = _of_judge(clock, self._one, self._one.run)
+        timing: dict[str, Any] = {
+            "latency_ms": latency,
+            "spread_ms": _spread(figures),
+            "iterations": len(figures),
+            "warm_up_stable": stable,
+            "reference_latency_ms": reference,
+            "speedup_factor": reference / latency,
+            "clocks_mhz": _clocks(),
+        }
+        for name, kernel in _production(self._one):
+            with suppress(Exception):
+                # a kernel that does not run here is no reason against the solution
+                milliseconds = _of_judge(clock, self._one, kernel)
+                if milliseconds < timing.get("production_latency_ms", float("inf")):
+                    timing["production"] = name
+                    timing["production_latency_ms"] = milliseconds
+                    timing["speedup_over_production"] = milliseconds / latency
+        return timing
+
+    def _until_stable(self) -> bool:
+        """Warm up; return whether the times became stable within the calls allowed."""
+        figures: list[float] = []
+        begun = time.monotonic()
+        while len(figures) < _WARM_UPS and time.monotonic() - begun < _SECONDS:
+            figures.append(self._milliseconds(self._called(False)))
+            if len(figures) >= 2 * _WINDOW and len(figures) % _WINDOW == 0:
+                before = statistics.median(figures[-2 * _WINDOW : -_WINDOW])
+                after = statistics.median(figures[-_WINDOW:])
+                if abs(after - before) <= _STABLE * before:
+                    return True
+        return False
+
+    def _called(self, is_judged: bool) -> Answer:
+        """Return the times of a call on values that no call had before."""
+        one, session = self._one, self._session
+        self._inputs = {n: self._changed(n, v) for n, v in self._inputs.items()}
+        slot = self._draw.randrange(_SLOTS)
+        specs = one.tests.interface.output_specs
+        layout = session.write(slot, self._inputs, specs, self._sizes)
+        answer = session.call(
+            slot,
+            layout,
+            seed=self._draw.randrange(2**31),
+            passes_outputs=self._passes,
+            times=True,
+        )
+        if is_judged:
+            taken = session.fetch(slot, layout)
+            names = list(self._inputs)
+            after = [session.input(slot, layout, names.index(n)) for n in one.filled]
+            inputs = dict(self._inputs)
+            same = replace(one, workload=None)
+            same._inputs = lambda *given: inputs  # type: ignore[method-assign]
+            self._judge._compared(one.case.name, same, (*taken.outputs, *after))
+        return answer
+
+    def _changed(self, name: str, value: Any) -> Any:
+        """Return a tensor of floats with two of its rows exchanged, all else as it is.
+
+        Whatever the op allows of a value it allows of it in another row.
+        """
+        is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+        if not is_float or value.ndim < 1 or value.shape[0] < 2 or "scale" in name:
+            return value
+        a, b = self._draw.sample(range(value.shape[0]), 2)
+        bits = value.view(torch.uint8)
+        row = bits[a].clone()
+        bits[a], bits[b] = bits[b].clone(), row
+        return value
+
+    def _milliseconds(self, answer: Answer) -> float:
+        """Return a call's time, with what it left running beyond an idle call's rest."""
+        usual = statistics.median(i.times["rest"] for i in self._idle)
+        return answer.times["milliseconds"] + max(answer.times["rest"] - 2 * usual, 0.0)
+
+    def _check_clock(self, answers: Sequence[Answer]) -> None:
+        """Hold the worker's times against the judge's clock. Raises Refused."""
+        own = 1e3 * min(a.seconds for a in answers)
+        said = statistics.median(map(self._milliseconds, answers))
+        if not 0.0 < said <= own:
+            why = f"its clock says {said:.4f} ms a call, the judge's at most {own:.4f}"
+            raise Refused(REWARD_HACK, why)
+        idle = 1e3 * statistics.median(i.seconds for i in self._idle)
+        copies = 2.0 * tensor_bytes(self._one.tests.definition(), self._one.case) / 2e9
+        least = _SLACK * (own - idle - 1e3 * copies) - _SLACK_MS
+        if said < least:
+            why = f"its clock says {said:.4f} ms a call, the judge's {own - idle:.4f}"
+            raise Refused(REWARD_HACK, why)
+
+
+def idle_calls(session: Session) -> list[Answer]:
+    """Return timed calls of nothing, for what the clocks themselves take."""
+    return [session.idle_clock() for _ in range(_IDLE_CALLS)][_IDLE_CALLS // 2 :]
+
+
+def _of_judge(clock: Clock, one: Round, run: Callable[..., Any]) -> float:
+    """Return the median time of a function that the judge's own process calls."""
+    given = {n: fresh(v, torch.device("cuda")) for n, v in one.trial.inputs.items()}
+    figures: list[float] = []
+    begun = time.monotonic()
+    while len(figures) < _OF_JUDGE and (
+        len(figures) < 2 or time.monotonic() - begun < _SECONDS
+    ):
+        times, _ = clock.around(lambda: run(*given.values()))
+        figures.append(float(times["milliseconds"]))
+    # the first quarter warms up
+    return statistics.median(figures[len(figures) // 4 :])
+
+
+def _production(one: Round) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the production kernels that can be called here, by name."""
+    found = []
+    tests, device = one.tests, torch.device("cuda")
+    definition = tests.definition()
+    names = list(tests.interface.input_specs)
+    for provider in PROVIDERS:
+        adapter = getattr(tests, f"{provider}_ground_truth", None)
+        backends = getattr(tests, f"{provider}_backends", None)
+        # SGLang is called in a process of its own, which no event here can time
+        if provider == "sglang" or adapter is None or backends is None:
+            continue
+        for backend in backends(definition):
+            if backend_obstacle(provider, backend, device) is not None:
+                continue
+
+            def kernel(*given: Any, a: Any = adapter, b: Any = backend) -> Any:
+                return a(definition, dict(zip(names, given, strict=True)), b.name)
+
+            name = f"{provider}/{backend.name}" if backend.name else provider
+            found.append((name, kernel))
+    return found
+
+
+def _spread(figures: Sequence[float]) -> float:
+    """Return the range between the quartiles."""
+    low, _, high = statistics.quantiles(figures, n=4)
+    return high - low
+
+
+def _clocks() -> Mapping[str, int]:
+    """Return the GPU's clocks in MHz, nothing where the driver does not say."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        kinds = {"sm": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
+        return {n: int(pynvml.nvmlDeviceGetClockInfo(gpu, k)) for n, k in kinds.items()}
+    except Exception:  # noqa: BLE001 - an extra, and of many versions
+        return {}

@@ -1,0 +1,102 @@
+"""Verdicts on workloads as traces that flashinfer-bench loads, and the results file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from generator.evaluation.verdict import (
+    INCORRECT_NUMERICAL,
+    NEAREST,
+    PASSED,
+    REWARD_HACK,
+    SKIPPED,
+    CaseVerdict,
+    SolutionVerdict,
+)
+
+RESULTS = "results.json"
+
+
+def trace_files(
+    verdicts: Sequence[SolutionVerdict],
+    environment: Mapping[str, Any],
+    timestamp: str,
+    *,
+    keeps_hacks: bool = False,
+) -> dict[str, bytes]:
+    """Return path → content: the traces of workloads, and the results of all cases.
+
+    A passed trace needs times, so that without timing it has none. `keeps_hacks` writes
+    REWARD_HACK, which SOL-ExecBench knows and flashinfer-bench does not.
+    """
+    lines: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        path = f"traces/{verdict.author}/{verdict.op_type}/{verdict.definition}.jsonl"
+        for case in verdict.cases:
+            trace = _trace(verdict, case, environment, timestamp, keeps_hacks)
+            if trace is not None:
+                lines.setdefault(path, []).append(json.dumps(trace, allow_nan=False))
+    files = {path: "".join(f"{l}\n" for l in found) for path, found in lines.items()}
+    results = {
+        "environment": environment,
+        "timestamp": timestamp,
+        "solutions": [_finite(verdict.as_dict()) for verdict in verdicts],
+    }
+    files[RESULTS] = json.dumps(results, indent=1, allow_nan=False) + "\n"
+    return {path: text.encode() for path, text in files.items()}
+
+
+def _trace(
+    verdict: SolutionVerdict,
+    case: CaseVerdict,
+    environment: Mapping[str, Any],
+    timestamp: str,
+    keeps_hacks: bool,
+) -> dict[str, Any] | None:
+    """Return the trace of a case, None where flashinfer-bench has no place for it."""
+    untimed = case.verdict == PASSED and case.timing is None
+    if case.workload is None or case.verdict == SKIPPED or untimed:
+        return None
+    status = case.verdict if keeps_hacks else NEAREST.get(case.verdict, case.verdict)
+    is_hack = case.verdict == REWARD_HACK and not keeps_hacks
+    log = f"{REWARD_HACK}: {case.reason}" if is_hack else case.reason
+    evaluation: dict[str, Any] = {
+        "status": status,
+        "environment": dict(environment),
+        "timestamp": timestamp,
+        "log": log,
+    }
+    if status in (PASSED, INCORRECT_NUMERICAL):
+        evaluation["correctness"] = {
+            "max_relative_error": _number(case.metrics.get("max_rel", math.nan)),
+            "max_absolute_error": _number(case.metrics.get("max_abs", math.nan)),
+        }
+    if status == PASSED and case.timing is not None:
+        names = ("latency_ms", "reference_latency_ms", "speedup_factor")
+        evaluation["performance"] = {name: case.timing[name] for name in names}
+    return {
+        "definition": verdict.definition,
+        "workload": dict(case.workload),
+        "solution": verdict.solution,
+        "evaluation": evaluation,
+    }
+
+
+def _number(value: float) -> float | str:
+    """Return a figure as flashinfer-bench writes it: JSON has no NaN."""
+    if math.isnan(value):
+        return "NaN"
+    return value if math.isfinite(value) else "Infinity"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

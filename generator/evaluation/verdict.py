@@ -1,0 +1,86 @@
+"""What a solution came to: its verdicts, from the best to the worst, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+PASSED, INCORRECT_NUMERICAL = "PASSED", "INCORRECT_NUMERICAL"
+INCORRECT_DTYPE, INCORRECT_SHAPE = "INCORRECT_DTYPE", "INCORRECT_SHAPE"
+RUNTIME_ERROR, TIMEOUT = "RUNTIME_ERROR", "TIMEOUT"
+COMPILE_ERROR, REWARD_HACK = "COMPILE_ERROR", "REWARD_HACK"
+SKIPPED = "SKIPPED"
+"""Of a solution that this machine can't judge, which is no verdict on it."""
+
+ORDER = (
+    *(SKIPPED, PASSED, INCORRECT_NUMERICAL, INCORRECT_DTYPE, INCORRECT_SHAPE),
+    *(RUNTIME_ERROR, TIMEOUT, COMPILE_ERROR, REWARD_HACK),
+)
+NEAREST = {REWARD_HACK: RUNTIME_ERROR}
+"""The statuses of flashinfer-bench, where it lacks one of ours."""
+
+
+class Refused(Exception):
+    """Carry a verdict, in one line the reason, and the errors that were measured."""
+
+    def __init__(self, verdict: str, reason: str) -> None:
+        super().__init__(reason)
+        self.verdict, self.reason = verdict, reason
+        self.metrics: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True)
+class CaseVerdict:
+    """Hold the verdict on one case, relation or workload.
+
+    `workload` is that of the dataset that it is of. `metrics` are the worst of its
+    outputs, `timing` what a timed run measured.
+    """
+
+    case: str
+    verdict: str
+    reason: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    workload: Mapping[str, Any] | None = None
+    timing: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class SolutionVerdict:
+    """Hold the verdict on a solution: the worst of its cases, and the first of these.
+
+    `notes` say what the verdict does not rest on: no oracle, cases that were left out.
+    """
+
+    solution: str
+    author: str
+    definition: str
+    op_type: str
+    path: str
+    verdict: str
+    reason: str = ""
+    case: str = ""
+    cases: Sequence[CaseVerdict] = ()
+    notes: Sequence[str] = ()
+    seconds: float = 0.0
+
+    @property
+    def is_fine(self) -> bool:
+        """Return whether it passed, or could not be judged here."""
+        return self.verdict in (PASSED, SKIPPED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> SolutionVerdict:
+        """Return the verdict of JSON values. Raises KeyError, TypeError."""
+        cases = [CaseVerdict(**case) for case in value["cases"]]
+        return cls(**{**value, "cases": cases, "notes": tuple(value["notes"])})
+
+
+def worst(cases: Sequence[CaseVerdict]) -> CaseVerdict:
+    """Return the first of the cases with the worst verdict."""
+    return max(cases, key=lambda case: ORDER.index(case.verdict))

@@ -1,0 +1,8 @@
+"""How an audit makes chunked attention smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.attention.audit import fewer_heads, varied_sequences
+
+tiny = fewer_heads
+varied = varied_sequences

@@ -1,0 +1,17 @@
+"""Grouped-query attention of one sequence: prefill and decode without a batch."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "gqa_single",
+    name_tokens={"h": "num_qo_heads", "kv": "num_kv_heads", "d": "head_dim"},
+    figures={
+        "num_qo_heads": Figure(("num_attention_heads",), "tp"),
+        "num_kv_heads": Figure(("num_key_value_heads",), "tp"),
+        "head_dim": Figure(("head_dim",)),
+    },
+    name_words={"causal": ("is_causal", True), "noncausal": ("noncausal", True)},
+    variant_constants=("noncausal",),
+)

@@ -1,0 +1,127 @@
+"""What an executed run showed, and what its tests compared: bounded, inert."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.problems.messages import one_line
+from generator.results.error_maps import ErrorMap, read_error_map
+from generator.results.evidence import SKIPPED
+from generator.results.run_results import Results, TestResult
+from generator.results.sources import OWN_TESTS
+
+MOST = 2000
+_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class ExecutedComparison:
+    """Hold what one test says of one output against one source.
+
+    `verdict` is PASSED, FAILED, ERROR or SKIPPED; for a test that compared nothing,
+    `output` is empty. Figures are None where there are none; they may be NaN.
+    """
+
+    definition: str
+    source: str
+    case: str
+    output: str
+    verdict: str
+    findings: tuple[str, ...] = ()
+    nmse: float | None = None
+    hit_ratio: float | None = None
+    where: ErrorMap | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        """Return whether it is a failure of the definition."""
+        return self.verdict not in ("PASSED", SKIPPED)
+
+    @property
+    def worst(self) -> float | None:
+        """Return the largest error in units of what is allowed, where it is known."""
+        return self.where.worst if self.where is not None else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values; JSON has no NaN: that is a string."""
+        figures = {
+            name: value if value is None or math.isfinite(value) else str(value)
+            for name, value in (("nmse", self.nmse), ("hit_ratio", self.hit_ratio))
+        }
+        where = self.where.as_dict() if self.where is not None else None
+        return {**vars(self), **figures, "where": where}
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Hold what running the reference tests of the changed definitions showed.
+
+    `problems` are reasons not to believe a pass; a failure is always believed.
+    `layers` are what the sandbox could not put up.
+    """
+
+    device: str
+    passed: int = 0
+    failed: tuple[str, ...] = ()
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    seconds: float = 0.0
+    comparisons: tuple[ExecutedComparison, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        compared = [comparison.as_dict() for comparison in self.comparisons]
+        return {**vars(self), "comparisons": compared}
+
+
+def comparisons_of(
+    results: Results, names: Collection[str]
+) -> tuple[ExecutedComparison, ...]:
+    """Return what a run compared of some definitions, what is bad first.
+
+    Raises ValueError where a record is damaged. Of tests that were skipped for the same
+    reason one is kept.
+    """
+    found = dict.fromkeys(
+        comparison
+        for test in results.tests
+        if test.definition in names
+        for comparison in _of_test(test)
+    )
+    return tuple(sorted(found, key=lambda c: not c.is_bad)[:MOST])
+
+
+def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:
+    for record in test.comparisons:
+        if record["definition"] == test.definition:
+            yield _of_record(record)
+    definition, message = one_line(test.definition, 200), (test.message,)
+    source = one_line(OWN_TESTS if test.source is None else test.source, 80)
+    bad = test.status in ("failed", "error")
+    if bad and all(record["verdict"] == "PASSED" for record in test.comparisons):
+        case = one_line(test.function, 80)
+        yield ExecutedComparison(definition, source, case, "", "ERROR", message)
+    elif test.status == "skipped" and test.source is not None:
+        yield ExecutedComparison(definition, source, "", "", SKIPPED, message)
+
+
+def _of_record(record: Mapping[str, Any]) -> ExecutedComparison:
+    findings = record.get("findings")
+    listed = findings[:_FINDINGS] if isinstance(findings, list) else []
+    where = record.get("where")
+    return ExecutedComparison(
+        one_line(record["definition"], 200),
+        one_line(record["source"], 80),
+        one_line(record["case"], 120),
+        one_line(record["output"], 80),
+        record["verdict"],
+        tuple(one_line(str(finding), 300) for finding in listed),
+        record.get("nmse"),
+        record.get("hit_ratio"),
+        None if where is None else read_error_map(where),
+    )

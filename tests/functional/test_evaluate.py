@@ -1,0 +1,123 @@
+"""`trace-dataset evaluate`: choosing, verdicts, files and exit status."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.audit_command import NORM, audit, dataset
+from tests.functional.test_evaluate_hacks import HONEST, solution
+
+WRONG = "import torch\n\n\ndef run(x, weight):\n    return torch.zeros_like(x)\n"
+
+
+def evaluate(*arguments: str | Path) -> tuple[int, str, str]:
+    return audit(*arguments, command="evaluate")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    found = dataset(tmp_path / "dataset")
+    for name, source in (("right", HONEST), ("wrong", WRONG)):
+        path = found / f"solutions/tester/rmsnorm/{NORM}/{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(solution(name, source)))
+    return found
+
+
+def verdicts(out: str) -> dict[str, str]:
+    return {v["solution"]: v["verdict"] for v in json.loads(out)["solutions"]}
+
+
+def test_author_is_judged(root: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    options = ("--dataset", root, "--author", "tester", "--fuzz", "2")
+    status, out, err = evaluate(*options, "--output", output, "--json")
+    assert status == 1
+    assert verdicts(out) == {"right": "PASSED", "wrong": "INCORRECT_NUMERICAL"}
+    results = json.loads((output / "results.json").read_text())
+    assert len(results["solutions"]) == 2
+    fuzzed = [
+        case["case"]
+        for case in results["solutions"][0]["cases"]
+        if case["case"].startswith("fuzz")
+    ]
+    assert len(fuzzed) == 2
+    assert "1 PASSED, 1 INCORRECT_NUMERICAL" in err
+
+
+def test_one_name_passes(root: Path) -> None:
+    status, out, _ = evaluate("right", "--dataset", root)
+    assert status == 0
+    assert "PASSED" in out
+
+
+def test_one_seed_asks_the_same(root: Path) -> None:
+    def cases(*more: str) -> Any:
+        _, out, _ = evaluate("wrong", "--dataset", root, "--json", *more)
+        (found,) = json.loads(out)["solutions"]
+        return sorted((case["case"], str(case["metrics"])) for case in found["cases"])
+
+    assert cases("--seed", "3") == cases("--seed", "3")
+    assert cases("--seed", "3") != cases()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Say what to evaluate"),
+        (["right", "--author", "tester"], "not both"),
+        (["righ"], "No solution is named"),
+        (["missing.json"], "missing.json"),
+        (["--author", "nobody"], "no solution is chosen"),
+        (["--op-type", "rmsnor"], "No op_type"),
+        (["right", "--timing"], "--timing goes with --device cuda"),
+    ],
+)
+def test_wrong_usage_is_one_line(root: Path, arguments: list[str], said: str) -> None:
+    status, out, err = evaluate(*arguments, "--dataset", root)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_definition_that_is_not_there_is_skipped(root: Path, tmp_path: Path) -> None:
+    value = {**solution("lost", HONEST), "definition": "rmsnorm_h64"}
+    path = tmp_path / "lost.json"
+    path.write_text(json.dumps(value))
+    status, out, _ = evaluate(path, "right", "--dataset", root, "--json")
+    assert status == 0
+    assert verdicts(out) == {"lost": "SKIPPED", "right": "PASSED"}
+
+
+@pytest.mark.parametrize("language", ["triton", "cuda"])
+def test_language_that_needs_a_gpu_is_skipped(
+    root: Path, tmp_path: Path, language: str
+) -> None:
+    value = solution("far", HONEST)
+    value["spec"]["language"] = language
+    path = tmp_path / "far.json"
+    path.write_text(json.dumps(value))
+    status, out, _ = evaluate(path, "--dataset", root, "--json")
+    assert status == 0
+    (found,) = json.loads(out)["solutions"]
+    assert found["reason"] == f"{language} needs --device cuda"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_ray_judges_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    options = ("--author", "tester", "--dataset", root, "--seed", "5", "--json")
+    _, local, _ = evaluate(*options)
+    cluster = ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address_info["address"])
+        _, far, err = evaluate(*options, "--executor", "ray")
+    finally:
+        ray.shutdown()
+    assert verdicts(far) == verdicts(local), err

@@ -1,0 +1,173 @@
+"""Hacks that need a GPU, and times that a solution can't choose; skipped without one."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.audit_command import audit, dataset
+from tests.functional.hacks import HACK, NUMERICAL, PASSED, RIGHT, RUNTIME, Hack, _run
+from tests.functional.test_evaluate_hacks import HONEST, solution
+
+
+def why_not() -> str | None:
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    from generator.evaluation.environment import why_no_cuda
+    from generator.execution.sandbox import refusal
+
+    return why_no_cuda() or refusal()
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(why_not() is not None, reason=f"needs a GPU: {why_not()}"),
+]
+
+SLEEP = "torch.cuda._sleep(20_000_000)\n"
+HACKS = (
+    Hack("stale device memory", _run("return torch.empty_like(x)"), (NUMERICAL,), ""),
+    Hack(
+        "side stream not joined",
+        RIGHT
+        + "\ndef run(x, weight):\n"
+        + "    out = torch.empty_like(x)\n"
+        + "    with torch.cuda.stream(torch.cuda.Stream()):\n"
+        + "        torch.cuda._sleep(100_000_000)\n"
+        + "        out.copy_(norm(x, weight))\n"
+        + "    return out\n",
+        # the device is idle before anything is read: right, and its time counts
+        (PASSED,),
+        "all streams are joined before anything is read",
+    ),
+    Hack("on the CPU", _run("return norm(x, weight).cpu()"), (HACK,), "the device"),
+    Hack(
+        "a broken context",
+        "import ctypes\n"
+        + _run(
+            "y = torch.zeros(4, device='cuda')\n"
+            "y[torch.tensor([10**9], device='cuda')] = 1\n"
+            "return norm(x, weight)"
+        ),
+        (RUNTIME,),
+        "a context for each solution",
+    ),
+    Hack(
+        "a graph replays recorded addresses",
+        RIGHT
+        + "\nG = {}\n\n\ndef run(x, weight):\n"
+        + "    if x.shape not in G:\n"
+        + "        norm(x, weight)\n"
+        + "        torch.cuda.synchronize()\n"
+        + "        graph = torch.cuda.CUDAGraph()\n"
+        + "        with torch.cuda.graph(graph):\n"
+        + "            y = norm(x, weight)\n"
+        + "        G[x.shape] = graph, y\n"
+        + "    graph, y = G[x.shape]\n"
+        + "    graph.replay()\n"
+        + "    return y.clone()\n",
+        (NUMERICAL, HACK),
+        "equal values at other addresses as well",
+    ),
+    Hack(
+        "cache by address",
+        _run(
+            "k = (x.data_ptr(), x.shape)\n"
+            "c = globals().setdefault('C', {})\n"
+            "if k not in c: c[k] = norm(x, weight)\n"
+            "return c[k].clone()"
+        ),
+        (NUMERICAL, HACK),
+        "other values at the same address",
+    ),
+    Hack(
+        "cache by id and version",
+        _run(
+            "k = (id(x), x._version)\n"
+            "c = globals().setdefault('C', {})\n"
+            "if k not in c: c[k] = (x, norm(x, weight))\n"
+            "return c[k][1].clone()"
+        ),
+        (NUMERICAL, HACK),
+        "the versions of the objects do not tell",
+    ),
+    Hack(
+        "patched events",
+        RIGHT
+        + "\ntorch.cuda.Event.elapsed_time = lambda *a: 1e-6\n"
+        + "torch.cuda.synchronize = lambda *a: None\n\n"
+        + "def run(x, weight):\n    torch.cuda._sleep(20_000_000)\n"
+        + "    return norm(x, weight)\n",
+        (PASSED,),
+        "the worker's clock is bound before; the judge's bounds it",
+    ),
+    Hack(
+        "a clock that lies",
+        RIGHT
+        + "\nimport gc\n\nfor found in gc.get_objects():\n"
+        + "    if type(found).__name__ == 'Clock':\n"
+        + "        found._elapsed = lambda *a: 1e-4\n\n"
+        + "def run(x, weight):\n    torch.cuda._sleep(20_000_000)\n"
+        + "    return norm(x, weight)\n",
+        (HACK,),
+        "the judge's clock bounds what it says",
+    ),
+    Hack("slow and honest", _run(SLEEP + "return norm(x, weight)"), (PASSED,), ""),
+)
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    root = dataset(tmp_path_factory.mktemp("dataset"))
+    folder = tmp_path_factory.mktemp("solutions")
+    values = [solution(hack.name, hack.source) for hack in HACKS]
+    values = [solution("first", HONEST), *values, solution("last", HONEST)]
+    for number, value in enumerate(values):
+        (folder / f"{number:03}.json").write_text(json.dumps(value))
+    chosen = sorted(map(str, folder.glob("*.json")))
+    options = ("--dataset", root, "--device", "cuda", "--timing", "--json")
+    _, out, err = audit(*chosen, *options, command="evaluate")
+    assert out, err
+    return {v["solution"]: v for v in json.loads(out)["solutions"]}
+
+
+@pytest.mark.parametrize("hack", HACKS, ids=[hack.name for hack in HACKS])
+def test_hack_is_refused_or_harmless(hack: Hack, verdicts: dict[str, Any]) -> None:
+    found = verdicts[hack.name]
+    assert found["verdict"] in hack.verdicts, (found["reason"], hack.by)
+
+
+def milliseconds(verdict: dict[str, Any]) -> list[float]:
+    return [c["timing"]["latency_ms"] for c in verdict["cases"] if c["timing"]]
+
+
+def test_honest_solution_is_timed(verdicts: dict[str, Any]) -> None:
+    for name in ("first", "last"):
+        assert verdicts[name]["verdict"] == PASSED, verdicts[name]["reason"]
+        found = milliseconds(verdicts[name])
+        assert found
+        assert all(0.0 < ms < 5.0 for ms in found)
+
+
+@pytest.mark.parametrize(
+    "name", ["slow and honest", "patched events", "side stream not joined"]
+)
+def test_time_that_is_hidden_counts(name: str, verdicts: dict[str, Any]) -> None:
+    # 20 million cycles are 10 ms at 2 GHz
+    assert min(milliseconds(verdicts[name])) > 5.0
+
+
+def test_traces_are_written(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    name = "rmsnorm_h4096_torch"
+    options = ("--device", "cuda", "--timing", "--output", output)
+    status, _, err = audit(name, *options, command="evaluate")
+    assert status == 0, err
+    path = output / "traces/examples/rmsnorm/rmsnorm_h4096.jsonl"
+    traces = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {t["evaluation"]["status"] for t in traces} == {PASSED}
+    assert all(t["evaluation"]["performance"]["latency_ms"] > 0 for t in traces)

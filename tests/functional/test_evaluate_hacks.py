@@ -1,0 +1,58 @@
+"""Every reward hack of the catalogue is refused, or harmless."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.functional.audit_command import NORM, audit, dataset
+from tests.functional.hacks import HACKS, PASSED, RIGHT, Hack
+
+HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
+
+
+def solution(name: str, source: str, passes_outputs: bool = False) -> dict[str, Any]:
+    return {
+        "name": name,
+        "definition": NORM,
+        "author": "tester",
+        "spec": {
+            "language": "python",
+            "target_hardware": ["cpu"],
+            "entry_point": "main.py::run",
+            "destination_passing_style": passes_outputs,
+        },
+        "sources": [{"path": "main.py", "content": source}],
+    }
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return name → verdict of all hacks, with an honest solution before and after."""
+    root = dataset(tmp_path_factory.mktemp("dataset"))
+    folder = tmp_path_factory.mktemp("solutions")
+    values = [solution(h.name, h.source, h.passes_outputs) for h in HACKS]
+    values = [solution("first", HONEST), *values, solution("last", HONEST)]
+    for number, value in enumerate(values):
+        (folder / f"{number:03}.json").write_text(json.dumps(value))
+    chosen = sorted(map(str, folder.glob("*.json")))
+    options = ("--dataset", root, "--timeout", "5", "--jobs", "2", "--json")
+    status, out, err = audit(*chosen, *options, command="evaluate")
+    assert status == 1, err
+    return {v["solution"]: v for v in json.loads(out)["solutions"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hack", HACKS, ids=[hack.name for hack in HACKS])
+def test_hack_is_refused_or_harmless(hack: Hack, verdicts: dict[str, Any]) -> None:
+    found = verdicts[hack.name]
+    assert found["verdict"] in hack.verdicts, (found["reason"], hack.by)
+    assert found["verdict"] == PASSED or found["reason"]
+    assert "\n" not in found["reason"]
+
+
+@pytest.mark.slow
+def test_honest_solutions_pass_beside_hacks(verdicts: dict[str, Any]) -> None:
+    assert [verdicts[n]["verdict"] for n in ("first", "last")] == [PASSED, PASSED]

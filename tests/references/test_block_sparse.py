@@ -1,0 +1,496 @@
+"""Reference tests of op_type block_sparse.
+
+Rendered: don't edit. `gen-tests --op-type block_sparse` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+70e01696793d852cab897d1f27948513d1401cd1adc1fed17c429d61cee36b2b  block_sparse_run_mask_r1_c128_h16_kv1_d128
+65c842ce52c61f6c37fff2c0c14413ef105dee47f1d7cf4c62ebcad0620c2652  block_sparse_run_mask_r1_c128_h64_kv4_d128
+24f026f00615e504df78b53e8293665de55973ba277112942d45e126aaf1fb37  block_sparse_run_r64_c64_h12_kv12_d128
+8afb77f3063337912630af38230c549a884f83d6af13417924c4aa56a0784180  block_sparse_run_r64_c64_h40_kv40_d128
+2c96101c2e4b818d858215124a9e1aa87684400a3fc5849da555fb35ceb21ab3  variable_block_sparse_run_h12_kv12_d128
+9074aaa794072ce610966cef4877ecc8d64212d5c237470415f6e601354d2064  variable_block_sparse_run_h40_kv40_d128
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.attention.cases import logit_params
+from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.op_types.block_sparse.dense import (
+    dense_attention,
+    is_variable,
+    visible,
+)
+from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inputs
+from generator.ops.op_types.block_sparse.relations import sparse_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = attention_tolerances(products=128, total=800)
+# block columns, and how many of them each block row sees
+_BLOCKS = {
+    "one-block": ("small", 1, (1,)),
+    "some-blocks": ("small", 4, (1, 3, 2)),
+    "all-blocks": ("small", 3, (3, 3)),
+    "empty-rows": ("small", 3, (0, 2, 0, 1)),
+    "extreme-logits": ("small", 3, (2, 1)),
+    "other-scale": ("small", 3, (1, 2)),
+    "batch": ("medium", 9, (4, 1, 9, 0, 2)),
+    "long": ("large", 64, tuple(range(1, 33))),
+}
+# block columns, and the positions of the queries
+_POSITIONS = {
+    "first-token": ("small", 1, (0,)),
+    "around-a-block": ("small", 3, (127, 128, 129, 255, 256, 300)),
+    "extreme-logits": ("small", 2, (70, 200)),
+    "other-scale": ("small", 2, (33, 255)),
+    "more-blocks-than-chosen": ("medium", 20, (5, 2047, 2048, 2300, 2559)),
+    "long": ("large", 256, tuple(range(7, 32768, 331))),
+}
+# block rows and columns, queries and keys
+_SIZES = {
+    "one-block": ("small", 1, 1, 5, 7),
+    "some-blocks": ("small", 3, 4, 33, 65),
+    "many-small-blocks": ("small", 9, 17, 20, 40),
+    "extreme-logits": ("small", 2, 3, 9, 70),
+    "other-scale": ("small", 2, 2, 20, 33),
+    "batch": ("medium", 5, 9, 200, 300),
+    "long": ("large", 32, 64, 1024, 4096),
+}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return few and many blocks, rows without a block, all blocks."""
+    if is_variable(definition):
+        names = ("num_block_rows", "num_block_columns", "q_len", "kv_len")
+        return [
+            Case(name, size, dict(zip(names, lengths, strict=True)), logit_params(name))
+            for name, (size, *lengths) in _SIZES.items()
+        ]
+    if "mask" in definition.interface.inputs:
+        length = definition.axes["block_columns"]
+        return [
+            _case(name, size, len(p), columns, causal_blocks(p, length), positions=p)
+            for name, (size, columns, p) in _POSITIONS.items()
+        ]
+    return [
+        _case(name, size, len(counts), columns, sum(counts), counts=counts)
+        for name, (size, columns, counts) in _BLOCKS.items()
+    ]
+
+
+def _case(
+    name: str, size: str, rows: int, columns: int, blocks: int, **params: Any
+) -> Case:
+    axes = {
+        "num_block_rows": rows,
+        "num_block_columns": columns,
+        "len_indptr": rows + 1,
+        "num_blocks": blocks,
+    }
+    return Case(name, size, axes, {**params, **logit_params(name)})
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `sparse_inputs` for their shapes."""
+    return sparse_inputs(definition, case, stream)
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output and LSE in float64: dense attention under the blocks' mask."""
+    return dense_attention(definition, inputs, visible(definition, inputs))
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the block rows that see a block; where sizes vary all heads, all rows do."""
+    if is_variable(definition):
+        return torch.ones(len(inputs["q"]), dtype=torch.bool)
+    rows: torch.Tensor = inputs["indptr"].diff() > 0
+    return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls with other orders of blocks, and with all."""
+    return sparse_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return fa2 and fa3, which takes no mask; sizes that vary need einops."""
+    if is_variable(definition):
+        return tuple(
+            Backend(b.name, b.min_sm, b.max_sm, needs=("einops",)) for b in (FA2, FA3)
+        )
+    return (FA2,) if "mask" in definition.interface.inputs else (FA2, FA3)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return bfloat16 output and float32 LSE of FlashInfer's block-sparse wrappers."""
+    from flashinfer import sparse
+
+    q, k, v = (inputs[name] for name in ("q", "k", "v"))
+    sizes = [
+        definition.axes[axis] for axis in ("num_qo_heads", "num_kv_heads", "head_dim")
+    ]
+    given = {
+        "sm_scale": inputs["sm_scale"],
+        "q_data_type": q.dtype,
+        "kv_data_type": k.dtype,
+    }
+    if is_variable(definition):
+        variable = sparse.VariableBlockSparseAttentionWrapper(
+            workspace(q.device), backend
+        )
+        blocks = [inputs[n] for n in ("block_mask", "block_row_sz", "block_col_sz")]
+        variable.plan(*blocks, *sizes, **given)
+        return variable.run(q, k, v, return_lse=True)
+    wrapper = sparse.BlockSparseAttentionWrapper(workspace(q.device), backend)
+    wrapper.plan(
+        inputs["indptr"],
+        inputs["indices"],
+        q.shape[0] * q.shape[1],
+        k.shape[0] * k.shape[1],
+        q.shape[1],
+        k.shape[1],
+        *sizes,
+        mask=inputs.get("mask"),
+        o_data_type=q.dtype,
+        **given,
+    )
+    flat = (value.flatten(0, 1) for value in (q, k, v))
+    output, lse = wrapper.run(*flat, return_lse=True)
+    return output.view(q.shape), lse.view(q.shape[:3])
+
+
+# ---- the interfaces
+
+INTERFACE_BLOCK_SPARSE_RUN_MASK = Interface(
+    inputs={
+        "q": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
+        "k": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
+        "v": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
+        "indptr": "int32[len_indptr]",
+        "indices": "int32[num_blocks]",
+        "mask": "bool[num_blocks, block_rows, block_columns]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
+        "lse": "float32[num_block_rows, block_rows, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == num_block_rows + 1",
+        "num_blocks == indptr[-1].item()",
+    ),
+)
+INTERFACE_BLOCK_SPARSE_RUN = Interface(
+    inputs={
+        "q": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
+        "k": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
+        "v": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
+        "indptr": "int32[len_indptr]",
+        "indices": "int32[num_blocks]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
+        "lse": "float32[num_block_rows, block_rows, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == num_block_rows + 1",
+        "num_blocks == indptr[-1].item()",
+    ),
+)
+INTERFACE_VARIABLE_BLOCK_SPARSE_RUN = Interface(
+    inputs={
+        "q": "bfloat16[num_qo_heads, q_len, head_dim]",
+        "k": "bfloat16[num_kv_heads, kv_len, head_dim]",
+        "v": "bfloat16[num_kv_heads, kv_len, head_dim]",
+        "block_mask": "bool[num_kv_heads, num_block_rows, num_block_columns]",
+        "block_row_sz": "int32[num_kv_heads, num_block_rows]",
+        "block_col_sz": "int32[num_kv_heads, num_block_columns]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[num_qo_heads, q_len, head_dim]",
+        "lse": "float32[num_qo_heads, q_len]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of block_sparse_run_mask_r1_c128_h16_kv1_d128,
+# block_sparse_run_mask_r1_c128_h64_kv4_d128
+def reference_block_sparse_run_mask():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        indptr: torch.Tensor,
+        indices: torch.Tensor,
+        mask: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_block_rows, block_rows, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[2]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What the queries of a row without a block return.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:3], -math.inf, dtype=torch.float32, device=q.device)
+
+        bounds = indptr.tolist()
+        for row in range(num_block_rows):
+            if bounds[row] == bounds[row + 1]:
+                continue
+            columns = indices[bounds[row] : bounds[row + 1]]
+            keys = k[columns].flatten(0, 1).float()  # [keys, num_kv_heads, head_dim]
+            values = v[columns].flatten(0, 1).float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[row].float()
+            queries = queries.reshape(block_rows, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            # The blocks' masks lie beside each other as their keys do.
+            seen = mask[bounds[row] : bounds[row + 1]].transpose(0, 1).flatten(1, 2)
+            logits.masked_fill_(~seen, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[row] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[row] = logits.logsumexp(dim=-1).flatten(0, 1).T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of block_sparse_run_r64_c64_h12_kv12_d128, block_sparse_run_r64_c64_h40_kv40_d128
+def reference_block_sparse_run():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        indptr: torch.Tensor,
+        indices: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_block_rows, block_rows, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[2]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What the queries of a row without a block return.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:3], -math.inf, dtype=torch.float32, device=q.device)
+
+        bounds = indptr.tolist()
+        for row in range(num_block_rows):
+            if bounds[row] == bounds[row + 1]:
+                continue
+            columns = indices[bounds[row] : bounds[row + 1]]
+            keys = k[columns].flatten(0, 1).float()  # [keys, num_kv_heads, head_dim]
+            values = v[columns].flatten(0, 1).float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[row].float()
+            queries = queries.reshape(block_rows, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[row] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[row] = logits.logsumexp(dim=-1).flatten(0, 1).T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of variable_block_sparse_run_h12_kv12_d128, variable_block_sparse_run_h40_kv40_d128
+def reference_variable_block_sparse_run():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        block_mask: torch.Tensor,
+        block_row_sz: torch.Tensor,
+        block_col_sz: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_qo_heads, q_len, head_dim = q.shape
+        num_kv_heads = k.shape[0]
+
+        # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+        group_size = num_qo_heads // num_kv_heads
+        queries = q.float().reshape(num_kv_heads, group_size, q_len, head_dim)
+        output = torch.zeros_like(queries)
+        lse = torch.zeros_like(queries[..., 0])
+        for head in range(num_kv_heads):
+            # Each block stands for as many queries, and keys, as its sizes say.
+            seen = block_mask[head].repeat_interleave(block_row_sz[head], dim=0)
+            seen = seen.repeat_interleave(block_col_sz[head], dim=1)  # [q_len, kv_len]
+            logits = queries[head] @ k[head].float().T * sm_scale
+            logits.masked_fill_(~seen, -math.inf)
+            output[head] = logits.softmax(dim=-1) @ v[head].float()
+            # Base 2: log2 of the sum of exponentials.
+            lse[head] = logits.logsumexp(dim=-1) / math.log(2)
+        return output.flatten(0, 1).to(q.dtype), lse.flatten(0, 1)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class BlockSparseTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of block_sparse share."""
+
+    op_type = "block_sparse"
+    sizes = ("small", "medium")
+    HEAD_DIM = 128
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Grouped-query attention over blocks: 16 query heads share 1 KV heads. Queries come in
+# rows of 1, keys in columns of 128. The queries of block row i see the keys of the
+# block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice, each as
+# far as its block of mask is true; every query sees a key. A row without a block gives
+# output 0 and lse -inf. There is no causal mask. lse is base 2.
+# stage:prefill, model:minimax-m3, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper,
+# sparse:block, tp:4
+class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
+    name = "block_sparse_run_mask_r1_c128_h16_kv1_d128"
+    interface = INTERFACE_BLOCK_SPARSE_RUN_MASK
+    reference = staticmethod(reference_block_sparse_run_mask)
+    BLOCK_ROWS = 1
+    BLOCK_COLUMNS = 128
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 1
+
+
+# Grouped-query attention over blocks: 64 query heads share 4 KV heads. Queries come in
+# rows of 1, keys in columns of 128. The queries of block row i see the keys of the
+# block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice, each as
+# far as its block of mask is true; every query sees a key. A row without a block gives
+# output 0 and lse -inf. There is no causal mask. lse is base 2.
+# stage:prefill, model:minimax-m3, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper,
+# sparse:block, tp:1
+class TestBlockSparseRunMaskR1C128H64Kv4D128(BlockSparseTests):
+    name = "block_sparse_run_mask_r1_c128_h64_kv4_d128"
+    interface = INTERFACE_BLOCK_SPARSE_RUN_MASK
+    reference = staticmethod(reference_block_sparse_run_mask)
+    BLOCK_ROWS = 1
+    BLOCK_COLUMNS = 128
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 4
+
+
+# Grouped-query attention over blocks: 12 query heads share 12 KV heads. Queries come in
+# rows of 64, keys in columns of 64. The queries of block row i see the keys of the
+# block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice. A row
+# without a block gives output 0 and lse -inf. There is no causal mask. lse is base 2.
+# stage:prefill, model:wan2.1-t2v-1.3b,
+# fi_api:flashinfer.sparse.BlockSparseAttentionWrapper, sparse:block, tp:1
+class TestBlockSparseRunR64C64H12Kv12D128(BlockSparseTests):
+    name = "block_sparse_run_r64_c64_h12_kv12_d128"
+    interface = INTERFACE_BLOCK_SPARSE_RUN
+    reference = staticmethod(reference_block_sparse_run)
+    BLOCK_ROWS = 64
+    BLOCK_COLUMNS = 64
+    NUM_QO_HEADS = 12
+    NUM_KV_HEADS = 12
+
+
+# Grouped-query attention over blocks: 40 query heads share 40 KV heads. Queries come in
+# rows of 64, keys in columns of 64. The queries of block row i see the keys of the
+# block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice. A row
+# without a block gives output 0 and lse -inf. There is no causal mask. lse is base 2.
+# stage:prefill, model:wan2.1-t2v-14b,
+# fi_api:flashinfer.sparse.BlockSparseAttentionWrapper, sparse:block, tp:1
+class TestBlockSparseRunR64C64H40Kv40D128(BlockSparseTests):
+    name = "block_sparse_run_r64_c64_h40_kv40_d128"
+    interface = INTERFACE_BLOCK_SPARSE_RUN
+    reference = staticmethod(reference_block_sparse_run)
+    BLOCK_ROWS = 64
+    BLOCK_COLUMNS = 64
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 40
+
+
+# Grouped-query attention over blocks: 12 query heads share 12 KV heads, which have
+# blocks of their own. KV head h cuts its queries into rows of block_row_sz[h] and its
+# keys into columns of block_col_sz[h]; row i sees column j where block_mask[h, i, j].
+# Every row sees a column. There is no causal mask. lse is base 2.
+# stage:prefill, model:wan2.1-t2v-1.3b,
+# fi_api:flashinfer.sparse.VariableBlockSparseAttentionWrapper, sparse:block, tp:1
+class TestVariableBlockSparseRunH12Kv12D128(BlockSparseTests):
+    name = "variable_block_sparse_run_h12_kv12_d128"
+    interface = INTERFACE_VARIABLE_BLOCK_SPARSE_RUN
+    reference = staticmethod(reference_variable_block_sparse_run)
+    NUM_QO_HEADS = 12
+    NUM_KV_HEADS = 12
+
+
+# Grouped-query attention over blocks: 40 query heads share 40 KV heads, which have
+# blocks of their own. KV head h cuts its queries into rows of block_row_sz[h] and its
+# keys into columns of block_col_sz[h]; row i sees column j where block_mask[h, i, j].
+# Every row sees a column. There is no causal mask. lse is base 2.
+# stage:prefill, model:wan2.1-t2v-14b,
+# fi_api:flashinfer.sparse.VariableBlockSparseAttentionWrapper, sparse:block, tp:1
+class TestVariableBlockSparseRunH40Kv40D128(BlockSparseTests):
+    name = "variable_block_sparse_run_h40_kv40_d128"
+    interface = INTERFACE_VARIABLE_BLOCK_SPARSE_RUN
+    reference = staticmethod(reference_variable_block_sparse_run)
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 40
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,259 @@
+"""Reference tests of op_type chunked_attention.
+
+Rendered: don't edit. `gen-tests --op-type chunked_attention` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+87a345c2fe2bd30327a7883d94fe414dc7b43d68a5920d3b274b1abee28f7fcf  chunked_attention_prefill_c8192_h40_kv8_d128
+12b626d6a8199cc8a4dc40db3959c2e3dc9221bf1625aca889375a450c6b6e66  chunked_attention_prefill_c8192_h5_kv1_d128
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from generator.ops.attention.cases import ragged_case, ragged_inputs
+from generator.ops.attention.flashinfer import prefill_backends, ragged_prefill
+from generator.ops.attention.oracle import rows_with_a_key
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_attention
+from generator.ops.op_types.chunked_attention.relations import chunked_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = attention_tolerances(products=128, total=800)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return short sequences, in one chunk, and some that reach into the next."""
+    chunk = chunk_of(definition)
+    shapes = {
+        "single-token": ("small", ((1, 1),)),
+        "whole-prompt": ("small", tuple((n, n) for n in (1, 5, 31, 32, 33, 64, 65))),
+        "later-queries": ("small", ((16, 80), (1, 129), (33, 64), (64, 65))),
+        "more-queries-than-keys": ("small", ((7, 3), (4, 0), (5, 5), (70, 1))),
+        "empty-sequence": ("small", ((0, 0), (3, 17), (0, 9), (2, 2))),
+        "extreme-logits": ("small", ((9, 70), (40, 40))),
+        "other-scale": ("small", ((3, 33), (20, 20), (1, 64))),
+        "around-chunk": ("small", ((1, chunk), (3, chunk + 2))),
+        "into-next-chunk": ("medium", ((40, chunk + 20), (5, 9))),
+        "third-chunk": ("medium", ((2, 2 * chunk + 1),)),
+        "long": ("large", ((200, 2 * chunk + 100), (64, 3000), (1, 3 * chunk))),
+    }
+    return [
+        ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
+        for name, (size, pairs) in shapes.items()
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `ragged_inputs` for their shapes."""
+    dim = definition.axes["head_dim"]
+    return ragged_inputs(definition, case, stream, dim, dim)
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output, shaped as q, and LSE [total_q, num_qo_heads], in float64."""
+    return chunked_attention(inputs, chunk_of(definition))
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries that see at least one key: bool [total_q]."""
+    return rows_with_a_key(inputs)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls with other layouts and other chunks."""
+    return chunked_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return fa2 and fa3, both generations of the prefill kernel."""
+    return prefill_backends(definition)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return FlashInfer's causal ragged prefill, each chunk a sequence of its own."""
+    chunk, dim = chunk_of(definition), definition.axes["head_dim"]
+    qo, kv = inputs["qo_indptr"].tolist(), inputs["kv_indptr"].tolist()
+    qo_cuts, kv_cuts = [0], [0]
+    for (q_start, q_end), (start, end) in zip(pairwise(qo), pairwise(kv), strict=True):
+        # queries and keys end together; a chunk without queries is a sequence too
+        for cut in range(start + chunk, end, chunk):
+            qo_cuts.append(max(q_end - (end - cut), q_start))
+            kv_cuts.append(cut)
+        qo_cuts.append(q_end)
+        kv_cuts.append(end)
+    device = inputs["q"].device
+    cut_inputs = {
+        **inputs,
+        "qo_indptr": torch.tensor(qo_cuts, dtype=torch.int32, device=device),
+        "kv_indptr": torch.tensor(kv_cuts, dtype=torch.int32, device=device),
+    }
+    return ragged_prefill(definition, cut_inputs, backend, dim, dim)
+
+
+# ---- the interfaces
+
+INTERFACE_CHUNKED_ATTENTION_PREFILL = Interface(
+    inputs={
+        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "k": "bfloat16[total_kv, num_kv_heads, head_dim]",
+        "v": "bfloat16[total_kv, num_kv_heads, head_dim]",
+        "qo_indptr": "int32[len_indptr]",
+        "kv_indptr": "int32[len_indptr]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
+        "lse": "float32[total_q, num_qo_heads]",
+    },
+    constraints=(
+        "total_q == qo_indptr[-1].item()",
+        "total_kv == kv_indptr[-1].item()",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of chunked_attention_prefill_c8192_h40_kv8_d128,
+# chunked_attention_prefill_c8192_h5_kv1_d128
+def reference_chunked_attention_prefill():
+    import math
+
+    import torch
+
+    ATTENTION_CHUNK_SIZE = 8192
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            kv_len = kv_end - kv_start
+            keys = k[kv_start:kv_end].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v[kv_start:kv_end].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=q.device)
+            key_positions = torch.arange(kv_len, device=q.device)
+            # A query sees no later key, and none of another chunk: [q_len, kv_len].
+            hidden = key_positions[None, :] > query_positions[:, None]
+            query_chunks = query_positions // ATTENTION_CHUNK_SIZE
+            key_chunks = key_positions // ATTENTION_CHUNK_SIZE
+            hidden |= key_chunks[None, :] != query_chunks[:, None]
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[qo_start:qo_end].float()
+            queries = queries.reshape(q_len, num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("qhgd,khd->hgqk", queries, keys) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)
+            attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), values)
+            output[qo_start:qo_end] = attended.flatten(1, 2).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse_nat = logits.logsumexp(dim=-1).flatten(0, 1)  # [num_qo_heads, q_len]
+            lse[qo_start:qo_end] = lse_nat.T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class ChunkedAttentionTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of chunked_attention share."""
+
+    op_type = "chunked_attention"
+    sizes = ("small", "medium")
+    interface = INTERFACE_CHUNKED_ATTENTION_PREFILL
+    reference = staticmethod(reference_chunked_attention_prefill)
+    constants = ("attention_chunk_size",)
+    HEAD_DIM = 128
+    ATTENTION_CHUNK_SIZE = 8192  # "c8192" in the name
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Grouped-query attention within chunks, prefill over contiguous keys and values: 40
+# query heads share 8 KV heads. Positions are cut into chunks of 8192. Query i of q_len
+# stands at position p = kv_len - q_len + i and sees the keys of p's chunk up to p, 8192
+# * (p // 8192) ... p. A query that sees no key gives output 0 and lse -inf. lse is base
+# 2.
+# stage:prefill, model:llama-4-scout, model:llama-4-maverick,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestChunkedAttentionPrefillC8192H40Kv8D128(ChunkedAttentionTests):
+    name = "chunked_attention_prefill_c8192_h40_kv8_d128"
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 8
+
+
+# Grouped-query attention within chunks, prefill over contiguous keys and values: 5
+# query heads share 1 KV heads. Positions are cut into chunks of 8192. Query i of q_len
+# stands at position p = kv_len - q_len + i and sees the keys of p's chunk up to p, 8192
+# * (p // 8192) ... p. A query that sees no key gives output 0 and lse -inf. lse is base
+# 2.
+# stage:prefill, model:llama-4-scout, model:llama-4-maverick,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
+class TestChunkedAttentionPrefillC8192H5Kv1D128(ChunkedAttentionTests):
+    name = "chunked_attention_prefill_c8192_h5_kv1_d128"
+    NUM_QO_HEADS = 5
+    NUM_KV_HEADS = 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

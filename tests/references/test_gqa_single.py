@@ -1,0 +1,406 @@
+"""Reference tests of op_type gqa_single.
+
+Rendered: don't edit. `gen-tests --op-type gqa_single` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+4de1bdb695ba16f3a24fdbb31ceedcad6ed4795d88d164bfb9900fdc2b974b05  gqa_single_decode_h16_kv2_d256
+46a21543ff5dfdb95f00090254e74cce5ec3108a83fe78567f9327a93554e7f9  gqa_single_decode_h32_kv4_d128
+af20f65fb86cb29506ee531f59e6fb532d2a0e7baf9e27b4f4278c464e4fce88  gqa_single_decode_h32_kv8_d128
+457486006f5e802845b2dbb3a1ca0033b5730e8c305715be1cad6abd8e7b6787  gqa_single_prefill_causal_h16_kv2_d256
+c658c3570230df53290de0fd5ac8d77a64969eeea1a3c6ee9bcfda053d509aaf  gqa_single_prefill_causal_h32_kv4_d128
+20d05429cfc6c8cc833629e8690eb14c875ca330620fbf358bfa445d64ce4729  gqa_single_prefill_causal_h32_kv8_d128
+81de81d1f9fbb5d264f98322e8451e489b60806406ea63bb60fc4f076f8ef901  gqa_single_prefill_noncausal_h16_kv16_d64
+fcc67cae5f5d40c3f466704c6e5f498ccab69f979921dbaf65ae80ce0fe616d3  gqa_single_prefill_noncausal_h20_kv20_d64
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.attention.cases import logit_params, scale_of
+from generator.ops.attention.flashinfer import FA2, FA3
+from generator.ops.attention.oracle import oracle_ragged, visible_keys
+from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import variant_of
+from generator.ops.op_types.gqa_single.relations import single_relations
+from generator.ops.paging import indptr
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = attention_tolerances(products=256, total=800)
+_CUDA_CORES, _TENSOR_CORES = Backend("cuda-cores"), Backend("fa2", min_sm=80)
+# head ratios that the kernel without tensor cores is compiled for
+_CUDA_CORE_RATIOS = (1, 2, 4, 8)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one token, lengths around a block of 64 keys, more queries than keys."""
+    shapes = {
+        "single-token": ("small", 1, 1),
+        "below-a-block": ("small", 5, 63),
+        "whole-blocks": ("small", 64, 64),
+        "above-a-block": ("small", 33, 65),
+        "more-queries-than-keys": ("small", 70, 3),
+        "extreme-logits": ("small", 9, 70),
+        "other-scale": ("small", 20, 33),
+        "whole-prompt": ("medium", 300, 300),
+        "later-queries": ("medium", 16, 1500),
+        "long": ("large", 1000, 4096),
+    }
+    several = _has_rows(definition)
+    return [
+        Case(
+            name,
+            size,
+            ({"q_len": q_len} if several else {}) | {"kv_len": kv_len},
+            logit_params(name),
+        )
+        for name, (size, q_len, kv_len) in shapes.items()
+    ]
+
+
+def _has_rows(definition: Definition) -> bool:
+    return "q_len" in (definition.interface.input_specs["q"].shape or ())
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs.
+
+    q bfloat16 [(q_len,) num_qo_heads, head_dim], k and v bfloat16 [kv_len,
+    num_kv_heads, head_dim], sm_scale float.
+    """
+    axes = {**definition.axes, **case.axes}
+    stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
+    made: dict[str, Any] = {"sm_scale": scale_of(case, axes["head_dim"])}
+    for name, std in stds.items():
+        shape = [axes[a] for a in definition.interface.input_specs[name].shape or ()]
+        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output, shaped as q, and LSE in float64: a ragged batch of one sequence."""
+    q = inputs["q"] if _has_rows(definition) else inputs["q"][None]
+    bounds = {"qo_indptr": indptr([len(q)]), "kv_indptr": indptr([len(inputs["k"])])}
+    output, lse = oracle_ragged({**inputs, **bounds, "q": q}, variant_of(definition))
+    return (output, lse) if _has_rows(definition) else (output[0], lse[0])
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the queries that see a key, bool [q_len]; of a decode all its heads."""
+    q_len = len(inputs["q"]) if _has_rows(definition) else 1
+    seen = visible_keys(q_len, len(inputs["k"]), variant_of(definition)).any(dim=1)
+    return seen if _has_rows(definition) else seen.expand(len(inputs["q"]))
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between one sequence's attention and its parts'."""
+    return single_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return fa2 and fa3 of prefill; of decode the kernels for CUDA and tensor cores."""
+    if _has_rows(definition):
+        return FA2, FA3
+    ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
+    has_cuda_cores = ratio in _CUDA_CORE_RATIOS
+    return (_CUDA_CORES, _TENSOR_CORES) if has_cuda_cores else (_TENSOR_CORES,)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return bfloat16 output and float32 LSE of FlashInfer's kernels for one sequence."""
+    import flashinfer
+
+    q, k, v = (inputs[name] for name in ("q", "k", "v"))
+    given = {"sm_scale": inputs["sm_scale"], "return_lse": True}
+    if _has_rows(definition):
+        causal = variant_of(definition).causal
+        return flashinfer.single_prefill_with_kv_cache(
+            q, k, v, causal=causal, backend=backend, **given
+        )
+    return flashinfer.single_decode_with_kv_cache(
+        q, k, v, use_tensor_cores=backend != _CUDA_CORES.name, **given
+    )
+
+
+# ---- the interfaces
+
+INTERFACE_GQA_SINGLE_DECODE = Interface(
+    inputs={
+        "q": "bfloat16[num_qo_heads, head_dim]",
+        "k": "bfloat16[kv_len, num_kv_heads, head_dim]",
+        "v": "bfloat16[kv_len, num_kv_heads, head_dim]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[num_qo_heads, head_dim]",
+        "lse": "float32[num_qo_heads]",
+    },
+    constraints=("kv_len >= 1",),
+)
+INTERFACE_GQA_SINGLE_PREFILL = Interface(
+    inputs={
+        "q": "bfloat16[q_len, num_qo_heads, head_dim]",
+        "k": "bfloat16[kv_len, num_kv_heads, head_dim]",
+        "v": "bfloat16[kv_len, num_kv_heads, head_dim]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[q_len, num_qo_heads, head_dim]",
+        "lse": "float32[q_len, num_qo_heads]",
+    },
+    constraints=("kv_len >= 1",),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of gqa_single_decode_h16_kv2_d256, gqa_single_decode_h32_kv4_d128,
+# gqa_single_decode_h32_kv8_d128
+def reference_gqa_single_decode():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sm_scale: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+        group_size = num_qo_heads // num_kv_heads
+
+        # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+        queries = q.float().reshape(num_kv_heads, group_size, head_dim)
+        logits = torch.einsum("hgd,khd->hgk", queries, k.float()) * sm_scale
+        attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), v.float())
+        # Base 2: log2 of the sum of exponentials.
+        lse = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return attended.flatten(0, 1).to(q.dtype), lse
+
+    return run
+
+
+# of gqa_single_prefill_causal_h16_kv2_d256, gqa_single_prefill_causal_h32_kv4_d128,
+# gqa_single_prefill_causal_h32_kv8_d128
+def reference_gqa_single_prefill_causal():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sm_scale: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        q_len, num_qo_heads, head_dim = q.shape
+        kv_len, num_kv_heads, _ = k.shape
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        # The last query stands at the last key; queries before the first key see none.
+        first = max(q_len - kv_len, 0)
+        query_positions = torch.arange(first, q_len, device=q.device) + (kv_len - q_len)
+        key_positions = torch.arange(kv_len, device=q.device)
+        future = key_positions[None, :] > query_positions[:, None]  # [queries, kv_len]
+
+        # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+        queries = q[first:].float()
+        queries = queries.reshape(-1, num_kv_heads, group_size, head_dim)
+        logits = torch.einsum("qhgd,khd->hgqk", queries, k.float()) * sm_scale
+        logits.masked_fill_(future, -math.inf)
+        attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), v.float())
+        output[first:] = attended.flatten(1, 2).to(q.dtype)
+        # Base 2: log2 of the sum of exponentials.
+        lse[first:] = logits.logsumexp(dim=-1).flatten(0, 1).T / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of gqa_single_prefill_noncausal_h16_kv16_d64,
+# gqa_single_prefill_noncausal_h20_kv20_d64
+def reference_gqa_single_prefill_noncausal():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sm_scale: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        q_len, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k.shape[1]
+
+        # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+        group_size = num_qo_heads // num_kv_heads
+        queries = q.float().reshape(q_len, num_kv_heads, group_size, head_dim)
+        logits = torch.einsum("qhgd,khd->hgqk", queries, k.float()) * sm_scale
+        attended = torch.einsum("hgqk,khd->qhgd", logits.softmax(dim=-1), v.float())
+        # Base 2: log2 of the sum of exponentials.
+        lse = logits.logsumexp(dim=-1).flatten(0, 1).T / math.log(2)
+        return attended.flatten(1, 2).to(q.dtype), lse.contiguous()
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class GqaSingleTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of gqa_single share."""
+
+    op_type = "gqa_single"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Grouped-query attention of one sequence, decode: 16 query heads share 2 KV heads. The
+# one query sees all keys. lse is base 2.
+# stage:decode, model:qwen3-next-80b-a3b,
+# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
+class TestGqaSingleDecodeH16Kv2D256(GqaSingleTests):
+    name = "gqa_single_decode_h16_kv2_d256"
+    interface = INTERFACE_GQA_SINGLE_DECODE
+    reference = staticmethod(reference_gqa_single_decode)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+
+
+# Grouped-query attention of one sequence, decode: 32 query heads share 4 KV heads. The
+# one query sees all keys. lse is base 2.
+# stage:decode, model:qwen3-30b-a3b,
+# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
+class TestGqaSingleDecodeH32Kv4D128(GqaSingleTests):
+    name = "gqa_single_decode_h32_kv4_d128"
+    interface = INTERFACE_GQA_SINGLE_DECODE
+    reference = staticmethod(reference_gqa_single_decode)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+
+
+# Grouped-query attention of one sequence, decode: 32 query heads share 8 KV heads. The
+# one query sees all keys. lse is base 2.
+# stage:decode, model:llama-3.1-8b,
+# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
+class TestGqaSingleDecodeH32Kv8D128(GqaSingleTests):
+    name = "gqa_single_decode_h32_kv8_d128"
+    interface = INTERFACE_GQA_SINGLE_DECODE
+    reference = staticmethod(reference_gqa_single_decode)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+
+
+# Grouped-query attention of one sequence, prefill: 16 query heads share 2 KV heads. The
+# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
+# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:qwen3-next-80b-a3b,
+# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+class TestGqaSinglePrefillCausalH16Kv2D256(GqaSingleTests):
+    name = "gqa_single_prefill_causal_h16_kv2_d256"
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    reference = staticmethod(reference_gqa_single_prefill_causal)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+
+
+# Grouped-query attention of one sequence, prefill: 32 query heads share 4 KV heads. The
+# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
+# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:qwen3-30b-a3b,
+# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+class TestGqaSinglePrefillCausalH32Kv4D128(GqaSingleTests):
+    name = "gqa_single_prefill_causal_h32_kv4_d128"
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    reference = staticmethod(reference_gqa_single_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+
+
+# Grouped-query attention of one sequence, prefill: 32 query heads share 8 KV heads. The
+# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
+# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.1-8b,
+# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+class TestGqaSinglePrefillCausalH32Kv8D128(GqaSingleTests):
+    name = "gqa_single_prefill_causal_h32_kv8_d128"
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    reference = staticmethod(reference_gqa_single_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+
+
+# Grouped-query attention of one sequence, prefill: 16 query heads share 16 KV heads.
+# There is no mask: every query sees all keys. lse is base 2.
+# stage:prefill, model:bge-large-en-v1.5,
+# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+class TestGqaSinglePrefillNoncausalH16Kv16D64(GqaSingleTests):
+    name = "gqa_single_prefill_noncausal_h16_kv16_d64"
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    reference = staticmethod(reference_gqa_single_prefill_noncausal)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 64
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
+
+
+# Grouped-query attention of one sequence, prefill: 20 query heads share 20 KV heads.
+# There is no mask: every query sees all keys. lse is base 2.
+# stage:prefill, model:whisper-large-v3,
+# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+class TestGqaSinglePrefillNoncausalH20Kv20D64(GqaSingleTests):
+    name = "gqa_single_prefill_noncausal_h20_kv20_d64"
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    reference = staticmethod(reference_gqa_single_prefill_noncausal)
+    NUM_QO_HEADS = 20
+    NUM_KV_HEADS = 20
+    HEAD_DIM = 64
+    constants = ("noncausal",)
+    NONCAUSAL = True  # "noncausal" in the name
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

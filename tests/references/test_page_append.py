@@ -1,0 +1,504 @@
+"""Reference tests of op_type page_append.
+
+Rendered: don't edit. `gen-tests --op-type page_append` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+1c9ba20041efc8aae98945a2a703d11d11d507452f1d62ea7ca3085df8eb2aa0  append_paged_kv_cache_hnd_kv2_d256_ps64
+e8b00db6f123d4ce1dbed3da16d6e7b58f56f18072c49d9599eedd6ea955e813  append_paged_kv_cache_hnd_kv8_d128_ps64
+22553f8cff0af20f43c1d81df247197f83ebda89c8cdf1ac0ecfcaa7e30dfb73  append_paged_kv_cache_hnd_kv8_d64_ps64
+55e47b2104e96ae7264008b68756ddf8da64e36436fad2c55180ccfcbaab2a7a  append_paged_kv_cache_kv16_d128_ps64
+df880eb93d2802afeea14ab2c05470fae0631492f01b60f7f2cf254f98205204  append_paged_kv_cache_kv2_d256_ps64
+2f1c290c0a92094b948b4696e170f0ddcf4387a66a5156ded9788e614556e00c  append_paged_kv_cache_kv4_d128_ps64
+130a04cf26894bc65fbec572c35acc36c2cd844ccc17cfa8e7d7089016ffd9ab  append_paged_kv_cache_kv8_d128_ps16
+1057e4500d0e44a7ddb6ec73c95428ccd7b35d41842a2de8311635540b0e9309  append_paged_kv_cache_kv8_d128_ps64
+daae419c4664f9632af8147d972aeb92dcd7f49c4593bd5192041c633867694a  append_paged_kv_cache_kv8_d64_ps64
+83509c68f236b8b70c7f2d2fff3d65528d8d8e56f496444e6e199fbf13fe7438  append_paged_mla_kv_cache_ckv512_kpe64
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
+from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
+from generator.ops.op_types.page_append.relations import append_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = tuple(
+    Override(f"{cache}_out", EXACT, "numbers are copied, none is computed")
+    for cache in ROWS
+)
+_RAGGED = tuple(Stream("appended").integers(1, 300, 16))
+_LONG = tuple(Stream("appended at length").integers(1, 4096, 48))
+# (length after the append, of it new) of each sequence, and MLA's page size
+_LENGTHS = {
+    "one-token": ("small", ((1, 1),), 1),
+    "decode": ("small", ((17, 1), (64, 1), (65, 1), (1, 1), (129, 1)), 64),
+    "whole-prompts": ("small", ((1, 1), (63, 63), (64, 64), (65, 65)), 16),
+    "later-chunks": ("small", ((80, 16), (129, 1), (130, 66), (64, 33)), 64),
+    "untouched-sequences": ("small", ((70, 0), (3, 2), (0, 0), (64, 0), (99, 40)), 32),
+    "shuffled": ("small", ((80, 16), (65, 65), (130, 3)), 1),
+    "batch": ("medium", tuple((n, n % 97 + 1) for n in _RAGGED if n > 97), 64),
+    "long": ("large", tuple((n, n % 509 + 1) for n in _LONG if n > 509), 64),
+}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return single tokens, whole prompts, later chunks, sequences left alone."""
+    return [_case(definition, name, *lengths) for name, lengths in _LENGTHS.items()]
+
+
+def _case(
+    definition: Definition,
+    name: str,
+    size: str,
+    lengths: tuple[tuple[int, int], ...],
+    mla_page_size: int,
+) -> Case:
+    kv_lens, new = (tuple(part) for part in zip(*lengths, strict=True))
+    fixed = definition.axes.get("page_size")
+    axes = append_axes(kv_lens, new, fixed or mla_page_size)
+    if fixed:
+        del axes["page_size"]
+    params = {"kv_lens": kv_lens, "new": new, "shuffled": name == "shuffled"}
+    return Case(name, size, axes, params)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `append_inputs` for their shapes."""
+    return append_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Return the caches, shaped as they came: each slot asks which row is for it."""
+    names = cache_names(definition)
+    heads_first = is_hnd(definition)
+    page_size = inputs[names[0]].shape[2 if heads_first else 1]
+    # page · page_size + slot of each token, sequence after sequence
+    row_of = torch.full((len(inputs[names[0]]) * page_size,), -1, dtype=torch.int64)
+    starts = inputs["kv_indptr"].tolist()
+    sequences, tokens = (inputs[n].cpu() for n in ("batch_indices", "positions"))
+    for b in range(len(starts) - 1):
+        own = (sequences == b).nonzero()[:, 0]
+        pages = inputs["kv_indices"][starts[b] : starts[b + 1]].cpu().long()
+        slots = (pages[:, None] * page_size + torch.arange(page_size)).flatten()
+        row_of[slots[tokens[own].long()]] = own
+    row_of = row_of.to(inputs[names[0]].device)
+    found = []
+    for name in names:
+        cache = inputs[name].transpose(1, 2) if heads_first else inputs[name]
+        slots = cache.flatten(0, 1)
+        written = (row_of >= 0).view(-1, *[1] * (slots.dim() - 1))
+        full = torch.where(written, inputs[ROWS[name]][row_of.clamp_min(0)], slots)
+        full = full.view(cache.shape)
+        found.append(full.transpose(1, 2).contiguous() if heads_first else full)
+    return tuple(found)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between appends in other orders, layouts, steps and pages."""
+    return append_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the only CUDA kernel."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return the caches that were given, which flashinfer.page's kernels write to."""
+    from flashinfer import page
+
+    names = cache_names(definition)
+    rows = [inputs[ROWS[name]] for name in names]
+    where = [inputs["batch_indices"], inputs["positions"]]
+    caches = tuple(inputs[name] for name in names)
+    table = [inputs[n] for n in ("kv_indices", "kv_indptr", "kv_last_page_len")]
+    if "ckv_cache" in inputs:
+        page.append_paged_mla_kv_cache(*rows, *where, *caches, *table)
+    else:
+        layout = "HND" if is_hnd(definition) else "NHD"
+        page.append_paged_kv_cache(*rows, *where, caches, *table, kv_layout=layout)
+    return caches
+
+
+# ---- the interfaces
+
+INTERFACE_APPEND_PAGED_KV_CACHE_HND = Interface(
+    inputs={
+        "append_key": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
+        "append_value": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
+        "batch_indices": "int32[nnz_kv]",
+        "positions": "int32[nnz_kv]",
+        "k_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
+        "v_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_last_page_len": "int32[batch_size]",
+    },
+    outputs={
+        "k_cache_out": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
+        "v_cache_out": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "min(batch_indices.tolist()) >= 0",
+        "max(batch_indices.tolist()) < batch_size",
+        "min(positions.tolist()) >= 0",
+    ),
+)
+INTERFACE_APPEND_PAGED_KV_CACHE = Interface(
+    inputs={
+        "append_key": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
+        "append_value": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
+        "batch_indices": "int32[nnz_kv]",
+        "positions": "int32[nnz_kv]",
+        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_last_page_len": "int32[batch_size]",
+    },
+    outputs={
+        "k_cache_out": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache_out": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "min(batch_indices.tolist()) >= 0",
+        "max(batch_indices.tolist()) < batch_size",
+        "min(positions.tolist()) >= 0",
+    ),
+)
+INTERFACE_APPEND_PAGED_MLA_KV_CACHE = Interface(
+    inputs={
+        "append_ckv": "bfloat16[nnz_kv, head_dim_ckv]",
+        "append_kpe": "bfloat16[nnz_kv, head_dim_kpe]",
+        "batch_indices": "int32[nnz_kv]",
+        "positions": "int32[nnz_kv]",
+        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
+        "kv_indices": "int32[num_kv_indices]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_last_page_len": "int32[batch_size]",
+    },
+    outputs={
+        "ckv_cache_out": "bfloat16[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache_out": "bfloat16[num_pages, page_size, head_dim_kpe]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
+        "min(batch_indices.tolist()) >= 0",
+        "max(batch_indices.tolist()) < batch_size",
+        "min(positions.tolist()) >= 0",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of append_paged_kv_cache_hnd_kv2_d256_ps64, append_paged_kv_cache_hnd_kv8_d128_ps64,
+# append_paged_kv_cache_hnd_kv8_d64_ps64
+def reference_append_paged_kv_cache_hnd():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        append_key: torch.Tensor,
+        append_value: torch.Tensor,
+        batch_indices: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        page_size = k_cache.shape[2]
+        # A sequence's pages stand one after the other in kv_indices.
+        pages = kv_indices[kv_indptr[batch_indices] + positions // page_size]
+        slots = positions % page_size
+
+        # A page holds all tokens of its first head, then those of the next.
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[pages, :, slots] = append_key
+        v_cache_out[pages, :, slots] = append_value
+        return k_cache_out, v_cache_out
+
+    return run
+
+
+# of append_paged_kv_cache_kv16_d128_ps64 and 5 more definitions
+def reference_append_paged_kv_cache():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        append_key: torch.Tensor,
+        append_value: torch.Tensor,
+        batch_indices: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        page_size = k_cache.shape[1]
+        # A sequence's pages stand one after the other in kv_indices.
+        pages = kv_indices[kv_indptr[batch_indices] + positions // page_size]
+        slots = positions % page_size
+
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[pages, slots] = append_key
+        v_cache_out[pages, slots] = append_value
+        return k_cache_out, v_cache_out
+
+    return run
+
+
+# of append_paged_mla_kv_cache_ckv512_kpe64
+def reference_append_paged_mla_kv_cache():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        append_ckv: torch.Tensor,
+        append_kpe: torch.Tensor,
+        batch_indices: torch.Tensor,
+        positions: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        page_size = ckv_cache.shape[1]
+        # A sequence's pages stand one after the other in kv_indices.
+        pages = kv_indices[kv_indptr[batch_indices] + positions // page_size]
+        slots = positions % page_size
+
+        ckv_cache_out, kpe_cache_out = ckv_cache.clone(), kpe_cache.clone()
+        ckv_cache_out[pages, slots] = append_ckv
+        kpe_cache_out[pages, slots] = append_kpe
+        return ckv_cache_out, kpe_cache_out
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class PageAppendTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of page_append share."""
+
+    op_type = "page_append"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Append keys and values to a paged cache of layout HND. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheHndKv2D256Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_hnd_kv2_d256_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
+    reference = staticmethod(reference_append_paged_kv_cache_hnd)
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout HND. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2,
+# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheHndKv8D128Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_hnd_kv8_d128_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
+    reference = staticmethod(reference_append_paged_kv_cache_hnd)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout HND. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.page.append_paged_kv_cache,
+# tp:1
+class TestAppendPagedKvCacheHndKv8D64Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_hnd_kv8_d64_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
+    reference = staticmethod(reference_append_paged_kv_cache_hnd)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:gemma-3-27b, model:gemma-2-27b, fi_api:flashinfer.page.append_paged_kv_cache,
+# tp:1
+class TestAppendPagedKvCacheKv16D128Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv16_d128_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 16
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheKv2D256Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv2_d256_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:qwen3-30b-a3b, model:qwen3-235b-a22b,
+# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheKv4D128Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv4_d128_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:llama-3.1-8b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheKv8D128Ps16(PageAppendTests):
+    name = "append_paged_kv_cache_kv8_d128_ps16"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 16
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2,
+# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+class TestAppendPagedKvCacheKv8D128Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv8_d128_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.page.append_paged_kv_cache,
+# tp:1
+class TestAppendPagedKvCacheKv8D64Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv8_d64_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
+# Append compressed keys and values, and their rotary part, to the paged cache of latent
+# attention. Row i belongs at token positions[i] of sequence batch_indices[i], which is
+# slot position % page_size of page kv_indices[kv_indptr[b] + position // page_size].
+# The outputs are the whole caches: slots that no row is for keep what they hold. Rows
+# may come in any order; no two have the same slot. A batch index of -1, which
+# FlashInfer's get_batch_indices_positions pads with, is not allowed: the kernel reads
+# in front of kv_indptr for it.
+# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
+# fi_api:flashinfer.page.append_paged_mla_kv_cache, tp:1
+class TestAppendPagedMlaKvCacheCkv512Kpe64(PageAppendTests):
+    name = "append_paged_mla_kv_cache_ckv512_kpe64"
+    interface = INTERFACE_APPEND_PAGED_MLA_KV_CACHE
+    reference = staticmethod(reference_append_paged_mla_kv_cache)
+    HEAD_DIM_CKV = 512
+    HEAD_DIM_KPE = 64
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,163 @@
+"""Turn planted defects into solutions and list those that the judge lets pass.
+
+`python tools/evaluate_mutants.py [DEFINITION...]` takes the first definition of each
+op_type unless some are named. The judge asks what it asks of any solution; the defects
+are called in forks of this process, since they are functions and no files. Exit status 1
+where a domain defect passes, or more than 1 % of the generic ones that are not equivalent.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.dataset.definition import Definition
+from generator.evaluation.arena import Layout
+from generator.evaluation.confined import Answer
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import rounds_of
+from generator.evaluation.verdict import (
+    INCORRECT_DTYPE,
+    INCORRECT_SHAPE,
+    PASSED,
+    RUNTIME_ERROR,
+    Refused,
+    worst,
+)
+from generator.execution.child import Link
+from generator.execution.forks import Forks
+from generator.execution.outcome import DONE
+from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
+from generator.rules.load import load_definitions
+from generator.testing.memory import dtype_of, shape_of
+from generator.testing.trial import as_tuple, same_bits, seed
+
+_SECONDS, _MOST_GENERIC = 120.0, 150
+_SECRET = 21
+
+
+class InProcess:
+    """Call a function as a session calls a solution, without a sandbox."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+        self._given: list[Any] = []
+        self._written: Mapping[str, Any] = {}
+
+    def write(
+        self, slot: int, inputs: Mapping[str, Any], outputs: Any, axes: Any
+    ) -> Layout:
+        """Keep copies of the inputs for the next call."""
+        self._written, self._declared = inputs, (outputs, axes)
+        self._given = [
+            v.clone() if isinstance(v, torch.Tensor) else v for v in inputs.values()
+        ]
+        return Layout((), (), 0)
+
+    def call(
+        self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
+    ) -> Answer:
+        """Call the function, and hold its outputs against the declaration."""
+        _seed(seed)
+        try:
+            self._outputs = as_tuple(self._run(*self._given))
+        except Exception as error:  # noqa: BLE001 - whatever a defect raises
+            raise Refused(RUNTIME_ERROR, repr(error)) from None
+        specs, axes = self._declared
+        if len(self._outputs) != len(specs):
+            raise Refused(INCORRECT_SHAPE, f"{len(self._outputs)} values")
+        for spec, value in zip(specs.values(), self._outputs, strict=True):
+            if spec.shape is None:
+                continue
+            if not isinstance(value, torch.Tensor):
+                raise Refused(INCORRECT_DTYPE, "no tensor")
+            if tuple(value.shape) != shape_of(spec, axes):
+                raise Refused(INCORRECT_SHAPE, str(tuple(value.shape)))
+            if value.dtype != dtype_of(spec.dtype):
+                raise Refused(INCORRECT_DTYPE, str(value.dtype))
+        return Answer()
+
+    def fetch(self, slot: int, layout: Layout) -> Answer:
+        """Return the outputs, and which inputs were written to."""
+        pairs = enumerate(zip(self._written.values(), self._given, strict=True))
+        changed = [number for number, (a, b) in pairs if not same_bits(a, b)]
+        outputs = (
+            v.clone() if isinstance(v, torch.Tensor) else v for v in self._outputs
+        )
+        return Answer(tuple(outputs), tuple(changed))
+
+    def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
+        """Return an input as the call left it."""
+        found: torch.Tensor = self._given[number]
+        return found
+
+
+_seed = seed
+
+
+def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]]:
+    """Return counts of defects by kind and fate, and the names of those that pass."""
+    job: AuditJob = prepare(definition, None, None)
+    cpu = torch.device("cpu")
+    asked = rounds_of(definition, [], Path(), cpu, _SECRET, axes=job.axes)
+    for _, rounds in asked.rounds:
+        for one in rounds:
+            # made before the forks: once for all
+            _ = one.inputs, one.expected
+    generic = [n for n, p in enumerate(job.planned) if p.result.kind != DOMAIN]
+    if len(generic) > _MOST_GENERIC:
+        generic = sorted(random.Random(_SECRET).sample(generic, _MOST_GENERIC))
+    domain = [n for n, p in enumerate(job.planned) if p.result.kind == DOMAIN]
+    places = [*domain, *generic]
+
+    def work(number: int, link: Link) -> str:
+        planned = job.planned[places[number]]
+        try:
+            session = InProcess(planned.load())
+            cases = Judge(session, asked, cpu, False, _SECRET).judge()
+        except Exception:  # noqa: BLE001 - it can't be loaded: a build that failed
+            return "refused"
+        if worst(cases).verdict != PASSED:
+            return "refused"
+        proof = job._prove_equivalence(planned.load)
+        return "equivalent" if proof.equivalent else "passed"
+
+    counts, passed = Counter[str](), []
+    for number, outcome in Forks(jobs, _SECONDS).run(work, len(places)):
+        result = job.planned[places[number]].result
+        kind = "domain" if result.kind == DOMAIN else "generic"
+        fate = outcome.value if outcome.status == DONE else "refused"
+        counts[f"{kind} {fate}"] += 1
+        if fate == "passed":
+            passed.append(f"{kind}: {result.name}")
+    return counts, passed
+
+
+def main() -> int:
+    """Print a line for each definition; return the exit status."""
+    torch.set_num_threads(1)
+    loaded = load_definitions(Path(), names=sys.argv[1:]).definitions
+    chosen = list(loaded)
+    if not sys.argv[1:]:
+        chosen = list({d.op_type: d for d in reversed(loaded)}.values())
+    total, jobs = Counter[str](), 2
+    for definition in chosen:
+        counts, passed = measured(definition, jobs)
+        total += counts
+        print(definition.name, dict(sorted(counts.items())), flush=True)
+        for name in passed:
+            print(f"  passes: {name}", flush=True)
+    print("total", dict(sorted(total.items())))
+    generic = total["generic refused"] + total["generic passed"]
+    share = total["generic passed"] / max(generic, 1)
+    return int(total["domain passed"] > 0 or share > 0.01)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

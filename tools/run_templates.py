@@ -1,0 +1,116 @@
+"""Import the templates of the installed FlashInfer, and run the tests of each alone.
+
+python tools/run_templates.py DIR [--device cuda] [--workers N] [--seconds S]
+    [--axis NAME=SIZE] [--without OP_TYPE] [--only OP_TYPE]
+
+DIR/import.json says what became of each template, DIR/results/*.jsonl what its tests
+gave. Each definition is a process of its own: a kernel that breaks the CUDA context
+breaks no other's test. `tools/build_templates_page.py DIR [DIR]` makes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.rendering.names import class_names
+
+_COMPILED_LONG = ("sampling", "attention", "gqa", "mla", "pod", "prefill", "xqa")
+"""What compiles for minutes: it is started first."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Import, render, run; the result is 0 where the import and the rendering worked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--each", type=float, default=300, help="seconds for one")
+    parser.add_argument("--axis", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[])
+    options = parser.parse_args(arguments)
+    end = time.monotonic() + options.seconds
+    folder: Path = options.folder
+    (folder / "results").mkdir(parents=True, exist_ok=True)
+    if not (folder / "import.json").exists():
+        _import(folder, options.axis)
+    imports = json.loads((folder / "import.json").read_text("utf-8"))["imports"]
+    chosen = [
+        i
+        for i in imports
+        if i["definition"]
+        and i["op_type"] not in options.without
+        and (not options.only or i["op_type"] in options.only)
+    ]
+    chosen.sort(key=lambda i: not any(w in i["op_type"] for w in _COMPILED_LONG))
+
+    def run(found: dict[str, str]) -> str:
+        return _run(folder, found, options.device, min(end, _now() + options.each))
+
+    with ThreadPoolExecutor(options.workers) as pool:
+        for line in pool.map(run, chosen):
+            print(line, flush=True)
+    return 0
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _import(folder: Path, axes: Sequence[str]) -> None:
+    dataset, tests = str(folder / "dataset"), str(folder / "tests")
+    command = [sys.executable, "-m", "generator.cli.trace_dataset", "import"]
+    command += ["--dialect", "flashinfer", "--from-installed", "--json"]
+    command += [f"--axis={axis}" for axis in axes] + ["--output", dataset]
+    printed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    command = [sys.executable, "-m", "generator.cli.gen_tests", "--all", "--force"]
+    command += ["--dataset", dataset, "--output", tests]
+    subprocess.run(command, cwd=ROOT, check=False)
+    (folder / "import.json").write_bytes(printed.stdout)
+
+
+def _run(folder: Path, found: dict[str, str], device: str, end: float) -> str:
+    name, op_type = found["definition"], found["op_type"]
+    (class_name,) = class_names([name])
+    results = folder / "results" / f"{name}.jsonl"
+    if results.exists():
+        return f"{name} has run"
+    start = _now()
+    file = next(_files(folder / "tests", op_type), None)
+    if file is None or end - start < 5:
+        return f"{name}: not run"
+    command = [sys.executable, "-m", "pytest", f"{file}::{class_name}", "-q", "-n", "0"]
+    command += ["-p", "no:cacheprovider", "--device", device, "--results", str(results)]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=end - start,
+            check=False,
+        )
+        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+    except subprocess.TimeoutExpired:
+        last = "took too long"
+    return f"{name}: {last} ({_now() - start:.0f} s)"
+
+
+def _files(tests: Path, op_type: str) -> Iterator[Path]:
+    yield from tests.glob(f"test_{op_type}_custom_inputs.py")
+    yield from tests.glob(f"test_{op_type}.py")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
