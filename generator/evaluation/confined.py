@@ -41,7 +41,8 @@ _WALL_SECONDS = 7 * 24 * 3600.0
 _CREDENTIALS = struct.Struct("3i")
 _SHORT = 500
 _PROJECT = Path(__file__).resolve().parents[1]
-_WORKER = ("worker.py", "building.py")
+_WORKER = ("evaluation/worker.py", "evaluation/building.py", "execution/limits.py")
+"""Files of ours that the sandbox shows."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Confinement:
         told.mkdir()
         work.mkdir()
         for name in _WORKER:
-            shutil.copyfile(Path(__file__).with_name(name), told / name)
+            shutil.copy(_PROJECT / name, told)
         here, there = _pair()
         base = CUDA_LIMITS if self.device == "cuda" else Limits()
         limits = replace(

@@ -1,9 +1,10 @@
 """Inside the sandbox: start a process for each solution, and call it when asked.
 
-This file and `building` stand alone: they import the standard library and torch, and
-nothing else of ours is visible where they run. A frame on the channel is 8 bytes of length and JSON; descriptors
-come with it. Tensors lie in memory that the judge shares: slots of addresses that stay,
-into which the judge writes inputs and poison, and from which it reads outputs.
+This file, `building` and `execution/limits` import the standard library and torch, and
+nothing else of ours is visible where they run. A frame on the channel is 8 bytes of
+length and JSON; descriptors come with it. Tensors lie in memory that the judge shares:
+slots of addresses that stay, into which the judge writes inputs and poison, and from
+which it reads outputs.
 
 `python worker.py CHANNEL DEVICE` is the first process of the sandbox. It runs no code of
 a solution: it imports torch, forks a process for each solution, and afterwards ends all
@@ -12,7 +13,6 @@ processes but itself and empties the folders that they could write to.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import json
@@ -33,7 +33,6 @@ _LENGTH = struct.Struct("<Q")
 _MOST_TEXT, _MOST_BYTES = 4000, 1 << 24
 _PACKAGE = "solution_under_evaluation"
 _FLUSH_BYTES = 512 << 20
-_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 _FOLDERS = ("/tmp", "/dev/shm")
 
 Frame = dict[str, Any]
@@ -89,14 +88,15 @@ def main() -> None:
     """Serve the judge until it closes the channel."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     device = sys.argv[2]
+    sys.path.insert(0, os.path.dirname(__file__))
+    limits = importlib.import_module("limits")
     # nobody of the same user may look into this process; what a solution leaves behind
     # becomes a child of it, where the judge sees it
-    _prctl(_PR_SET_DUMPABLE, 0)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    limits.hide_memory()
+    limits.adopt_orphans()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    sys.path.insert(0, os.path.dirname(__file__))
     torch = importlib.import_module("torch")
     torch.set_num_threads(1)
     gc.freeze()
@@ -113,7 +113,7 @@ def main() -> None:
                 own = os.dup(files[0])
                 channel.close()
                 os.close(files[0])
-                _prctl(_PR_SET_DUMPABLE, 1)
+                limits.hide_memory(hidden=False)
                 try:
                     Solution(socket.socket(fileno=own), device).serve()
                 except (EOFError, OSError):
@@ -161,10 +161,6 @@ def _empty(folder: str) -> None:
             os.chmod(entry.path, 0o700)
             _empty(entry.path)
             os.rmdir(entry.path)
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
 
 
 class Solution:

@@ -97,12 +97,13 @@ def end_orphans(kept: Collection[int]) -> None:
                 os.waitpid(pid, 0)
 
 
-def hide_memory() -> None:
+def hide_memory(*, hidden: bool = True) -> None:
     """Keep others of the same user from this process's memory and open files.
 
-    Raises OSError where the system can't do that.
+    A fork inherits that, and takes it back with `hidden` False. Raises OSError where
+    the system can't do that.
     """
-    if not _prctl(_PR_SET_DUMPABLE, 0):
+    if not _prctl(_PR_SET_DUMPABLE, int(not hidden)):
         raise OSError("the memory of this process can't be hidden from its user")
 
 

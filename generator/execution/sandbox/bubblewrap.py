@@ -122,6 +122,8 @@ def view(
             made += ["--perms", "0755", "--dir", path]
         elif os.path.islink(path) and path.count("/") == 1:  # /bin -> usr/bin
             made += ["--symlink", os.readlink(path), path]
+        elif os.path.islink(path) and path.startswith(within):
+            continue  # it is there already, and nothing can be mounted on a link
         else:
             made += ["--ro-bind-try", path, path]
     return [*made, "--bind", work, work]

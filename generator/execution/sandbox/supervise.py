@@ -111,7 +111,8 @@ def run(
     told = paths.environment()
     files = cuda.devices() if devices else []
     if devices:
-        readable += filter(None, [cuda.toolkit(os.environ)])
+        compilers = cuda.toolkit(os.environ)
+        readable += paths.both_names([compilers] if compilers else [])
         told |= cuda.environment(os.environ, told["PATH"])
     with ExitStack() as stack:
         streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]

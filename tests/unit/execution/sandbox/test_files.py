@@ -187,3 +187,20 @@ def test_a_program_that_is_not_there_is_said(work) -> None:
     outcome = run_confined(["/bin/nothing-here"], read_only=[], work=work)
     assert outcome.status == "not started"
     assert "/bin/nothing-here" in outcome.detail
+
+
+def test_a_link_in_a_folder_that_is_shown_leads_to_what_is_shown_too(tmp_path) -> None:
+    """/usr/local/cuda is such a link, on which nothing can be mounted."""
+    real, shown, work = (tmp_path / name for name in ("real", "shown", "work"))
+    for folder in (real, shown, work):
+        folder.mkdir(mode=0o777)
+    (real / "nvcc").write_text("a compiler")
+    (shown / "link").symlink_to(real)
+
+    outcome = run_confined(
+        ["/bin/cat", str(shown / "link" / "nvcc")],
+        read_only=[shown, shown / "link"],
+        work=work,
+    )
+
+    assert (outcome.exit_status, outcome.stdout) == (0, "a compiler"), outcome
