@@ -23,12 +23,15 @@ sys.path.insert(0, str(ROOT))
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import discover_definitions
 from generator.hub.card import CARD, card_files
+from generator.models.config import load, names
+from generator.models.coverage import coverage, coverage_page
+from generator.models.parallel import Deployment
 from generator.ops.registry import op_packages
 from generator.reports import printed
 from generator.results.audits import read_audits
 from generator.results.evidence import kept_runs, runs_in
 from generator.results.sources import is_ground_truth
-from generator.results.verification import Verification, table_of
+from generator.results.verification import Verification, agreed, table_of
 from generator.results.verification_report import verification_report
 from generator.rules.explain import PAGE, as_page
 from tools import pull_request_example, review_example
@@ -71,6 +74,14 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
         "README.md": readme(),
         "docs/generated/verification.md": "".join(
             printed(verification_report(table), "markdown")
+        ),
+        "docs/generated/coverage.md": coverage_page(
+            {
+                name: coverage(
+                    load(name), Deployment(), ROOT, found, agreed(table.lines)
+                )
+                for name in names()
+            }
         ),
         "docs/generated/dataset-card.md": card_files(ROOT)[CARD].decode(),
         **review_example.pages(example or folder / "review"),

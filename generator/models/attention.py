@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.models.config import Config
-from generator.models.need import Need, Projections
+from generator.models.need import Need, Projections, norm
 from generator.models.parallel import KV_DTYPES, Deployment
 from generator.problems.messages import show
 
@@ -47,11 +47,11 @@ def _grouped_query(
         yield from linear("query projection", query * dim, hidden)
         yield from linear("key or value projection", kv * dim, hidden)
     if architecture.head_norm == "head":
-        yield Need("query and key norm", "rmsnorm", f"rmsnorm_h{dim}", norms)
+        yield norm("query and key norm", dim, norms)
     elif architecture.head_norm == "all":
         every = config.size("num_key_value_heads", default=whole)
-        yield Need("query norm", "rmsnorm", f"rmsnorm_h{whole * dim}", norms)
-        yield Need("key norm", "rmsnorm", f"rmsnorm_h{every * dim}", norms)
+        yield norm("query norm", whole * dim, norms)
+        yield norm("key norm", every * dim, norms)
     if architecture.rope:
         yield Need(
             "RoPE", "rope", f"{architecture.rope}_d{dim}_rd{_rotary(config, dim)}"
@@ -70,9 +70,7 @@ def _grouped_query(
         )
     yield from linear("output projection", hidden, query * dim)
     if architecture.sandwich:
-        yield Need(
-            "norms behind attention and MLP", "rmsnorm", f"rmsnorm_h{hidden}", norms
-        )
+        yield norm("norms behind attention and MLP", hidden, norms)
 
 
 def _rotary(config: Config, dim: int) -> int:
@@ -131,10 +129,10 @@ def _latent(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Ne
     rank = config.count("q_lora_rank")
     if rank:
         yield from linear("query compression", rank, hidden)
-        yield Need("norm of the query", "rmsnorm", f"rmsnorm_h{rank}", norms)
+        yield norm("norm of the query", rank, norms)
     yield from linear("query projection", heads * (nope + kpe), rank or hidden)
     yield from linear("key and value compression", ckv + kpe, hidden)
-    yield Need("norm of the latent", "rmsnorm", f"rmsnorm_h{ckv}", norms)
+    yield norm("norm of the latent", ckv, norms)
     yield Need("RoPE", "rope", f"{config.architecture.rope}_d{kpe}_rd{kpe}")
     append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}_ps{deployment.page_size}"
     yield Need("append to the cache", "page_append", append)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -80,12 +82,10 @@ def coverage(
     files = {file.name: file for file in found.files}
     covered = []
     for need in needs(config, deployment):
-        file = files.get(need.name)
-        if file is None:
-            spec = instance(config, deployment, need)
-            covered.append(Covered(need, *_absent(need, spec), spec))
-        else:
-            covered.append(Covered(need, *_state(need, root, file, agreed)))
+        there = [files[n] for n in (need.name, need.stated) if n in files]
+        entries = [_there(need, root, file, agreed) for file in there]
+        fits = next((entry for entry in entries if entry.state.is_there), None)
+        covered.append(fits or _absent(config, deployment, need, entries))
     return covered
 
 
@@ -98,19 +98,30 @@ def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
             yield path
 
 
-def _absent(need: Need, spec: Spec | None) -> tuple[State, str]:
-    if need.op_type not in op_specs():
-        return State.NO_FAMILY, f"there is no op_type {need.op_type}"
-    if spec is None:
-        return State.NO_FAMILY, f"no family of {need.op_type} makes it"
-    return State.MISSING, "--write makes it"
+def _absent(
+    config: Config, deployment: Deployment, need: Need, others: Sequence[Covered]
+) -> Covered:
+    """Return what to say where no definition fits; `others` have other constants."""
+    if others:
+        need = replace(need, name=need.stated or need.name)
+    spec = instance(config, deployment, need)
+    why = "".join(f"{other.need.name}: {other.note}; " for other in others)
+    if spec is not None:
+        return Covered(need, State.MISSING, f"{why}--write makes it", spec)
+    known = need.op_type in op_specs()
+    lacks = "no family of {} makes it" if known else "there is no op_type {}"
+    return Covered(need, State.NO_FAMILY, why + lacks.format(need.op_type))
+
+
+def _there(
+    need: Need, root: Path, file: DatasetFile, agreed: Mapping[str, Iterable[str]]
+) -> Covered:
+    need = replace(need, name=file.name)
+    return Covered(need, *_state(need, root, file, agreed))
 
 
 def _state(
-    need: Need,
-    root: Path,
-    file: DatasetFile,
-    agreed: Mapping[str, Iterable[str]],
+    need: Need, root: Path, file: DatasetFile, agreed: Mapping[str, Iterable[str]]
 ) -> tuple[State, str]:
     definition, problems = load_file(root, file)
     if definition is None:
@@ -195,3 +206,43 @@ def _payload(
             for entry in covered
         ],
     }
+
+
+_PAGE = """# Models and their definitions
+
+What each model whose figures are here needs on one GPU, tp 1 and pages of 64, and how far
+this dataset covers it. Written by `python tools/build_pages.py`; [models.md](../models.md)
+explains the states. Don't edit.
+
+"""
+
+
+def coverage_page(models: Mapping[str, list[Covered]]) -> str:
+    """Return Markdown: a row a model, then what no family makes, most wanted first."""
+    states = [state for state in State if state is not State.OTHER]
+    lines = [_PAGE, _line("model", "definitions", *(s.value for s in states))]
+    lines.append(_line("---", *["---:"] * (len(states) + 1)))
+    wanted: dict[tuple[str, str], list[str]] = {}
+    for name, covered in models.items():
+        counts = Counter(entry.state for entry in covered)
+        lines.append(_line(name, len(covered), *(counts[s] or "" for s in states)))
+        for entry in covered:
+            if entry.state is State.NO_FAMILY:
+                key = (entry.need.op_type, _kind(entry.need.name))
+                wanted.setdefault(key, [])
+                if name not in wanted[key]:
+                    wanted[key].append(name)
+    lines.append("\n## What no family makes yet\n\n")
+    lines += [_line("op_type", "kind", "models"), _line("---", "---", "---")]
+    for (op_type, kind), names in sorted(wanted.items(), key=lambda i: -len(i[1])):
+        lines.append(_line(op_type, f"`{kind}`", ", ".join(names)))
+    return "".join(lines)
+
+
+def _line(*cells: object) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |\n"
+
+
+def _kind(name: str) -> str:
+    """Return a definition's name without its numbers: of `gemm_n64_k32`, `gemm`."""
+    return re.sub(r"_(?:[a-z]+|eps_1em)\d+(?=_|$)", "", name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.models import attention, mixture
 from generator.models.config import Config
-from generator.models.need import Need, Projections
+from generator.models.need import Need, Projections, norm
 from generator.models.parallel import Deployment
 
 _SAMPLING = ("top_k", "top_p", "top_k_top_p")
@@ -59,18 +59,14 @@ class _Model:
         vocabulary = config.size("vocab_size")
         shard = deployment.share(config, "vocab_size", vocabulary)
         yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
-        yield self._norm("norm before the first layer", hidden, fused=False)
+        yield norm("norm before the first layer", hidden, self.norms)
         yield from attention.needs(config, deployment, self.norms)
-        yield self._norm("norms that add the residual", hidden, fused=True)
+        yield norm("norms that add the residual", hidden, self.norms, fused=True)
         yield from self._feed_forward(hidden)
         yield from Projections(config).head("lm_head", shard, hidden)
         for kind in _SAMPLING:
             name = f"{kind}_sampling_from_probs_v{vocabulary}"
             yield Need(f"sampling, {kind.replace('_top', ', top')}", "sampling", name)
-
-    def _norm(self, module: str, size: int, *, fused: bool) -> Need:
-        prefix = "fused_add_rmsnorm" if fused else "rmsnorm"
-        return Need(module, "rmsnorm", f"{prefix}_h{size}", self.norms)
 
     def _feed_forward(self, hidden: int) -> Iterator[Need]:
         config = self.config

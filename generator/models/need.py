@@ -19,13 +19,27 @@ class Need:
     """Name the definition that a module needs.
 
     `constants` are those that the definition's interface does not carry, with the
-    model's values.
+    model's values. `stated` is the name that states them, where there is such a one: a
+    definition of `name` may be another model's.
     """
 
     module: str
     op_type: str
     name: str
     constants: Mapping[str, Any] = field(default_factory=dict)
+    stated: str = ""
+
+
+def norm(
+    module: str, size: int, constants: Mapping[str, Any], *, fused: bool = False
+) -> Need:
+    """Return the need of an RMS norm over `size` columns."""
+    kernel = "fused_add_rmsnorm" if fused else "rmsnorm"
+    digits, _, exponent = f"{constants['eps']:e}".partition("e-")
+    stated = f"{kernel}_eps_{float(digits):g}em{int(exponent)}_h{size}"
+    if constants["unit_offset"]:
+        stated = f"gemma_{kernel}_h{size}"
+    return Need(module, "rmsnorm", f"{kernel}_h{size}", constants, stated)
 
 
 def quantisation(config: Config) -> str:

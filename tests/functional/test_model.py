@@ -23,11 +23,22 @@ def test_a_model_of_the_dataset_is_shown_with_what_proves_it():
     assert done.returncode == 1
 
 
-def test_constants_of_another_model_are_a_gap():
-    done = run("model", "qwen3-next-80b-a3b", "--dataset", str(ROOT))
+def test_a_norm_of_another_model_is_no_substitute(tmp_path: Path):
+    plain = "definitions/rmsnorm/rmsnorm_h2048.json"
+    (tmp_path / plain).parent.mkdir(parents=True)
+    shutil.copy(ROOT / plain, tmp_path / plain)
+    arguments = ("model", "qwen3-next-80b-a3b", "--dataset", str(tmp_path), "--json")
 
-    assert done.returncode == 1
-    assert "its unit_offset is False, the model's is True" in done.stdout
+    before = json.loads(run(*arguments).stdout)["modules"]
+    after = json.loads(run(*arguments, "--write").stdout)["modules"]
+
+    (norm,) = (m for m in before if m["definition"] == "gemma_rmsnorm_h2048")
+    assert norm["state"] == "missing"
+    assert (
+        "rmsnorm_h2048: its unit_offset is False, the model's is True" in norm["note"]
+    )
+    (norm,) = (m for m in after if m["definition"] == "gemma_rmsnorm_h2048")
+    assert norm["state"] == "unverified"
 
 
 def test_missing_definitions_are_written_and_valid(tmp_path: Path):

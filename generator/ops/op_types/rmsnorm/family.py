@@ -75,11 +75,15 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    kind, size = name.rpartition("_")[0], sizes["h"]
-    if kind not in ("rmsnorm", "fused_add_rmsnorm"):
+    kernel = "fused_add_rmsnorm" if "fused_add_rmsnorm" in name else "rmsnorm"
+    prefix, found, word = name.rpartition("_")[0].partition(kernel)
+    if not found or prefix not in ("", "gemma_"):
         return None
-    fused, offset = kind != "rmsnorm", constants["unit_offset"]
-    return norm_spec(Norm(size, (model,), constants["eps"], size, fused, offset))
+    eps, offset, size = constants["eps"], constants["unit_offset"], sizes["h"]
+    fused = kernel != "rmsnorm"
+    return norm_spec(
+        Norm(size, (model,), eps, size, fused, offset, prefix=prefix, word=word)
+    )
 
 
 def norm_spec(norm: Norm) -> Spec:
