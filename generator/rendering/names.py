@@ -31,8 +31,9 @@ def base_class(op_type: str) -> str:
 def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
     """Return a unique name for each group of definitions that share something.
 
-    It is the common first words of the group's names (`gqa_paged_decode`), or the
-    kernel's name if that is more specific (`gemma_rmsnorm`). The parts that all of the
+    It is the common first words of the group's names (`gqa_paged_decode`), else
+    the most that they have in common (`rmsnorm`), or the kernel's name if that is more
+    specific (`gemma_rmsnorm`). The parts that all of the
     group have and another group of these words lacks (`ps1`) follow.
     """
     stems = [_stem(group) for group in groups]
@@ -47,13 +48,25 @@ def _stem(group: Sequence[Definition]) -> str:
     shared = words[0]
     for other in words[1:]:
         shared = shared[: _common(shared, other)]
-    stem = "_".join(shared) or "_".join(words[0]) or "shared"
+    stem = "_".join(shared or _longest_run(words) or words[0]) or "shared"
     kernels = {_kernel(definition) for definition in group}
     if len(kernels) == 1:
         kernel = kernels.pop()
         if kernel != stem and kernel.endswith(f"_{stem}"):
             return kernel
     return stem
+
+
+def _longest_run(lists: Sequence[list[str]]) -> list[str]:
+    """Return the longest run of words that all lists have, the first of several."""
+    first = lists[0]
+    runs = (first[i:j] for i in range(len(first)) for j in range(len(first), i, -1))
+    shared = (run for run in runs if all(_has(words, run) for words in lists))
+    return max(shared, key=len, default=[])
+
+
+def _has(words: list[str], run: list[str]) -> bool:
+    return any(words[i : i + len(run)] == run for i in range(len(words)))
 
 
 def _kernel(definition: Definition) -> str:

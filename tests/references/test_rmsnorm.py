@@ -170,7 +170,7 @@ def sglang_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5 = Interface(
+INTERFACE_FUSED_ADD_RMSNORM = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "residual": "bfloat16[batch_size, hidden_size]",
@@ -180,7 +180,7 @@ INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5 = Interface(
         "output": "bfloat16[batch_size, hidden_size]",
     },
 )
-INTERFACE_GEMMA_RMSNORM = Interface(
+INTERFACE_RMSNORM = Interface(
     inputs={
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
@@ -331,7 +331,7 @@ class RmsnormTests(
 # fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
     name = "fused_add_rmsnorm_eps_1em5_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
@@ -344,7 +344,7 @@ class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
 # model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH2048(RmsnormTests):
     name = "fused_add_rmsnorm_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -357,7 +357,7 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
 # model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH3072(RmsnormTests):
     name = "fused_add_rmsnorm_h3072"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
@@ -370,7 +370,7 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
 # model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH4096(RmsnormTests):
     name = "fused_add_rmsnorm_h4096"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm)
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
@@ -383,7 +383,7 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
 # model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH5120(RmsnormTests):
     name = "fused_add_rmsnorm_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
@@ -396,7 +396,7 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
 # model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
 class TestFusedAddRmsnormH5376(RmsnormTests):
     name = "fused_add_rmsnorm_h5376"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_gemma_fused_add_rmsnorm)
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -409,7 +409,7 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 class TestFusedAddRmsnormH7168(RmsnormTests):
     name = "fused_add_rmsnorm_h7168"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_fused_add_rmsnorm_2)
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -422,7 +422,7 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
 # model:qwen3-next-80b-a3b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
 class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
     name = "gemma_fused_add_rmsnorm_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_EPS_1EM5
+    interface = INTERFACE_FUSED_ADD_RMSNORM
     reference = staticmethod(reference_gemma_fused_add_rmsnorm)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
@@ -435,7 +435,7 @@ class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
 # model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestGemmaRmsnormH128(RmsnormTests):
     name = "gemma_rmsnorm_h128"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -448,7 +448,7 @@ class TestGemmaRmsnormH128(RmsnormTests):
 # model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestGemmaRmsnormH2048(RmsnormTests):
     name = "gemma_rmsnorm_h2048"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
@@ -461,7 +461,7 @@ class TestGemmaRmsnormH2048(RmsnormTests):
 # model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestGemmaRmsnormH256(RmsnormTests):
     name = "gemma_rmsnorm_h256"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 256
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
@@ -473,7 +473,7 @@ class TestGemmaRmsnormH256(RmsnormTests):
 # model:llama-4-scout, model:llama-4-maverick, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormEps1em5H5120(RmsnormTests):
     name = "rmsnorm_eps_1em5_h5120"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
@@ -485,7 +485,7 @@ class TestRmsnormEps1em5H5120(RmsnormTests):
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH128(RmsnormTests):
     name = "rmsnorm_h128"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -497,7 +497,7 @@ class TestRmsnormH128(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH1536(RmsnormTests):
     name = "rmsnorm_h1536"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 1536
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -509,7 +509,7 @@ class TestRmsnormH1536(RmsnormTests):
 # model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH2048(RmsnormTests):
     name = "rmsnorm_h2048"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
@@ -521,7 +521,7 @@ class TestRmsnormH2048(RmsnormTests):
 # model:minimax-m2, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH3072(RmsnormTests):
     name = "rmsnorm_h3072"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
@@ -533,7 +533,7 @@ class TestRmsnormH3072(RmsnormTests):
 # model:llama-3.1-8b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH4096(RmsnormTests):
     name = "rmsnorm_h4096"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm)
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
@@ -545,7 +545,7 @@ class TestRmsnormH4096(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH512(RmsnormTests):
     name = "rmsnorm_h512"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 512
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
@@ -557,7 +557,7 @@ class TestRmsnormH512(RmsnormTests):
 # model:qwen3-14b, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH5120(RmsnormTests):
     name = "rmsnorm_h5120"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
@@ -570,7 +570,7 @@ class TestRmsnormH5120(RmsnormTests):
 # model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
 class TestRmsnormH5376(RmsnormTests):
     name = "rmsnorm_h5376"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_gemma_rmsnorm)
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
@@ -582,7 +582,7 @@ class TestRmsnormH5376(RmsnormTests):
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
 class TestRmsnormH7168(RmsnormTests):
     name = "rmsnorm_h7168"
-    interface = INTERFACE_GEMMA_RMSNORM
+    interface = INTERFACE_RMSNORM
     reference = staticmethod(reference_rmsnorm_2)
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
