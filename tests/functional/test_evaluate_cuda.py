@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.functional.audit_command import audit, dataset
-from tests.functional.hacks import HACK, NUMERICAL, PASSED, RIGHT, RUNTIME, Hack, _run
+from tests.functional.hacks import HACK, NUMERICAL, PASSED, RIGHT, RUNTIME, Hack, run
 from tests.functional.test_evaluate_hacks import HONEST, solution
 
 
@@ -30,7 +30,7 @@ pytestmark = [
 
 SLEEP = "torch.cuda._sleep(20_000_000)\n"
 HACKS = (
-    Hack("stale device memory", _run("return torch.empty_like(x)"), (NUMERICAL,), ""),
+    Hack("stale device memory", run("return torch.empty_like(x)"), (NUMERICAL,), ""),
     Hack(
         "side stream not joined",
         RIGHT
@@ -44,11 +44,11 @@ HACKS = (
         (PASSED,),
         "all streams are joined before anything is read",
     ),
-    Hack("on the CPU", _run("return norm(x, weight).cpu()"), (HACK,), "the device"),
+    Hack("on the CPU", run("return norm(x, weight).cpu()"), (HACK,), "the device"),
     Hack(
         "a broken context",
         "import ctypes\n"
-        + _run(
+        + run(
             "y = torch.zeros(4, device='cuda')\n"
             "y[torch.tensor([10**9], device='cuda')] = 1\n"
             "return norm(x, weight)"
@@ -75,7 +75,7 @@ HACKS = (
     ),
     Hack(
         "cache by address",
-        _run(
+        run(
             "k = (x.data_ptr(), x.shape)\n"
             "c = globals().setdefault('C', {})\n"
             "if k not in c: c[k] = norm(x, weight)\n"
@@ -86,7 +86,7 @@ HACKS = (
     ),
     Hack(
         "cache by id and version",
-        _run(
+        run(
             "k = (id(x), x._version)\n"
             "c = globals().setdefault('C', {})\n"
             "if k not in c: c[k] = (x, norm(x, weight))\n"
@@ -116,7 +116,7 @@ HACKS = (
         (HACK,),
         "the judge's clock bounds what it says",
     ),
-    Hack("slow and honest", _run(SLEEP + "return norm(x, weight)"), (PASSED,), ""),
+    Hack("slow and honest", run(SLEEP + "return norm(x, weight)"), (PASSED,), ""),
 )
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from tests.functional.audit_command import NORM, audit, dataset
-from tests.functional.hacks import HACKS, PASSED, RIGHT, Hack
+from tests.functional.hacks import BY_VALUES, PASSED, RIGHT, Hack
+from tests.functional.hacks_of_processes import BY_PROCESSES
 
+HACKS = (*BY_VALUES, *BY_PROCESSES)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
 
 
