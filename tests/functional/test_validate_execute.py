@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from generator.problems import Problem
 from generator.rules.catalogue import GROUPS
@@ -328,22 +329,7 @@ def test_without_isolation_it_refuses(
 
     write(tmp_path, FILE, DEFINITION)
     monkeypatch.setattr(execution, "refusal", lambda: "no")
-    with pytest.raises(validate.Failure, match="--execute is refused: no"):
-        validate.validate.callback(  # type: ignore[misc]
-            dataset=tmp_path, execute=True, **_rest()
-        )
-
-
-def _rest() -> dict[str, Any]:
-    nothing: tuple[str, ...] = ()
-    return {
-        "op_types": nothing,
-        "names": nothing,
-        "checks": nothing,
-        "model_config": None,
-        "form": "text",
-        "trust": False,
-        "notes": False,
-        "strict": False,
-        "jobs": 1,
-    }
+    arguments = ["--dataset", str(tmp_path), "--execute"]
+    done = CliRunner().invoke(validate.validate, arguments)
+    assert isinstance(done.exception, validate.Failure)
+    assert "--execute is refused: no" in str(done.exception)

@@ -167,7 +167,11 @@ def ragged_prefill(
     )
     if fused:
         return wrapper.run(q, k, v, sinks, inputs["sm_scale"], return_lse=True)
-    output, lse = wrapper.run(q, k, v, return_lse=True)
-    if variant_of(definition).slopes:
-        return output, from_last_key(definition, inputs, lse)
-    return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
+    answer = wrapper.run(q, k, v, return_lse=True)
+    slopes = variant_of(definition).slopes
+    if sinks is None and not slopes:
+        return answer
+    output, lse = answer
+    if sinks is not None:
+        return with_sinks(output, lse, sinks)
+    return output, from_last_key(definition, inputs, lse)

@@ -103,10 +103,11 @@ def test_inputs_are_those_of_the_interface(name, size):
 @pytest.mark.parametrize("name", PAGED)
 def test_page_tables_are_structurally_valid(name):
     definition = sized(name, **INTERFACES[name])
-    op, page_size = op_of(definition.op_type), definition.axes["page_size"]
+    op = op_of(definition.op_type)
     for case in op.cases(definition):
         if case.size == "large":
             continue
+        page_size = {**definition.axes, **case.axes}["page_size"]
         inputs = op.make_inputs(definition, case, Stream(name, case.name))
         indptr, pages = inputs["kv_indptr"], inputs["kv_indices"].tolist()
         assert indptr[0] == 0

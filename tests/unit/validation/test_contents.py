@@ -112,10 +112,10 @@ def test_verified_is_backed_by_a_run(
 @pytest.mark.parametrize(
     ("tags", "fits"),
     [
-        (["model:llama-3.1-8b", "tp:16"], True),
-        (["model:llama-3.1-8b", "tp:8"], False),
-        (["model:llama-3.1-8b"], True),
-        (["model:llama-3.1-8b", "tp:16", "tp:8"], True),
+        (["model:qwen3-32b", "tp:32"], True),
+        (["model:qwen3-32b", "tp:8"], False),
+        (["model:qwen3-32b"], True),
+        (["model:qwen3-32b", "tp:32", "tp:8"], True),
         (["model:qwen2.5-7b", "tp:14"], True),
         (["model:qwen2.5-7b"], False),
         (["model:toy"], True),

@@ -155,10 +155,14 @@ def flashinfer_ground_truth(
     if "q_scale" in scales:
         # of each head: these are no keyword arguments
         return wrapper.run(q, caches, *scales.values(), return_lse=True)
-    output, lse = wrapper.run(q, caches, **scales, return_lse=True)
-    if variant_of(definition).slopes:
-        lse = from_last_key(definition, inputs, lse)
-    return (output, lse) if sinks is None else with_sinks(output, lse, sinks)
+    answer = wrapper.run(q, caches, **scales, return_lse=True)
+    slopes = variant_of(definition).slopes
+    if sinks is None and not slopes:
+        return answer
+    output, lse = answer
+    if sinks is not None:
+        return with_sinks(output, lse, sinks)
+    return output, from_last_key(definition, inputs, lse)
 
 
 def _planned_wrapper(
