@@ -103,11 +103,11 @@ def check(
     try:
         if validator.is_valid(value):
             return ()
+        errors = dict.fromkeys(map(_broken, validator.evaluate(value).errors()))
     except UnicodeEncodeError:
         # half of a surrogate pair is no UTF-8, and another character to the schemas
         text = json.dumps(value, ensure_ascii=False)
         return check(json.loads(_SURROGATE.sub("\ufffd", text)), kind, file, line)
-    errors = dict.fromkeys(map(_broken, validator.evaluate(value).errors()))
     schema = load_schema(kind)
     found = (problem for error in errors for problem in _explain(value, schema, *error))
     return limited(found, file, line)

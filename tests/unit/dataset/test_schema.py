@@ -113,6 +113,14 @@ def test_both_libraries_agree(kind: Kind, data: st.DataObject) -> None:
         assert len(problem.message) < 600
 
 
+def test_half_of_a_surrogate_pair_beside_an_error_is_no_traceback(
+    definition: dict[str, Any],
+) -> None:
+    definition["axes"]["N"]["type"] = {"": [{"0\ud800": None}]}
+    (problem,) = check(definition, "definition", "x.json")
+    assert problem.pointer == "/axes/N/type"
+
+
 def test_half_of_a_surrogate_pair_breaks_no_schema(definition: dict[str, Any]) -> None:
     definition["tags"] = ["\ud800"]
     assert check(definition, "definition", "x.json") == ()

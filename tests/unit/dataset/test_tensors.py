@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,9 @@ from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_fil
 
 SIZES = {"I32": 32, "U8": 8, "BOOL": 8, "F16": 16, "F4": 4, "C64": 64}
 MIB = 1 << 20
-ODD = st.sampled_from([-1, 1, 1 << 62, 1 << 64, 2.0, None, True, "I32", [], [0, 8]])
+ODD = st.sampled_from(
+    [-1, 1, 1 << 62, 1 << 64, 2.0, None, True, "I32", [], [0, 8]]
+).map(copy.deepcopy)
 FIELDS = ("dtype", "shape", "data_offsets")
 
 
