@@ -1,4 +1,4 @@
-"""What a call returned and left behind, held against what is declared."""
+"""Check what a call returned and left behind against what is declared."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from generator.rules.load import load_file
 
 
 class State(str, Enum):
-    """How far a module is covered; only the first two have a definition that fits."""
+    """How far a module is covered; the first three have a definition that fits."""
 
     KERNEL = "agrees with a kernel"
     ORACLE = "agrees with the oracle alone"

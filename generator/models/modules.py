@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from generator.models import attention, mixture
@@ -28,7 +27,7 @@ def needs(config: Config, deployment: Deployment) -> list[Need]:
     Raises Failure where a figure is missing, contradicts another or can't be divided.
     """
     found: dict[str, Need] = {}
-    for need in _Model(config, deployment).modules():
+    for need in _modules(config, deployment):
         found.setdefault(need.name, need)
     return list(found.values())
 
@@ -38,56 +37,42 @@ def unplaced(config: Config) -> list[str]:
     return [what for key, what in _UNPLACED.items() if config.get(key)]
 
 
-@dataclass(frozen=True)
-class _Model:
-    config: Config
-    deployment: Deployment
-    norms: Mapping[str, Any] = field(init=False)
+def _modules(config: Config, deployment: Deployment) -> Iterator[Need]:
+    norms = _norm_constants(config)
+    hidden = config.size("hidden_size")
+    vocabulary = config.size("vocab_size")
+    shard = deployment.share(config, "vocab_size", vocabulary)
+    yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
+    yield norm("norm before the first layer", hidden, norms)
+    yield from attention.needs(config, deployment, norms)
+    yield norm("norms that add the residual", hidden, norms, fused=True)
+    yield from _feed_forward(config, deployment, hidden)
+    yield from Projections(config).head("lm_head", shard, hidden)
+    for kind in _SAMPLING:
+        name = f"{kind}_sampling_from_probs_v{vocabulary}"
+        yield Need(f"sampling, {kind.replace('_top', ', top')}", "sampling", name)
 
-    def __post_init__(self) -> None:
-        eps = self.config.get(
-            "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "norm_epsilon"
-        )
-        if not isinstance(eps, float) or not 0.0 < eps < 1e-2:
-            self.config.refuse("rms_norm_eps", "is no number between 0 and 0.01")
-        offset = self.config.architecture.unit_offset
-        object.__setattr__(self, "norms", {"eps": eps, "unit_offset": offset})
 
-    def modules(self) -> Iterator[Need]:
-        config, deployment = self.config, self.deployment
-        hidden = config.size("hidden_size")
-        vocabulary = config.size("vocab_size")
-        shard = deployment.share(config, "vocab_size", vocabulary)
-        yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
-        yield norm("norm before the first layer", hidden, self.norms)
-        yield from attention.needs(config, deployment, self.norms)
-        yield norm("norms that add the residual", hidden, self.norms, fused=True)
-        yield from self._feed_forward(hidden)
-        yield from Projections(config).head("lm_head", shard, hidden)
-        for kind in _SAMPLING:
-            name = f"{kind}_sampling_from_probs_v{vocabulary}"
-            yield Need(f"sampling, {kind.replace('_top', ', top')}", "sampling", name)
+def _norm_constants(config: Config) -> Mapping[str, Any]:
+    eps = config.get("rms_norm_eps", "norm_eps", "layer_norm_epsilon", "norm_epsilon")
+    if not isinstance(eps, float) or not 0.0 < eps < 1e-2:
+        config.refuse("rms_norm_eps", "is no number between 0 and 0.01")
+    return {"eps": eps, "unit_offset": config.architecture.unit_offset}
 
-    def _feed_forward(self, hidden: int) -> Iterator[Need]:
-        config = self.config
-        experts = config.count("num_experts", "num_local_experts", "n_routed_experts")
-        dense = config.get("intermediate_size_mlp", "intermediate_size")
-        is_hybrid = bool(
-            config.count("first_k_dense_replace") or config.get("mlp_only_layers")
-        )
-        if config.get("intermediate_size_mlp"):
-            step = config.size("interleave_moe_layer_step", default=1)
-            is_hybrid = step > 1
-        if not experts or is_hybrid:
-            if dense is None:
-                config.size("intermediate_size")
-            key = next(
-                k
-                for k in ("intermediate_size_mlp", "intermediate_size")
-                if config.get(k)
-            )
-            yield from mixture.mlp(
-                config, self.deployment, "MLP", hidden, key, config.size(key)
-            )
-        if experts:
-            yield from mixture.needs(config, self.deployment, hidden, experts)
+
+def _feed_forward(
+    config: Config, deployment: Deployment, hidden: int
+) -> Iterator[Need]:
+    experts = config.count("num_experts", "num_local_experts", "n_routed_experts")
+    key = "intermediate_size"
+    if config.get("intermediate_size_mlp"):
+        key = "intermediate_size_mlp"
+        has_dense = config.size("interleave_moe_layer_step", default=1) > 1
+    else:
+        first = config.count("first_k_dense_replace")
+        has_dense = bool(first or config.get("mlp_only_layers"))
+    if not experts or has_dense:
+        size = config.size(key)
+        yield from mixture.mlp(config, deployment, "MLP", hidden, key, size)
+    if experts:
+        yield from mixture.needs(config, deployment, hidden, experts)

@@ -49,5 +49,5 @@ def read_error_map(value: Mapping[str, Any]) -> ErrorMap:
     cells = (v for row in grid for v in row if v is not None)
     # comparisons with NaN are False
     if not all(v == NOT_FINITE or 0 <= v <= LARGEST for v in cells):
-        raise ValueError("the grid of a comparison has what is no ratio")
+        raise ValueError("the grid of a comparison has a cell that is not a ratio")
     return ErrorMap(rows, columns, tuple(value["histogram"]), tuple(map(tuple, grid)))
