@@ -77,7 +77,7 @@ class Change:
         return any(d.computes for d in self.differences)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a report says of it, as plain JSON values."""
+        """Return what a report says of it."""
         return {
             "kind": self.kind,
             "op_type": self.key[0],
@@ -85,8 +85,8 @@ class Change:
             "path": self.path,
             "old_path": self.old_path,
             "computes": self.computes,
-            "differences": [vars(d) for d in self.differences],
-            "workloads": vars(self.workloads) if self.workloads else None,
+            "differences": self.differences,
+            "workloads": self.workloads,
             "files": self.files,
         }
 

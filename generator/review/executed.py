@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from generator.problems.messages import one_line
@@ -45,15 +44,6 @@ class ExecutedComparison:
         """Return the largest error in units of what is allowed, where it is known."""
         return self.where.worst if self.where is not None else None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values; JSON has no NaN: that is a string."""
-        figures = {
-            name: value if value is None or math.isfinite(value) else str(value)
-            for name, value in (("nmse", self.nmse), ("hit_ratio", self.hit_ratio))
-        }
-        where = asdict(self.where) if self.where is not None else None
-        return {**vars(self), **figures, "where": where}
-
 
 @dataclass(frozen=True)
 class Executed:
@@ -72,11 +62,6 @@ class Executed:
     compared: tuple[str, ...] = ()
     seconds: float = 0.0
     comparisons: tuple[ExecutedComparison, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        compared = [comparison.as_dict() for comparison in self.comparisons]
-        return {**vars(self), "comparisons": compared}
 
 
 def comparisons_of(

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.problems.failure import Failure
+from generator.reports.json import plain
 from generator.results.error_maps import read_error_map
 from generator.results.run_results import parse_results, read_results
 from generator.review.executed import MOST, comparisons_of
@@ -129,8 +130,8 @@ def test_what_is_bad_comes_first_and_figures_may_be_anything(tmp_path: Path) -> 
     )
     assert (first.verdict, first.case) == ("FAILED", "b\\u202e")
     assert first.findings == ("a\\x1b[31m", "3")
-    assert first.as_dict()["nmse"] == "inf"
-    assert first.as_dict()["hit_ratio"] == "nan"
+    assert plain(first)["nmse"] == "inf"
+    assert plain(first)["hit_ratio"] == "nan"
     assert (second.verdict, second.findings) == ("PASSED", ())
 
 
