@@ -20,7 +20,7 @@ from generator.rendering.plan import RenderOptions
 from generator.results.audits import Audited, BrokenAudit, read_audits
 from generator.results.evidence import Run, kept_runs
 from generator.results.sources import is_ground_truth
-from generator.results.verification import Verification, table_of
+from generator.results.verification import Verification, agreed, table_of
 from generator.rules.catalogue import RULES
 from generator.rules.load import Loaded, load_definitions
 from generator.validation.parallel import default_jobs
@@ -134,11 +134,7 @@ def _of_rendering(
 def _of_evidence(
     table: Verification, files: Iterable[DatasetFile]
 ) -> Iterator[Objection]:
-    passed = {
-        (line.op_type, line.definition)
-        for line in table.lines
-        if line.verdict == "PASSED" and not line.stale and is_ground_truth(line.source)
-    }
+    agreeing = agreed(table.lines)
     for line in table.failed:
         key = (line.op_type, line.definition)
         message = (
@@ -147,15 +143,14 @@ def _of_evidence(
         )
         yield Objection(FAILED, key, message)
     for file in files:
-        key = (file.op_type, file.name)
-        if key not in passed:
+        if not any(map(is_ground_truth, agreeing.get(file.name, ()))):
             message = (
                 f"{one_line(file.name)}: no production kernel and no recording of one "
                 "agreed with these bytes: pytest tests/references --definition "
                 f"{one_line(file.name)} --results results.jsonl, then trace-dataset "
                 "verify --record results.jsonl."
             )
-            yield Objection(MISSING, key, message)
+            yield Objection(MISSING, (file.op_type, file.name), message)
 
 
 def of_partial(elsewhere: Sequence[str]) -> Objection:

@@ -24,10 +24,14 @@ class ErrorMap:
     grid: tuple[tuple[float | None, ...], ...]
 
     @property
-    def worst(self) -> float | None:
-        """Return the largest ratio: infinite where an element is not finite."""
-        cells = [v for row in self.grid for v in row if v is not None]
-        return max((math.inf if v == NOT_FINITE else v for v in cells), default=None)
+    def ratios(self) -> dict[tuple[int, int], float]:
+        """Return row and column → largest ratio: infinite where one is not finite."""
+        return {
+            (i, j): math.inf if value == NOT_FINITE else value
+            for i, row in enumerate(self.grid)
+            for j, value in enumerate(row)
+            if value is not None
+        }
 
 
 def read_error_map(value: Mapping[str, Any]) -> ErrorMap:

@@ -71,6 +71,11 @@ class TestResult:
         """Return whether the test did not come out well."""
         return self.status in ("failed", "error")
 
+    @property
+    def is_broken(self) -> bool:
+        """Return whether it is bad, though no comparison says why."""
+        return self.is_bad and all(r["verdict"] == "PASSED" for r in self.comparisons)
+
 
 @dataclass(frozen=True)
 class Results:
@@ -269,11 +274,7 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
     """Return the worst of what tests say of one source."""
     records = [r for t in tests for r in t.comparisons if r["source"] == source]
     skips = [test for test in tests if test.status == "skipped"]
-    broken = [
-        test
-        for test in tests
-        if test.is_bad and all(r["verdict"] == "PASSED" for r in test.comparisons)
-    ]
+    broken = [test for test in tests if test.is_broken]
     cases = len({record["case"] for record in records})
     told = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
     if broken:

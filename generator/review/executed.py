@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from generator.problems.messages import one_line
 from generator.results.error_maps import ErrorMap, read_error_map
 from generator.results.evidence import SKIPPED
-from generator.results.run_results import Results, TestResult
+from generator.results.run_results import TestResult
 from generator.results.sources import OWN_TESTS
 
 MOST = 2000
@@ -42,7 +42,8 @@ class ExecutedComparison:
     @property
     def worst(self) -> float | None:
         """Return the largest error in units of what is allowed, where it is known."""
-        return self.where.worst if self.where is not None else None
+        ratios = self.where.ratios if self.where is not None else {}
+        return max(ratios.values(), default=None)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Executed:
 
 
 def comparisons_of(
-    results: Results, names: Collection[str]
+    tests: Iterable[TestResult], names: Collection[str]
 ) -> tuple[ExecutedComparison, ...]:
     """Return what a run compared of some definitions, what is bad first.
 
@@ -74,7 +75,7 @@ def comparisons_of(
     """
     found = dict.fromkeys(
         comparison
-        for test in results.tests
+        for test in tests
         if test.definition in names
         for comparison in _of_test(test)
     )
@@ -87,8 +88,7 @@ def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:
             yield _of_record(record)
     definition, message = one_line(test.definition, 200), (test.message,)
     source = one_line(OWN_TESTS if test.source is None else test.source, 80)
-    bad = test.status in ("failed", "error")
-    if bad and all(record["verdict"] == "PASSED" for record in test.comparisons):
+    if test.is_broken:
         case = one_line(test.function, 80)
         yield ExecutedComparison(definition, source, case, "", "ERROR", message)
     elif test.status == "skipped" and test.source is not None:
