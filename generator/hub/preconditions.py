@@ -63,6 +63,7 @@ class Judged:
     table: Verification
     runs: tuple[Run, ...]
     definitions: Mapping[str, Definition]
+    audits: Mapping[str, Audited]
 
     def split(
         self, keys: Collection[Key], allowed: Collection[str]
@@ -71,12 +72,6 @@ class Judged:
         mine = [o for o in self.objections if o.key is None or o.key in keys]
         standing = [o for o in mine if o.rule not in allowed]
         return standing, [o for o in mine if o.rule in allowed]
-
-    @property
-    def audits(self) -> Mapping[str, Audited]:
-        """Return what is on record of the audits of the definitions."""
-        lines = self.table.audits
-        return {x.definition: x.audited for x in lines if x.audited is not None}
 
 
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
@@ -102,7 +97,9 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
     definitions = {definition.path: definition for definition in loaded.definitions}
-    return Judged(tuple(objections), problems, table, tuple(runs), definitions)
+    return Judged(
+        tuple(objections), problems, table, tuple(runs), definitions, audits or {}
+    )
 
 
 def _of_problems(

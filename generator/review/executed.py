@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.problems.messages import one_line
-from generator.results.error_maps import ErrorMap, read_error_map
 from generator.results.evidence import SKIPPED
-from generator.results.run_results import TestResult
+from generator.results.run_results import ErrorMap, TestResult, read_error_map
 from generator.results.sources import OWN_TESTS
 
 MOST = 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from generator.problems.messages import plural
-from generator.results.error_maps import ErrorMap
+from generator.results.run_results import ErrorMap
 from generator.testing.error_map import BINS, NOT_FINITE, WITHIN, block, upper_edge
 
 LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, math.inf)

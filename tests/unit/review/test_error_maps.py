@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from generator.problems.failure import Failure
 from generator.reports.json import plain
-from generator.results.error_maps import read_error_map
-from generator.results.run_results import parse_results, read_results
+from generator.results.run_results import parse_results, read_error_map, read_results
 from generator.review.executed import MOST, comparisons_of
 from generator.testing.error_map import BINS, LARGEST, NOT_FINITE, error_map
 from generator.testing.tolerance import Tolerance
