@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from generator.problems.messages import one_line
@@ -38,7 +39,7 @@ class ExecutedComparison:
         """Return whether it is a failure of the definition."""
         return self.verdict not in ("PASSED", SKIPPED)
 
-    @property
+    @cached_property
     def worst(self) -> float | None:
         """Return the largest error in units of what is allowed, where it is known."""
         ratios = self.where.ratios if self.where is not None else {}
