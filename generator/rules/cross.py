@@ -17,42 +17,30 @@ from generator.rules.constants import read_constant
 from generator.rules.figures import facts
 from generator.rules.flashinfer_symbols import has_symbol
 
-TAG_FI_API = error(
-    "tag-fi-api",
-    "The installed FlashInfer does not have what a fi_api: tag names.",
-    "Write the full dotted name that FlashInfer exports.",
-    '`"fi_api:flashinfer.norm.rmsnrom"`',
-)
-TAG_EVIDENCE = error(
-    "tag-evidence",
-    "A definition says status:verified, but no record of a passed run backs it.",
-    "Record a run against the production kernel in verification/, or say unverified.",
-    "status:verified on a definition that was edited after its last run",
-)
-CROSS_CONSTANT = warning(
-    "cross-constant",
-    "Two definitions have one geometry, but another constant (eps, say).",
-    "Check which one is right; if both are, say the constant in name and tags.",
-    "rmsnorm_h4096 with eps 1e-5 and rmsnorm_h4096_b with eps 1e-6",
-)
-CROSS_DUPLICATE = warning(
-    "cross-duplicate",
-    "Two definitions are the same but for their names and descriptions.",
-    "Keep one of them, with the model: tags of both.",
-    "gemm_n8_k4 and gemm_n8_k4_llama",
-)
-CROSS_NEAR_DUPLICATE = note(
-    "cross-near-duplicate",
-    "Two definitions have one interface; only their references differ.",
-    "Check that they are two operations and not one written twice.",
-    "the same axes, inputs and outputs, another `run`",
-)
-CROSS_MODEL = warning(
-    "cross-model",
-    "Two definitions of one model have different values of a figure of it.",
-    "Find out from the model's config.json which one is right.",
-    "model:toy with head_dim 64 in one definition and 128 in another",
-)
+TAG_FI_API = error("""tag-fi-api: The installed FlashInfer does not have what a fi_api:
+    tag names.
+    Fix: Write the full dotted name that FlashInfer exports.
+    Finds: `"fi_api:flashinfer.norm.rmsnrom"`""")
+TAG_EVIDENCE = error("""tag-evidence: A definition says status:verified, but no record
+    of a passed run backs it.
+    Fix: Record a run against the production kernel in verification/, or say unverified.
+    Finds: status:verified on a definition that was edited after its last run""")
+CROSS_CONSTANT = warning("""cross-constant: Two definitions have one geometry, but
+    another constant (eps, say).
+    Fix: Check which one is right; if both are, say the constant in name and tags.
+    Finds: rmsnorm_h4096 with eps 1e-5 and rmsnorm_h4096_b with eps 1e-6""")
+CROSS_DUPLICATE = warning("""cross-duplicate: Two definitions are the same but for their
+    names and descriptions.
+    Fix: Keep one of them, with the model: tags of both.
+    Finds: gemm_n8_k4 and gemm_n8_k4_llama""")
+CROSS_NEAR_DUPLICATE = note("""cross-near-duplicate: Two definitions have one interface;
+    only their references differ.
+    Fix: Check that they are two operations and not one written twice.
+    Finds: the same axes, inputs and outputs, another `run`""")
+CROSS_MODEL = warning("""cross-model: Two definitions of one model have different values
+    of a figure of it.
+    Fix: Find out from the model's config.json which one is right.
+    Finds: model:toy with head_dim 64 in one definition and 128 in another""")
 
 
 @dataclass(frozen=True)

@@ -15,25 +15,19 @@ from generator.problems.messages import quote, show
 from generator.problems.rule import error, warning
 from generator.rules.solutions import SOLUTION_DUPLICATE
 
-LOADER_DTYPE = warning(
-    "loader-dtype",
-    "flashinfer-bench does not have the dtype, and loads nothing of such a dataset.",
-    "Keep it where nobody loads the dataset with flashinfer-bench.",
-    '`"dtype": "uint8"`',
-)
-LOADER_SOLUTION = error(
-    "loader-solution",
-    "flashinfer-bench refuses the solution, and with it the whole dataset.",
-    "Write what its models require: target_hardware, a known binding, sources.",
-    '`"target_hardware": []`',
-)
-LOADER_TRACE = error(
-    "loader-trace",
-    "flashinfer-bench refuses the trace, and with it the whole dataset.",
-    "Write what its models require: environment, timestamp, and the numbers that the "
-    "status has.",
-    '`"status": "PASSED"` without `"correctness"`',
-)
+LOADER_DTYPE = warning("""loader-dtype: flashinfer-bench does not have the dtype, and
+    loads nothing of such a dataset.
+    Fix: Keep it where nobody loads the dataset with flashinfer-bench.
+    Finds: `"dtype": "uint8"`""")
+LOADER_SOLUTION = error("""loader-solution: flashinfer-bench refuses the solution, and
+    with it the whole dataset.
+    Fix: Write what its models require: target_hardware, a known binding, sources.
+    Finds: `"target_hardware": []`""")
+LOADER_TRACE = error("""loader-trace: flashinfer-bench refuses the trace, and with it
+    the whole dataset.
+    Fix: Write what its models require: environment, timestamp, and the numbers that the
+    status has.
+    Finds: `"status": "PASSED"` without `"correctness"`""")
 
 BINDINGS = ("tvm-ffi", "torch")
 

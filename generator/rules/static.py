@@ -14,32 +14,23 @@ from generator.problems.messages import quote
 from generator.problems.rule import error, note, warning
 from generator.rules.reference import run_function
 
-REFERENCE_ASSERT = error(
-    "reference-assert",
-    "The reference asserts a size that the definition's axes contradict.",
-    "Correct the assert or the axis.",
-    "`assert head_dim == 64` where head_dim is 128",
-)
-REFERENCE_IN_PLACE = warning(
-    "reference-in-place",
-    "The reference writes to an input, which callers don't expect.",
-    "Clone the input and return what changes; or name a buffer that callers pass to be "
-    "filled with _buffer at its end.",
-    "`x.add_(residual)`, or `cache[i] = k`",
-)
-REFERENCE_GLOBAL = warning(
-    "reference-global",
-    "The reference changes state that outlives the call.",
-    "Keep everything in local names; pass a torch.Generator for random numbers.",
-    "`torch.manual_seed(0)`, or `global calls`",
-)
-REFERENCE_TOKEN_LOOP = note(
-    "reference-token-loop",
-    "The reference loops over tokens in Python, which is slow for real workloads.",
-    "Compute all tokens at once, where that reads as well.",
-    "`for t in range(num_tokens):`",
-)
-
+REFERENCE_ASSERT = error("""reference-assert: The reference asserts a size that the
+    definition's axes contradict.
+    Fix: Correct the assert or the axis.
+    Finds: `assert head_dim == 64` where head_dim is 128""")
+REFERENCE_IN_PLACE = warning("""reference-in-place: The reference writes to an input,
+    which callers don't expect.
+    Fix: Clone the input and return what changes; or name a buffer that callers pass to
+    be filled with _buffer at its end.
+    Finds: `x.add_(residual)`, or `cache[i] = k`""")
+REFERENCE_GLOBAL = warning("""reference-global: The reference changes state that
+    outlives the call.
+    Fix: Keep everything in local names; pass a torch.Generator for random numbers.
+    Finds: `torch.manual_seed(0)`, or `global calls`""")
+REFERENCE_TOKEN_LOOP = note("""reference-token-loop: The reference loops over tokens in
+    Python, which is slow for real workloads.
+    Fix: Compute all tokens at once, where that reads as well.
+    Finds: `for t in range(num_tokens):`""")
 
 _GLOBAL_CALLS = frozenset(
     (

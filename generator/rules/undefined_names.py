@@ -15,12 +15,10 @@ from generator.problems import Problem
 from generator.problems.messages import did_you_mean, quote
 from generator.problems.rule import error
 
-REFERENCE_UNDEFINED_NAME = error(
-    "reference-undefined-name",
-    "The reference reads a name that it neither defines nor imports.",
-    "Define the helper in the reference, import the module, or correct the name.",
-    "`_dequantize(x)` without its `def`",
-)
+REFERENCE_UNDEFINED_NAME = error("""reference-undefined-name: The reference reads a name
+    that it neither defines nor imports.
+    Fix: Define the helper in the reference, import the module, or correct the name.
+    Finds: `_dequantize(x)` without its `def`""")
 
 # what a module or a class body has without binding it
 _GIVEN = frozenset(
