@@ -46,17 +46,17 @@ def _read_seeds(
 @options.executor
 @options.path(
     *("--resume", "state"),
-    help="Folder of earlier results, which are used again if nothing changed; below "
+    what="Folder of earlier results, which are used again if nothing changed; below "
     "~/.cache/gen-tests if not given.",
 )
 @options.fresh()
 @options.tolerance
-@click.option(
+@options.value(
     "--seeds",
-    callback=_read_seeds,
-    metavar="N",
-    help="Plant no defects: run the tests on the unchanged references, with inputs and "
+    what="Plant no defects: run the tests on the unchanged references, with inputs and "
     "draws of seeds 1 to N, or of a range such as 17-20. None may fail.",
+    of="N",
+    callback=_read_seeds,
 )
 @options.flag("--whole", help="With --seeds: keep all axes of large definitions.")
 @options.flag(
