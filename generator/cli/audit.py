@@ -11,7 +11,6 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
@@ -121,7 +120,7 @@ def audit(
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
-    runs = make_executor(executor, jobs)
+    runs = options.make_executor(executor, jobs)
     keeping = Keeping(None if tolerances else state or default_folder(), fresh, say)
 
     def results(

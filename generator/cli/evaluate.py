@@ -8,7 +8,6 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import require_modules, say, show, write_files
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line
@@ -120,7 +119,7 @@ def evaluate(
         gpus = tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
     asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
-    runs = make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
+    runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     verdicts = run(
         chosen,
         files,

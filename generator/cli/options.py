@@ -9,14 +9,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from generator.cli.choose import Choice
-from generator.problems.messages import quote
+from generator.problems.failure import Failure
+from generator.problems.messages import one_line, quote
 from generator.reports import FORMATS
+
+if TYPE_CHECKING:
+    from generator.execution.cluster import RayExecutor
+    from generator.execution.local import LocalExecutor
 
 Decorator = Callable[[Any], Any]
 
@@ -238,3 +243,31 @@ def only_with(needed: str, *names: str) -> None:
 def _listed(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def make_executor(
+    name: str, jobs: int, *, imports: str = "", gpus: float = 0.0
+) -> LocalExecutor | RayExecutor:
+    """Return an executor that runs up to `jobs` tasks at a time.
+
+    `imports` names the folder of tasks that import modules from it; on a cluster each
+    task has `gpus` GPUs. Raises Failure where a cluster can't be used.
+    """
+    if name == "local":
+        from generator.execution.local import LocalExecutor
+
+        return LocalExecutor(jobs, imports=imports)
+    if name != "ray" and not name.startswith("ray://"):
+        raise click.UsageError(
+            f"--executor {quote(name)}: choose local, ray or ray://HOST:PORT."
+        )
+    from generator.execution.cluster import NoCluster, RayExecutor
+
+    # A cluster runs as many tasks as it has room for, unless --jobs limits them; with
+    # `gpus`, the share of a GPU that each task reserves is the limit.
+    is_limited = given("--jobs") and not gpus
+    most = jobs if is_limited else None
+    try:
+        return RayExecutor(name, most, imports=imports, gpus=gpus)
+    except NoCluster as error:
+        raise Failure(f"--executor {name}: {one_line(str(error))}") from error

@@ -10,7 +10,6 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import require_modules, say, show, status_of, write_lines
 from generator.problems.failure import Failure
 from generator.problems.messages import one_line, plural
@@ -111,7 +110,7 @@ def record(
             fresh,
             logs,
         ),
-        make_executor(executor, jobs, imports="tests", gpus=gpus),
+        options.make_executor(executor, jobs, imports="tests", gpus=gpus),
         _print_result,
     )
     counts = Counter(result.status for result in results)

@@ -59,8 +59,12 @@ def validate(
     from dataclasses import replace
 
     from generator.rules.catalogue import select_rules
-    from generator.validation.report import validation_report
-    from generator.validation.validate import Counts, make_plan, run_plan
+    from generator.validation.validate import (
+        Counts,
+        make_plan,
+        run_plan,
+        validation_report,
+    )
 
     config = _config(model_config) if model_config is not None else None
     asked = [rule.strip() for part in checks for rule in part.split(",")]

@@ -39,7 +39,15 @@ SCHEMA_VALUE = blocking("""schema-value: A value is of the right type but not al
     Finds: `"dtype": "bf16"`""")
 
 Kind = Literal[
-    "definition", "workload", "solution", "trace", "audit", "evidence", "result"
+    "definition",
+    "workload",
+    "solution",
+    "trace",
+    "audit",
+    "evidence",
+    "result",
+    "loadable-solution",
+    "loadable-trace",
 ]
 
 _NO_FLOAT = "x-no-float"

@@ -11,11 +11,10 @@ from generator.problems.rule import Rule
 
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems.limit
-    rules.names rules.reference rules.static rules.execution rules.constants
+    rules.names rules.reference rules.static rules.elsewhere rules.constants
     rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.cross rules.figures
-    rules.solutions rules.traces rules.audits rules.rendered rules.loadable
-    rules.undefined_names"""
+    rules.solutions rules.traces rules.loadable"""
 """What declares rules, in the order in which a group lists them."""
 
 _PREFIXES: Mapping[str, str] = {

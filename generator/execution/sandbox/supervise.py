@@ -198,7 +198,9 @@ def _captured(file: IO[bytes], keep: int) -> tuple[str, bool]:
 
 def _text(file: IO[bytes], start: int, size: int) -> str:
     text = os.pread(file.fileno(), size, start).decode(errors="replace")
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text
+    )
 
 
 def _in_memory(data: bytes) -> int:

@@ -1,8 +1,28 @@
-"""The rules that `validate --execute` checks by calling each reference."""
+"""Rules whose checks lie in other packages: audits, `--execute`, rendered files."""
 
 from __future__ import annotations
 
+from generator.problems import Problem
 from generator.problems.rule import error, note, warning
+
+AUDIT_FILE = warning("""audit-file: The dataset's verification/audit.json is not what an
+    audit records.
+    Fix: Take the file from git, or delete it and run trace-dataset audit --all
+    --record.
+    Finds: a merge conflict in it, or a count that is no number""")
+AUDIT_MISSING = note("""audit-missing: Others were audited, this definition was not: its
+    tests may catch nothing.
+    Fix: Run trace-dataset audit --record on the definition.
+    Finds: a new definition beside audited ones""")
+AUDIT_STALE = warning("""audit-stale: The recorded audit is of another text of the
+    definition.
+    Fix: Run trace-dataset audit --record on the definition again.
+    Finds: a reference that was edited after the audit""")
+AUDIT_SURVIVORS = warning("""audit-survivors: Planted defects of the reference were
+    caught by no test.
+    Fix: Add a case to the op in which they show, or tighten the bound that lets them
+    pass; trace-dataset audit --survivors lists them.
+    Finds: `logits / 8` as `logits / 7` passes every test""")
 
 EXECUTE_BLOCKED = error("""execute-blocked: The screen of the sources found what no
     reference needs: it is not called.
@@ -48,3 +68,20 @@ EXECUTE_NOT_RUN = note("""execute-not-run: `run` was not called: no inputs could
     that are small enough.
     Fix: Run the reference tests on a machine with more memory.
     Finds: weights of 40 GiB""")
+
+RENDERED_FILE_EDITED = error("""rendered-file-edited: A rendered file is not what
+    gen-tests wrote last: somebody edited it.
+    Fix: Move the change to the definition or the op's module and render with --force,
+    or keep the file under another name.
+    Finds: a tolerance changed in tests/references/test_gemm.py""")
+
+CUSTOM_INPUTS_UNFIT = error("""custom-inputs-unfit: A file of custom inputs can't be
+    used for its definition.
+    Fix: Import the definition again, or correct the file's constants.
+    Finds: custom_inputs/... whose ARGUMENTS lack an input""")
+
+
+def edited(path: str) -> Problem:
+    """Return the Problem of a rendered file that was edited."""
+    message = "The file is not what gen-tests wrote last: somebody edited it."
+    return RENDERED_FILE_EDITED.problem(path, message)
