@@ -11,6 +11,30 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+8ed67b4ae7ea888201cba2459f52aac42206480bb8c7363226b69bc82074f5c7  gemm_bf16_n128256_k3072
+13d1350ecd0a4a64b2ae7c5390084d3e43473be3df82afa018e7e11f2f6444ae  gemm_bf16_n128256_k4096
+2011764c9d027b15ae2262f9c1eee73d7d326aa51615b797d0cba08d57957499  gemm_bf16_n128256_k8192
+2bad6b9f3da19f20fcb96c0e52bb2470caa343124591c89529d0efe695afcbba  gemm_bf16_n128_k2880
+57508c115b432246c6a0ba7e1fa87e19bdbc03efd05efc8bf71e92a894b63571  gemm_bf16_n128_k4096
+8ed0192ae33f8b6a7f046171276d2c87516b540d581f0e6c027f56514bdfb5b1  gemm_bf16_n129280_k7168
+a7a863ace42a0ae2f0d9995887a9f65aea6d83820a0d4856adfd854acf6391d4  gemm_bf16_n151936_k2048
+89608c2b72168fbbca5b8dc0a2508d816d673dccbeac544cefdd347b60f60c58  gemm_bf16_n151936_k4096
+1737a03cd67e19f89795dcbb14ff3163d699bd230e00bc1e1dc3e79a3d23267e  gemm_bf16_n151936_k5120
+3ee78bfda8c9f4872bb6c2a6c8b0cb2e0e8fed1d8ac34aa7bf774066537a8159  gemm_bf16_n152064_k3584
+3dd813e8a277b51ac6e99495507fe1d8f4e67bcdc33b9fb5cde08ad7c918d6a9  gemm_bf16_n160_k5120
+718a63b24744fa4dfae2ea52e537ae9a6da0d0cf5b82ec4a9086f84729d406bf  gemm_bf16_n163840_k7168
+3f2038de5466c0398a9f3d8d58a70fbd8e786e506693a58c3b3e8e44d4ad02e5  gemm_bf16_n16_k5120
+3c587a76d9da984560ae1172b40349332f63e5494e269bc63fba8f57b5026761  gemm_bf16_n200064_k3072
+9365768715f558f276f3e70772bf13aa51019240aefb4730348c1b102a85da83  gemm_bf16_n201088_k2880
+c631822af1a2f5ca63086c0d29933e8ebb41a68a93f74f1c3767a06c420eb49e  gemm_bf16_n262208_k5376
+f3e1a31246d1b865553563e8a2b59abc1b17be2c42514c48cca451d944dcd919  gemm_bf16_n2880_k4096
+2df78cbf2c838fe9b73bcecb2c56e4f51e1e7dc623a49866ab378530f54c35cb  gemm_bf16_n32_k2880
+56d0ddb806de4a120e4eddb0d7f8bab8576848c7a16918dabac9a77bf68074bf  gemm_bf16_n384_k7168
+3b8a84a2c6efc32d08982d08c65c512fe408a8e30337b6cc975f8a0e4042ec48  gemm_bf16_n4096_k8192
+b6edaca4759420bcaea6ea718ad38450556287e40c4da633b6629e6c230279f3  gemm_bf16_n5120_k8192
+795b7e869c400ea9139093bd068710a17cb4469fae9beb131bc48eedbeb90fd4  gemm_bf16_n512_k2048
+fa70977ea9403a35d256a41e996951075ccbfc55c2bccae20b4e1fa77a1fb8f7  gemm_bf16_n6144_k6144
+1b0d559bebe35575fbb52d05d210040ebf83bb7277b4774f0926ab94dfd99ca7  gemm_bf16_n8_k6144
 133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144  gemm_n10240_k8192
 73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7  gemm_n128_k2048
 3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee  gemm_n16384_k3072
@@ -61,6 +85,7 @@ from generator.testing.harness import (
     MatchesPyTorch,
     main,
 )
+from generator.testing.memory import dtype_of
 from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
 from generator.testing.replay import MatchesRecorded
@@ -86,11 +111,12 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return A float16 [M, K] and B float16 [N, K]; elements of C are about 1."""
+    """Return A [M, K] and B [N, K] of C's dtype; elements of C are about 1."""
     n, k = definition.axes["N"], definition.axes["K"]
+    dtype = dtype_of(definition.interface.output_specs["C"].dtype)
     return {
-        "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+        "A": stream.child("A").values((case.axes["M"], k), 1.0, dtype),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
     }
 
 
@@ -106,16 +132,21 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of both generations."""
-    return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    """Return the kernels of both generations, and for bfloat16 cuBLASLt."""
+    grouped = (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    if definition.interface.output_specs["C"].dtype == "float16":
+        return grouped
+    return (*grouped, Backend("cublaslt", min_sm=80))
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Return the product, float16 [M, N], as the one segment of a grouped GEMM."""
-    from flashinfer.gemm import SegmentGEMMWrapper
+    """Return the product [M, N], as mm_bf16 or as the one segment of a grouped GEMM."""
+    from flashinfer.gemm import SegmentGEMMWrapper, mm_bf16
 
+    if backend == "cublaslt":
+        return mm_bf16(inputs["A"], inputs["B"].T, backend=backend)
     a, b = inputs["A"], inputs["B"]
     workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.int8, device=a.device)
     # lengths of segments would be rounded to float16: 2049 rows to 2048
@@ -132,12 +163,21 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the product, float16 [M, N], by torch.nn.functional.linear as in serving."""
+    """Return the product [M, N] by torch.nn.functional.linear as in serving."""
     return torch.nn.functional.linear(inputs["A"], inputs["B"])
 
 
 # ---- the interfaces
 
+INTERFACE_GEMM_BF16 = Interface(
+    inputs={
+        "A": "bfloat16[M, K]",
+        "B": "bfloat16[N, K]",
+    },
+    outputs={
+        "C": "bfloat16[M, N]",
+    },
+)
 INTERFACE_GEMM = Interface(
     inputs={
         "A": "float16[M, K]",
@@ -152,6 +192,21 @@ INTERFACE_GEMM = Interface(
 
 
 # fmt: off
+# of gemm_bf16_n128256_k3072 and 23 more definitions
+def reference_gemm_bf16():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        a = A.float()
+        # Rows of B a block at a time: a float32 copy of all of B may take gigabytes.
+        columns = [(a @ rows.float().T).to(torch.bfloat16) for rows in torch.split(B, 4096)]
+        return torch.cat(columns, dim=1)
+
+    return run
+
+
 # of gemm_n10240_k8192 and 31 more definitions
 def reference_gemm():
     import torch
@@ -178,8 +233,6 @@ class GemmTests(
 
     op_type = "gemm"
     sizes = ("small", "medium")
-    interface = INTERFACE_GEMM
-    reference = staticmethod(reference_gemm)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -191,11 +244,278 @@ class GemmTests(
     pytorch_ground_truth = staticmethod(pytorch_ground_truth)
 
 
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3072 to 128256 features.
+# model:llama-3.2-3b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N128256K3072(GemmTests):
+    name = "gemm_bf16_n128256_k3072"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 3072
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 4096 to 128256 features.
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N128256K4096(GemmTests):
+    name = "gemm_bf16_n128256_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 8192 to 128256 features.
+# model:llama-3.1-70b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N128256K8192(GemmTests):
+    name = "gemm_bf16_n128256_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
+# to 128 features.
+# model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N128K2880(GemmTests):
+    name = "gemm_bf16_n128_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
+# to 128 features.
+# model:qwen3-235b-a22b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N128K4096(GemmTests):
+    name = "gemm_bf16_n128_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 7168 to 129280 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2,
+# fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N129280K7168(GemmTests):
+    name = "gemm_bf16_n129280_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 129280
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 2048 to 151936 features.
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N151936K2048(GemmTests):
+    name = "gemm_bf16_n151936_k2048"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 2048
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 4096 to 151936 features.
+# model:qwen3-8b, model:qwen3-235b-a22b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N151936K4096(GemmTests):
+    name = "gemm_bf16_n151936_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 5120 to 151936 features.
+# model:qwen3-14b, model:qwen3-32b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N151936K5120(GemmTests):
+    name = "gemm_bf16_n151936_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3584 to 152064 features.
+# model:qwen2.5-7b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N152064K3584(GemmTests):
+    name = "gemm_bf16_n152064_k3584"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 152064
+    K = 3584
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
+# to 160 features.
+# model:glm-4.6, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N160K5120(GemmTests):
+    name = "gemm_bf16_n160_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 160
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 7168 to 163840 features.
+# model:kimi-k2, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N163840K7168(GemmTests):
+    name = "gemm_bf16_n163840_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 163840
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
+# to 16 features.
+# model:llama-4-scout, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N16K5120(GemmTests):
+    name = "gemm_bf16_n16_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 16
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3072 to 200064 features.
+# model:minimax-m2, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N200064K3072(GemmTests):
+    name = "gemm_bf16_n200064_k3072"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 200064
+    K = 3072
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 2880 to 201088 features.
+# model:gpt-oss-20b, model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N201088K2880(GemmTests):
+    name = "gemm_bf16_n201088_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 201088
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 5376 to 262208 features.
+# model:gemma-3-27b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N262208K5376(GemmTests):
+    name = "gemm_bf16_n262208_k5376"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 262208
+    K = 5376
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 4096 to 2880 features.
+# model:gpt-oss-20b, model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N2880K4096(GemmTests):
+    name = "gemm_bf16_n2880_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 2880
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
+# to 32 features.
+# model:gpt-oss-20b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N32K2880(GemmTests):
+    name = "gemm_bf16_n32_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 32
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
+# to 384 features.
+# model:kimi-k2, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N384K7168(GemmTests):
+    name = "gemm_bf16_n384_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 384
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 8192 to 4096 features.
+# model:qwen3-235b-a22b, model:nemotron-h-8b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N4096K8192(GemmTests):
+    name = "gemm_bf16_n4096_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 4096
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 8192 to 5120 features.
+# model:qwen3-32b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N5120K8192(GemmTests):
+    name = "gemm_bf16_n5120_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 5120
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
+# to 512 features.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N512K2048(GemmTests):
+    name = "gemm_bf16_n512_k2048"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 512
+    K = 2048
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 6144 to 6144 features.
+# model:mixtral-8x22b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N6144K6144(GemmTests):
+    name = "gemm_bf16_n6144_k6144"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 6144
+    K = 6144
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
+# to 8 features.
+# model:mixtral-8x22b, fi_api:flashinfer.gemm.mm_bf16
+class TestGemmBf16N8K6144(GemmTests):
+    name = "gemm_bf16_n8_k6144"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 8
+    K = 6144
+
+
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
 # value projection, 8192 to 10240 features.
 # model:llama-3.1-70b
 class TestGemmN10240K8192(GemmTests):
     name = "gemm_n10240_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 10240
     K = 8192
 
@@ -205,6 +525,8 @@ class TestGemmN10240K8192(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN128K2048(GemmTests):
     name = "gemm_n128_k2048"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 128
     K = 2048
 
@@ -214,6 +536,8 @@ class TestGemmN128K2048(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN16384K3072(GemmTests):
     name = "gemm_n16384_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 16384
     K = 3072
 
@@ -223,6 +547,8 @@ class TestGemmN16384K3072(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN2048K4096(GemmTests):
     name = "gemm_n2048_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 2048
     K = 4096
 
@@ -232,6 +558,8 @@ class TestGemmN2048K4096(GemmTests):
 # model:gemma-3-27b
 class TestGemmN2048K5376(GemmTests):
     name = "gemm_n2048_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 2048
     K = 5376
 
@@ -241,6 +569,8 @@ class TestGemmN2048K5376(GemmTests):
 # model:gemma-3-27b
 class TestGemmN21504K5376(GemmTests):
     name = "gemm_n21504_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 21504
     K = 5376
 
@@ -250,6 +580,8 @@ class TestGemmN21504K5376(GemmTests):
 # model:minimax-m2
 class TestGemmN256K3072(GemmTests):
     name = "gemm_n256_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 256
     K = 3072
 
@@ -259,6 +591,8 @@ class TestGemmN256K3072(GemmTests):
 # model:deepseek-v3, model:deepseek-r1
 class TestGemmN256K7168(GemmTests):
     name = "gemm_n256_k7168"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 256
     K = 7168
 
@@ -268,6 +602,8 @@ class TestGemmN256K7168(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN28672K4096(GemmTests):
     name = "gemm_n28672_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 28672
     K = 4096
 
@@ -277,6 +613,8 @@ class TestGemmN28672K4096(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN3072K3072(GemmTests):
     name = "gemm_n3072_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 3072
 
@@ -286,6 +624,8 @@ class TestGemmN3072K3072(GemmTests):
 # model:minimax-m2
 class TestGemmN3072K6144(GemmTests):
     name = "gemm_n3072_k6144"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 6144
 
@@ -295,6 +635,8 @@ class TestGemmN3072K6144(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN3072K8192(GemmTests):
     name = "gemm_n3072_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 8192
 
@@ -304,6 +646,8 @@ class TestGemmN3072K8192(GemmTests):
 # model:qwen3-14b
 class TestGemmN34816K5120(GemmTests):
     name = "gemm_n34816_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 34816
     K = 5120
 
@@ -313,6 +657,8 @@ class TestGemmN34816K5120(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN3584K18944(GemmTests):
     name = "gemm_n3584_k18944"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3584
     K = 18944
 
@@ -322,6 +668,8 @@ class TestGemmN3584K18944(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN3584K3584(GemmTests):
     name = "gemm_n3584_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3584
     K = 3584
 
@@ -331,6 +679,8 @@ class TestGemmN3584K3584(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN37888K3584(GemmTests):
     name = "gemm_n37888_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 37888
     K = 3584
 
@@ -340,6 +690,8 @@ class TestGemmN37888K3584(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN4096K14336(GemmTests):
     name = "gemm_n4096_k14336"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 14336
 
@@ -349,6 +701,8 @@ class TestGemmN4096K14336(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN4096K4096(GemmTests):
     name = "gemm_n4096_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 4096
 
@@ -358,6 +712,8 @@ class TestGemmN4096K4096(GemmTests):
 # model:gemma-3-27b
 class TestGemmN4096K5376(GemmTests):
     name = "gemm_n4096_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 5376
 
@@ -367,6 +723,8 @@ class TestGemmN4096K5376(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN4608K3584(GemmTests):
     name = "gemm_n4608_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4608
     K = 3584
 
@@ -376,6 +734,8 @@ class TestGemmN4608K3584(GemmTests):
 # model:qwen3-14b
 class TestGemmN5120K17408(GemmTests):
     name = "gemm_n5120_k17408"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 17408
 
@@ -385,6 +745,8 @@ class TestGemmN5120K17408(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN5120K2048(GemmTests):
     name = "gemm_n5120_k2048"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 2048
 
@@ -394,6 +756,8 @@ class TestGemmN5120K2048(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN5120K3072(GemmTests):
     name = "gemm_n5120_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 3072
 
@@ -403,6 +767,8 @@ class TestGemmN5120K3072(GemmTests):
 # model:qwen3-14b
 class TestGemmN5120K5120(GemmTests):
     name = "gemm_n5120_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 5120
 
@@ -412,6 +778,8 @@ class TestGemmN5120K5120(GemmTests):
 # model:gemma-3-27b
 class TestGemmN5376K21504(GemmTests):
     name = "gemm_n5376_k21504"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5376
     K = 21504
 
@@ -421,6 +789,8 @@ class TestGemmN5376K21504(GemmTests):
 # model:gemma-3-27b
 class TestGemmN5376K4096(GemmTests):
     name = "gemm_n5376_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5376
     K = 4096
 
@@ -430,6 +800,8 @@ class TestGemmN5376K4096(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN57344K8192(GemmTests):
     name = "gemm_n57344_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 57344
     K = 8192
 
@@ -439,6 +811,8 @@ class TestGemmN57344K8192(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN6144K4096(GemmTests):
     name = "gemm_n6144_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 6144
     K = 4096
 
@@ -448,6 +822,8 @@ class TestGemmN6144K4096(GemmTests):
 # model:qwen3-14b
 class TestGemmN7168K5120(GemmTests):
     name = "gemm_n7168_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 7168
     K = 5120
 
@@ -457,6 +833,8 @@ class TestGemmN7168K5120(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN8192K28672(GemmTests):
     name = "gemm_n8192_k28672"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 28672
 
@@ -466,6 +844,8 @@ class TestGemmN8192K28672(GemmTests):
 # model:minimax-m2
 class TestGemmN8192K3072(GemmTests):
     name = "gemm_n8192_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 3072
 
@@ -475,6 +855,8 @@ class TestGemmN8192K3072(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN8192K8192(GemmTests):
     name = "gemm_n8192_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 8192
 
