@@ -11,12 +11,12 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
-2a6135a4b91d31a9c60e9d4e2dd4fba6bdd9725deecbced2f48e6f3c8d5e1516  bmm_fp8_b128_n128_k512
-da27d4da07e68ce2d314abbcdbc51702db643de17f860fad38ebd7d78f04b3c9  bmm_fp8_b128_n512_k128
-adfe0b24452b505b6f68433387fcc51e0a88e916e93b4fe993a314ebaf933795  bmm_fp8_b1_n28672_k4096
-559013d46e3926d86185ad8fc99f4836fc5001ac617a1eb4493f4c6424f286f6  bmm_fp8_b1_n6144_k4096
-56ef7f717da772b7faf42bf57ed41707b4ed45be2d9b9591febb63f2f05da3d4  bmm_fp8_b64_n128_k512
-31c2377c6afa50d7a0c2edb04314442f33edbdc9dcbc2f765be0b7f79933b601  bmm_fp8_b64_n512_k128
+1eaad3c47513e4c944610027a73a613a3c338a50af5663ceae0070dc10c320b8  bmm_fp8_b128_n128_k512
+b7c571bb65978bdbf828ef828036a5ea326aa35641466ebc141e84ede006f420  bmm_fp8_b128_n512_k128
+78319099c8e53c18b9f03d456f8456692267ff954a0a0e68e44c44b7e4f87353  bmm_fp8_b1_n28672_k4096
+fba4eab64ee77c49d045305485d42e9c2b8ba3db7d3941142ad90ac1df94859c  bmm_fp8_b1_n6144_k4096
+3223d95583648be7a430a60edf914c29657e34d63aa7ed9bc3827bbfc4801466  bmm_fp8_b64_n128_k512
+a57fd9722537f3024d12f49e9bd142734689d09fa753de7ffa6c7d10b2a6a5d9  bmm_fp8_b64_n512_k128
 4912ace4e32ff8b4d974ad79d354b8f618199db670cc0151f8e8a8a4bbf07971  fp8_blockscale_gemm_sm90_n12288_k1536
 5a7039b324b59df9ca7cc20884e0f401e1bfb5b90223c3a5d3c0fb666443a0f2  fp8_blockscale_gemm_sm90_n1536_k7168
 e7425bb14e5d70cd495a51182b63d0541513ae9c14c6ad39e22d37c4995e0bb3  fp8_blockscale_gemm_sm90_n16384_k512
@@ -306,9 +306,8 @@ class GemmFp8Tests(
 
 # Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
 # space, 512 to 128 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.bmm_fp8
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
 class TestBmmFp8B128N128K512(GemmFp8Tests):
     name = "bmm_fp8_b128_n128_k512"
     interface = INTERFACE_BMM_FP8
@@ -320,9 +319,8 @@ class TestBmmFp8B128N128K512(GemmFp8Tests):
 
 # Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
 # space, 128 to 512 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.bmm_fp8
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
 class TestBmmFp8B128N512K128(GemmFp8Tests):
     name = "bmm_fp8_b128_n512_k128"
     interface = INTERFACE_BMM_FP8
@@ -333,8 +331,9 @@ class TestBmmFp8B128N512K128(GemmFp8Tests):
 
 
 # Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
-# and B have one scale each. In float32, rounded to bfloat16 at the end.
-# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
+# and B have one scale each. In float32, rounded to bfloat16 at the end. FlashInfer's
+# bmm_fp8 takes B transposed.
+# model:llama-3.1-8b, quantization:float8_e4m3fn
 class TestBmmFp8B1N28672K4096(GemmFp8Tests):
     name = "bmm_fp8_b1_n28672_k4096"
     interface = INTERFACE_BMM_FP8
@@ -346,7 +345,8 @@ class TestBmmFp8B1N28672K4096(GemmFp8Tests):
 
 # Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
 # features. A and B have one scale each. In float32, rounded to bfloat16 at the end.
-# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
+# FlashInfer's bmm_fp8 takes B transposed.
+# model:llama-3.1-8b, quantization:float8_e4m3fn
 class TestBmmFp8B1N6144K4096(GemmFp8Tests):
     name = "bmm_fp8_b1_n6144_k4096"
     interface = INTERFACE_BMM_FP8
@@ -358,8 +358,8 @@ class TestBmmFp8B1N6144K4096(GemmFp8Tests):
 
 # Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
 # space, 512 to 128 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end.
-# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:kimi-k2, quantization:float8_e4m3fn
 class TestBmmFp8B64N128K512(GemmFp8Tests):
     name = "bmm_fp8_b64_n128_k512"
     interface = INTERFACE_BMM_FP8
@@ -371,8 +371,8 @@ class TestBmmFp8B64N128K512(GemmFp8Tests):
 
 # Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
 # space, 128 to 512 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end.
-# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:kimi-k2, quantization:float8_e4m3fn
 class TestBmmFp8B64N512K128(GemmFp8Tests):
     name = "bmm_fp8_b64_n512_k128"
     interface = INTERFACE_BMM_FP8

@@ -121,7 +121,6 @@ def layer_spec(layer: Layer) -> Spec:
     """Return the definition for one set of constants."""
     kind = "gemm" if layer.dtype == F16 else "gemm_bf16"
     name = f"{kind}_n{layer.n}_k{layer.k}"
-    api = () if layer.dtype == F16 else ("fi_api:flashinfer.gemm.mm_bf16",)
     return Spec(
         name=name,
         description=(
@@ -129,7 +128,7 @@ def layer_spec(layer: Layer) -> Spec:
             f"{layer.use}, {layer.k} to {layer.n} features."
         ),
         op_type="gemm",
-        tags=(*(f"model:{model}" for model in layer.models), *api),
+        tags=tuple(f"model:{model}" for model in layer.models),
         axes={
             "M": Axis("Number of tokens."),
             "N": Axis("Output features.", layer.n),

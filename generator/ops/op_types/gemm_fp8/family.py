@@ -73,12 +73,8 @@ def instance(
 
 def layer_spec(layer: Layer) -> Spec:
     """Return the definition for one set of constants."""
-    kind = "bmm_fp8" if layer.batch else "fp8_blockscale_gemm_sm90"
-    tags = (
-        *(f"model:{model}" for model in layer.models),
-        f"quantization:{_DTYPE}",
-        f"fi_api:flashinfer.gemm.{kind}",
-    )
+    models = (f"model:{model}" for model in layer.models)
+    tags = (*models, f"quantization:{_DTYPE}")
     return (_batched if layer.batch else _blockwise)(layer, tags)
 
 
@@ -93,7 +89,7 @@ def _blockwise(layer: Layer, tags: tuple[str, ...]) -> Spec:
             "In float32, rounded to bfloat16 at the end."
         ),
         op_type="gemm_fp8",
-        tags=tags,
+        tags=(*tags, "fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90"),
         axes={
             "M": Axis("Number of tokens."),
             "N": Axis("Output features.", layer.n),
@@ -129,7 +125,7 @@ def _batched(layer: Layer, tags: tuple[str, ...]) -> Spec:
         description=(
             f"Matrix products C = A @ B.T of float8 values: {layer.use}, {layer.k} to "
             f"{layer.n} features. A and B have one scale each. In float32, rounded to "
-            "bfloat16 at the end."
+            "bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed."
         ),
         op_type="gemm_fp8",
         tags=tags,
