@@ -103,9 +103,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     x = stream.child("x").values((batch * m, k), _CODE_STD)
     if case.params.get("largest"):
         x = torch.where(x < 0, -448.0, 448.0)
-    x[: case.params.get("zero_rows", 0)] = 0.0
     weight = stream.child("weight").matrix(batch * n, k, _CODE_STD, torch.float8_e4m3fn)
     size = float(x.square().mean().sqrt())
+    x[: case.params.get("zero_rows", 0)] = 0.0
     x = x.to(torch.float8_e4m3fn)
     unit = (1.0 / size, 1.0 / (_CODE_STD * math.sqrt(k)))
     if "A" in definition.interface.inputs:
