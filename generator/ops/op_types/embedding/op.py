@@ -12,7 +12,7 @@ import torch
 
 from generator.ops.op_types.embedding.relations import embedding_relations
 from generator.testing.definition import Backend, Case, Definition
-from generator.testing.lazy_weights import Tiled, base_length
+from generator.testing.lazy_weights import Tiled, base_length, fresh
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT, Override, Tolerance
@@ -91,13 +91,12 @@ def sglang_ground_truth(
     """Mask tokens, look rows up and scale them as SGLang's layers and Gemma 2 do."""
     from sglang.srt.layers.vocab_parallel_embedding import get_masked_input_and_mask
 
-    weight, start = inputs["weight"], inputs["vocab_start"]
+    tokens, start = inputs["input_ids"], inputs["vocab_start"]
+    weight = fresh(inputs["weight"], tokens.device)
     end = start + len(weight)
     # the function is compiled for its speed, which would take a C++ compiler here
     with torch.compiler.set_stance("force_eager"):
-        rows, foreign = get_masked_input_and_mask(
-            inputs["input_ids"], start, end, 0, end, end
-        )
+        rows, foreign = get_masked_input_and_mask(tokens, start, end, 0, end, end)
     output = torch.nn.functional.embedding(rows.long(), weight)
     if definition.constants.get("scaled"):
         root = definition.axes["hidden_size"] ** 0.5
