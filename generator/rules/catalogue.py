@@ -22,6 +22,7 @@ from generator.rules import (
     names,
     reference,
     rendered,
+    routes,
     solutions,
     static,
     structure,
@@ -62,7 +63,7 @@ _DECLARED = [
         *(paths, file_reading, json_file, schema, limit, names, reference),
         *(static, execution, constants, workloads, artifacts, blob_files, blobs),
         *(structure, constraints, made_up, tags, cross, figures, solutions, traces),
-        *(audits, rendered, loadable, undefined_names),
+        *(audits, rendered, loadable, undefined_names, routes),
     )
     for value in vars(module).values()
     if isinstance(value, Rule)
