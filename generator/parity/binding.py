@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,9 @@ class Binder:
     ) -> None:
         """Take the model's config, and the figures that the run has in its place."""
         self.root = root
-        self.config = config
+        # without quantisation: transformers' own weights are not quantised either
+        kept = {k: v for k, v in config.figures.items() if k != "quantization_config"}
+        self.config = config = replace(config, figures=kept)
         self.files = {file.name: file for file in found.files}
         self.figures = figures
         self.needs = {
@@ -144,4 +146,4 @@ class Binder:
 def _kind(name: str) -> str:
     """Return a definition's name without its sizes; pages of 1 have an interface of
     their own."""
-    return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", name.replace("_ps1", "_one"))
+    return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", re.sub(r"_ps1$", "_one", name))

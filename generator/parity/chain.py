@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from generator.parity.kinds import KINDS, Call, Pages, Site
+from generator.parity.kinds import KINDS
 from generator.parity.recipe import EMBED, FINAL, PAGE_SIZES, Family, Stage
+from generator.parity.site import Call, Pages, Site
 from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor
@@ -73,8 +74,13 @@ class Chain:
         """Return what a stage writes."""
         site = self.site(stage, layer, positions, decoding)
         read = [values[name] for name in stage.reads.split()]
-        written = KINDS[stage.kind](site, *read)
+        written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
         return dict(zip(stage.writes.split(), written, strict=True))
+
+    def kept(self, value: Tensor) -> Tensor:
+        """Return a value in the chain's dtype if a definition has another of 16 bits."""
+        is_narrow = value.dtype in (torch.float16, torch.bfloat16)
+        return value.to(self.subject.model.dtype) if is_narrow else value
 
     def page_sizes(self) -> list[int]:
         """Return the sizes of pages for which every attention has its definitions."""
@@ -82,7 +88,7 @@ class Chain:
             set(self.calls_of(stage, layer))
             for layer in range(len(self.subject.layers))
             for stage in self.stages(layer)
-            if stage.kind == "attention"
+            if stage.needs == "attention"
         ]
         return [
             size

@@ -24,7 +24,7 @@ from generator.parity.bounds import (
     worst_row,
 )
 from generator.parity.chain import Chain, Decoding, truths
-from generator.parity.kinds import attention_of_role
+from generator.parity.kinds import KINDS
 from generator.parity.recipe import EMBED, FINAL, Stage
 from generator.parity.subject import Capture, Subject
 
@@ -71,7 +71,7 @@ def stage(run: Run) -> list[Found]:
             found.append(entry)
             if entry.get("not_finite"):
                 return found
-            if one.kind == "attention":
+            if one.needs == "attention":
                 found += _roles(run, one, layer, values, at)
     values = {"h": seen.values(FINAL[0].at + "<", None)[0]}
     for one in FINAL:
@@ -110,14 +110,26 @@ def _roles(
 ) -> Iterator[Found]:
     """Yield what the definitions of a paged cache make of the same inputs."""
     read = [values[name] for name in one.reads.split()]
-    for role, call in run.chain.calls_of(one, layer).items():
-        if role == "ragged":
+    for name, call in run.chain.calls_of(one, layer).items():
+        if name == "ragged":
             continue
         site = run.chain.site(one, layer, positions)
-        actual, cache = attention_of_role(site, role, *read)
-        expected = cache if role.startswith("append") else values[one.writes]
-        entry = {"layer": layer, "stage": role, "definition": call.name}
+        # by itself: what is wrong with another one is not this one's
+        site.calls = {name: call}
+        site.role, _, size = name.partition("@")
+        site.page_size, site.capacity = int(size), len(positions)
+        actual = run.chain.kept(KINDS[one.kind](site, *read)[0])
+        expected = values[one.writes]
+        if site.role == "append":
+            expected = torch.cat([values[part] for part in _cached(one)], dim=1)
+        entry = {"layer": layer, "stage": name, "definition": call.name}
         yield entry | _compared(run, one, actual, expected)
+
+
+def _cached(one: Stage) -> list[str]:
+    """Return which values of attention lie in its cache."""
+    read = one.reads.split()
+    return read[1:] if one.kind == "attention" else [read[4], read[3]]
 
 
 def _compared(run: Run, one: Stage, actual: Tensor, expected: Tensor) -> Found:

@@ -126,6 +126,98 @@ _GEMMA_MLP = (
     Stage("output", "add", "r dn", "out", truth="."),
 )
 
+# a mixture of experts in place of the MLP
+_ROUTER = Stage("router", "router", "y", "router", "mlp.gate", "router")
+_ROUTING = Stage(
+    "routing", "routing", "router y", "choice", "mlp.gate", "routing", "mlp.gate+"
+)
+_EXPERTS = Stage("experts", "experts", "y choice", "d", "mlp.experts", "experts")
+_MOE = (_SUM, _MLP_NORM, _ROUTER, _ROUTING, _EXPERTS, _OUTPUT)
+_OSS_MOE = (
+    _SUM,
+    _MLP_NORM,
+    Stage("router", "router", "y", "router", "mlp.router", "router"),
+    Stage(
+        "routing",
+        "routing",
+        "router y",
+        "choice",
+        "mlp.router",
+        "routing",
+        "mlp.router+",
+    ),
+    _EXPERTS,
+    _OUTPUT,
+)
+_SHARED = "mlp.shared_experts"
+_SHARED_UP = f"{_SHARED}.gate_proj {_SHARED}.up_proj"
+_SHARED_DOWN = f"{_SHARED}.down_proj"
+_DEEPSEEK_MOE = (
+    _SUM,
+    _MLP_NORM,
+    _ROUTER,
+    _ROUTING,
+    Stage("experts", "experts", "y choice", "e", "mlp.experts", "experts"),
+    Stage(
+        "shared_gate_up",
+        "linear",
+        "y",
+        "gate up",
+        _SHARED_UP,
+        "shared expert, gate and up",
+    ),
+    Stage(
+        "shared_act",
+        "activation",
+        "gate up",
+        "g",
+        _SHARED,
+        "shared expert, activation",
+        f"{_SHARED_DOWN}<",
+    ),
+    Stage("shared_down", "linear", "g", "s", _SHARED_DOWN, "shared expert, down"),
+    Stage("mixture", "add", "e s", "d", truth="mlp"),
+    _OUTPUT,
+)
+
+# DeepSeek: keys and values are made of a latent
+_Q_A, _KV_A = "self_attn.q_a_proj", "self_attn.kv_a_proj_with_mqa"
+_LATENT_MIXER = (
+    _INPUT,
+    Stage("q_a", "linear", "x", "q_a", _Q_A, "query compression"),
+    Stage(
+        "q_a_norm",
+        "norm",
+        "q_a",
+        "q_an",
+        "self_attn.q_a_layernorm",
+        "norm of the query",
+    ),
+    Stage("q_b", "linear", "q_an", "q", "self_attn.q_b_proj", "query projection"),
+    Stage("kv_a", "linear", "x", "kv_a", _KV_A, "key and value compression"),
+    Stage(
+        "kv_a_norm",
+        "latent_norm",
+        "kv_a",
+        "c",
+        "self_attn.kv_a_layernorm",
+        "norm of the latent",
+    ),
+    Stage("rope", "latent_rope", "q kv_a", "q_r k_r", "rope", "RoPE"),
+    Stage(
+        "kv_b", "linear", "c", "kv", "self_attn.kv_b_proj", "key and value projection"
+    ),
+    Stage(
+        "attention",
+        "latent_attention",
+        "q q_r kv k_r c",
+        "a",
+        "attention",
+        "attention",
+    ),
+    _OUT,
+)
+
 _TINY = {
     "hidden_size": 64,
     "intermediate_size": 160,
@@ -136,6 +228,7 @@ _TINY = {
     "vocab_size": 320,
     "max_position_embeddings": 256,
 }
+_TINY_MOE = {**_TINY, "moe_intermediate_size": 32}
 _LLAMA3_ROPE = {
     "rope_type": "llama3",
     "rope_theta": 500000.0,
@@ -163,6 +256,65 @@ FAMILIES: Mapping[str, Family] = {
             "query_pre_attn_scalar": 21,
             "sliding_window": 24,
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+        {
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+                "full_attention": {
+                    "rope_type": "linear",
+                    "factor": 8.0,
+                    "rope_theta": 1e6,
+                },
+            }
+        },
+    ),
+    "qwen3-moe": Family(
+        "qwen3-30b-a3b",
+        {"": _MIXER_NORMED},
+        {"moe": _MOE},
+        {**_TINY_MOE, "num_experts": 16},
+    ),
+    "gpt-oss": Family(
+        "gpt-oss-20b",
+        {"sliding_attention": _MIXER, "full_attention": _MIXER},
+        {"moe": _OSS_MOE},
+        {
+            **_TINY,
+            "intermediate_size": 48,
+            "num_local_experts": 8,
+            "sliding_window": 24,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
+    "deepseek-v3": Family(
+        "deepseek-v3",
+        {"": _LATENT_MIXER},
+        {"dense": _MLP, "moe": _DEEPSEEK_MOE},
+        {
+            **_TINY_MOE,
+            "num_key_value_heads": 8,
+            "head_dim": 8,
+            "q_lora_rank": 48,
+            "kv_lora_rank": 32,
+            "qk_nope_head_dim": 16,
+            "qk_rope_head_dim": 8,
+            "v_head_dim": 16,
+            "n_routed_experts": 32,
+            "first_k_dense_replace": 1,
+        },
+        {
+            "routed_scaling_factor": 2.5,
+            "norm_topk_prob": True,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 1e4,
+                "factor": 40.0,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+                "beta_fast": 32,
+                "beta_slow": 1,
+                "original_max_position_embeddings": 4096,
+            },
         },
     ),
 }

@@ -45,6 +45,11 @@ class Subject:
         types = getattr(self.config, "layer_types", None)
         return types[layer] if types else ""
 
+    @property
+    def pairs_neighbours(self) -> bool:
+        """Return whether RoPE turns a dimension with its neighbour."""
+        return bool(getattr(self.config, "rope_interleave", False))
+
     def rope_cache(self, layer: int) -> Tensor:
         """Return cosines and sines of all positions: float32 [positions, rotary_dim]."""
         kind = self.kind(layer)
@@ -68,7 +73,7 @@ class Subject:
         if "GptOss" not in type(self.base).__name__:
             cos, sin = torch.cat((cos, cos), -1), torch.cat((sin, sin), -1)
         name = "apply_rotary_pos_emb"
-        if getattr(self.config, "rope_interleave", False):
+        if self.pairs_neighbours:
             name += "_interleave"
         heads = (part.transpose(0, 1)[None] for part in (q, k))
         turned = getattr(self.modeling, name)(*heads, cos, sin)
@@ -181,20 +186,24 @@ class Capture:
     def values(self, place: str, layer: int | None) -> list[Tensor]:
         """Return the matrices seen at a place of a recipe.
 
-        `PATH<` is what a module was given, `.` is the layer.
+        `PATH<` is what a module was given, `PATH+` the choice of a router, `.` is the
+        layer.
         """
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
             whole = found[:1] if place == "attention" else found
             return [self._rows(value) for value in whole]
         store = self.given if place.endswith("<") else self.returned
-        path = place.rstrip("<")
+        path = place.rstrip("<+")
         if layer is not None:
             path = f"{self.prefixes[layer]}.{path}".removesuffix("..")
         if path not in store:
             raise Failure(f"transformers has no module {path} that a recipe names.")
         found = store[path]
         whole = found if isinstance(found, (tuple, list)) else (found,)
+        if place.endswith("+"):
+            logits, weights, experts = whole
+            return [dense(weights, experts, logits.shape[-1])]
         return [self._rows(v) for v in whole if isinstance(v, Tensor)]
 
     def _rows(self, value: Tensor) -> Tensor:
@@ -202,6 +211,12 @@ class Capture:
         if value.dim() == 4 and value.shape[1] != self.length:
             value = value.transpose(1, 2)
         return value.reshape(self.length, -1)
+
+
+def dense(weights: Tensor, experts: Tensor, count: int) -> Tensor:
+    """Return a choice of experts as a matrix: weights by expert, 0 where not chosen."""
+    empty = weights.new_zeros(len(weights), count)
+    return empty.scatter(1, experts.long(), weights)
 
 
 def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Subject]:

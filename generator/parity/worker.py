@@ -15,8 +15,8 @@ import torch
 
 from generator.parity import levels
 from generator.parity.chain import Chain
-from generator.parity.kinds import Call
 from generator.parity.recipe import from_plain
+from generator.parity.site import Call
 from generator.parity.subject import make
 from generator.parity.training import train
 from generator.problems.failure import Failure
