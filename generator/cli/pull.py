@@ -29,18 +29,17 @@ _ATTEMPTS = 5
 
 @click.command()
 @options.repo("--repo", required=True)
-@click.option(
-    "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
+@options.value(
+    "--revision", what="A branch, a tag or a commit; main if not given.", of="REV"
 )
 @options.pr()
 @options.choice
-@click.option(
+@options.value(
     "--blobs",
-    type=click.Choice(["none", "needed", "all"]),
-    default="none",
-    show_default=True,
-    help="Tensor files to pull as well: none, those that the chosen workloads name and "
+    what="Tensor files to pull as well: none, those that the chosen workloads name and "
     "the recordings of the chosen definitions, or all that belong to these.",
+    of=["none", "needed", "all"],
+    default="none",
 )
 @options.force
 def pull(

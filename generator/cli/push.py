@@ -40,12 +40,12 @@ _ROUNDS = 3
     "this is the default.",
 )
 @options.pr()
-@click.option(
+@options.value(
     "--branch",
-    metavar="B",
-    help="Commit to a branch, such as main, without a pull request.",
+    what="Commit to a branch, such as main, without a pull request.",
+    of="B",
 )
-@click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
+@options.value("--message", what="Title of the pull request and commit.", of="TEXT")
 @options.send
 @options.flag(
     "--together",
@@ -53,15 +53,15 @@ _ROUNDS = 3
 )
 @options.several(
     *("--allow", "allowances"),
-    metavar="RULE=REASON",
-    help="Push in spite of this rule's objection; the pull request states the reason. "
+    what="Push in spite of this rule's objection; the pull request states the reason. "
     "May be repeated.",
+    of="RULE=REASON",
 )
 @options.several(
     "--delete",
-    metavar="PATH",
-    help="Delete this file of the repository; no other file is deleted. May be "
+    what="Delete this file of the repository; no other file is deleted. May be "
     "repeated.",
+    of="PATH",
 )
 @options.flag("--card", help="Also push the dataset card, with current tables.")
 def push(

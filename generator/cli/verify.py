@@ -25,10 +25,10 @@ _TABLE = Path("docs/generated/verification.md")
 @options.dataset
 @options.path(
     *("--record", "recorded"),
+    what="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+    "folder, in verification/ of the dataset; may be repeated.",
     multiple=True,
     metavar="RESULTS",
-    help="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in verification/ of the dataset; may be repeated.",
 )
 @options.flag(
     *("--table", "wants_table"),
@@ -36,10 +36,10 @@ _TABLE = Path("docs/generated/verification.md")
 )
 @options.path(
     "--results",
+    what="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+    "folder, in place of those in verification/; may be repeated.",
     multiple=True,
     metavar="RESULTS",
-    help="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in place of those in verification/; may be repeated.",
 )
 @options.output(
     "Write the table there, not to stdout; --check compares docs/generated/"
