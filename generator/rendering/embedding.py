@@ -11,6 +11,9 @@ from functools import lru_cache
 
 from generator.dataset.python_source import parse_module
 
+# what a string of several lines has; one that has none of it, an f-string of Python
+# 3.12, is not nested, since the tree of it would differ
+_ACROSS_LINES = ('"""', "'''", "\\\n")
 _SCOPE_CALLS = {"globals", "locals", "exec", "eval", "vars"}
 
 
@@ -65,6 +68,8 @@ def source_lines(source: str) -> list[str]:
 def _lines_inside_strings(source: str) -> set[int]:
     """Return the numbers of the lines that begin inside a string literal."""
     inside: set[int] = set()
+    if not any(mark in source for mark in _ACROSS_LINES):
+        return inside  # as for most references: reading tokens takes long
     starts: list[int] = []
     begin = getattr(tokenize, "FSTRING_START", None)
     end = getattr(tokenize, "FSTRING_END", None)
