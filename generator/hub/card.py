@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generator.hub.failures import NOT_INSTALLED
 from generator.hub.tables import TABLES, Row, as_jsonl, features_of, tables_of
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 from generator.rendering.render import environment
 from generator.reports.markdown import inert

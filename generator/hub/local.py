@@ -22,7 +22,7 @@ from generator.dataset.paths import FOLDERS
 from generator.hub.choose import UNRECORDED
 from generator.hub.names import TESTS
 from generator.hub.remote import RemoteFile
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.rendering.files import SUMS, read_sums, write_files
 from generator.rendering.standalone import is_standalone, standalone

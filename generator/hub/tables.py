@@ -18,8 +18,7 @@ from generator.dataset.definition import Definition, Tensor
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import discover_definitions
 from generator.dataset.schema import check
-from generator.problems import Problem, has_errors
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, has_errors
 from generator.results.audit_result import CAUGHT
 from generator.results.audits import Audited, read_audits
 from generator.results.evidence import kept_runs

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.schema import check
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 from generator.results.error_maps import read_error_map
 from generator.testing.obstacle import SKIP_KIND

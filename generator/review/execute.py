@@ -21,7 +21,7 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.execution import sandbox
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.generate import generate

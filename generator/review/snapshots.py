@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from generator.dataset.paths import is_dataset, is_rendered
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import quote
 
 RECORDINGS = "blob/ground_truth/"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from generator.problems import Problem
-from generator.problems.rule import error, note, warning
+from generator.problems import Problem, error, note, warning
 
 AUDIT_FILE = warning("""audit-file: The dataset's verification/audit.json is not what an
     audit records.

@@ -20,9 +20,8 @@ from typing import Any
 from generator.dataset.definition import Definition
 from generator.execution.sandbox import Limits, Outcome, refusal, run_confined, screen
 from generator.ops.registry import op_specs
-from generator.problems import Problem
+from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
-from generator.problems.rule import Rule
 from generator.rendering.plan import declarations
 from generator.rules.catalogue import GROUPS
 from generator.rules.constants import resolve_constants

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.error_maps import read_error_map
 from generator.results.run_results import parse_results, read_results
 from generator.review.executed import MOST, comparisons_of
