@@ -169,7 +169,7 @@ def fresh(*spellings: str) -> Decorator:
 def _repo(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    from generator.hub.names import bad_repo
+    from generator.hub.client import bad_repo
 
     if value is not None and (reason := bad_repo(value)):
         raise click.UsageError(f"{parameter.opts[0]} {quote(value)}: {reason}")

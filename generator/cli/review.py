@@ -95,8 +95,7 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
-    from generator.review.formats import shown
-    from generator.review.report import VERDICTS
+    from generator.review.report import VERDICTS, shown
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 

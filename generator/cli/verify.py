@@ -78,8 +78,7 @@ def verify(
     from generator.reports import printed
     from generator.results.audits import read_audits
     from generator.results.evidence import kept_runs, record
-    from generator.results.run_results import read_all
-    from generator.results.summary import runs_of
+    from generator.results.run_results import read_all, runs_of
     from generator.results.verification_report import verification_report
 
     runs = runs_of(read_all(recorded or results))

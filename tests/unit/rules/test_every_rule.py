@@ -314,6 +314,8 @@ ELSEWHERE = {
     "rendered-file-edited": "tests/functional/test_gen_tests_files.py",
     "custom-inputs-unfit": "tests/unit/dialects/test_import.py",
     "tag-fi-api": "tests/unit/rules/test_flashinfer_symbols.py",
+    "name-route": "tests/unit/rules/test_routes.py",
+    "name-route-other": "tests/unit/rules/test_routes.py",
     "model-config": "tests/functional/test_validate_options.py",
     **{
         rule.id: "tests/functional/test_validate_execute.py"
