@@ -8,7 +8,7 @@ import click
 
 from generator.cli import options
 from generator.cli.output import EXIT_FINE, say, write
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 _MOST_BYTES = 4 * 1024 * 1024
 _OUTCOMES = {

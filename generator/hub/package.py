@@ -24,7 +24,7 @@ from generator.dataset.paths import FOLDERS, DatasetFile
 from generator.hub.card import card_files, settings_of
 from generator.hub.preconditions import Judged, Objection
 from generator.hub.remote import TESTS, RemoteFile
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 from generator.rendering.files import SUMS, read_sums, write_files
 from generator.rendering.standalone import is_standalone, standalone

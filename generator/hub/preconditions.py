@@ -11,8 +11,7 @@ from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.remote import TESTS
-from generator.problems import Problem, Severity
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, Severity
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.rendering.files import FileStatus
 from generator.rendering.generate import generate

@@ -17,7 +17,7 @@ from typing import Any
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import VERIFICATION, evidence_files
 from generator.dataset.schema import read_checked
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.reports.json import plain
 from generator.testing.obstacle import Kind

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.schema import check
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
 from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE

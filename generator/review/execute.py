@@ -21,17 +21,19 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.execution import sandbox
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions, TestPlan
 from generator.results.run_results import TestResult, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
+from generator.review.account import account
 from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.rules.load import load_definitions
+from generator.rules.screen import screen
 
 _FILE = "results.jsonl"
 _RESULTS = 64 * 1024 * 1024
@@ -72,9 +74,7 @@ def execute_changes(
     definitions = [change.new for change in changes if change.new is not None]
     if not definitions:
         return None
-    findings = [
-        (d, found) for d in definitions for found in sandbox.screen(d.reference)
-    ]
+    findings = [(d, found) for d in definitions for found in screen(d.reference)]
     if findings and not trust:
         problem = "not run: the screen of the sources objects (--trust runs it anyway)"
         lines = [
@@ -178,7 +178,7 @@ def _run(
         problems.append(one_line(f"the results can't be read: {error}", 300))
     reported = [(test.test, test.status) for test in found]
     excused = canaries.excused(reported)
-    account = sandbox.account(
+    told = account(
         outcome,
         expected,
         [result for result in reported if result[0] not in excused],
@@ -186,17 +186,17 @@ def _run(
         apart=True,
         findings=tuple(findings),
     )
-    problems += [one_line(str(problem), 300) for problem in account.problems]
-    if not account.trusted and not problems:
+    problems += [one_line(str(problem), 300) for problem in told.problems]
+    if not told.trusted and not problems:
         problems.append("the account of the run is not complete")
     return Executed(
         device,
-        len(account.passed),
-        tuple(one_line(name) for name in account.failed),
-        len(account.skipped),
+        len(told.passed),
+        tuple(one_line(name) for name in told.failed),
+        len(told.skipped),
         tuple(problems),
         sandbox.warnings(),
-        compared if account.trusted and device == "cuda" else (),
+        compared if told.trusted and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )

@@ -15,7 +15,7 @@ from generator.dataset.artifacts import Key
 from generator.dataset.changes import Sorted, owner_of, sort_changes
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import is_dataset, is_rendered
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural, quote
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.reports.json import plain
 from generator.results.run_results import parse_results, read_error_map, read_results
 from generator.review.executed import MOST, comparisons_of

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from generator.execution.sandbox import Account, Outcome, account, screen
+from generator.execution.sandbox import Outcome
+from generator.review.account import Account, account
+from generator.rules.screen import screen
 
 GREEN = Outcome("exited", 0)
 RED = replace(GREEN, exit_status=1)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from generator.execution.sandbox.screen import Finding
-from generator.execution.sandbox.supervise import Outcome
+from generator.execution.sandbox import Outcome
+from generator.rules.screen import Finding
 
 _SOME = 3
 

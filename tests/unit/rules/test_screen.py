@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.execution.sandbox import screen
+from generator.rules.screen import screen
 
 DEFINITIONS = sorted(
-    Path(__file__).parents[4].joinpath("definitions").glob("**/*.json")
+    Path(__file__).parents[3].joinpath("definitions").glob("**/*.json")
 )
 
 HOSTILE = {

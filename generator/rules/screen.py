@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generator.dataset.python_source import Unparsable, parse_module
+from generator.problems import error
 from generator.problems.messages import one_line
+
+EXECUTE_BLOCKED = error("""execute-blocked: The screen of the sources found what no
+    reference needs: it is not called.
+    Fix: Write the computation in plain PyTorch; --trust calls it all the same.
+    Finds: `os.system(...)`, `eval(...)`, `x.__class__`""")
 
 MODULES = """torch math numpy typing __future__ collections dataclasses enum functools
     itertools numbers operator"""
