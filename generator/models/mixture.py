@@ -61,7 +61,8 @@ def needs(
     else:
         yield Need("routing", "moe_routing", _routing(routing, experts, top_k, groups))
         weights = "mxfp4" if kind == MXFP4 else "bf16"
-        yield Need("experts", "moe", f"moe_{weights}_topk{top_k}_{shape}")
+        weights += "_scaled_input" if routing == "llama4" else ""
+        yield Need("experts", "moe_experts", f"moe_{weights}_topk{top_k}_{shape}")
     yield from _shared(config, deployment, hidden, size)
 
 
