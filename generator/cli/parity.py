@@ -16,42 +16,38 @@ _LEVELS = ("stage", "layer", "forward", "decode", "train")
 @click.command()
 @options.several(
     *("--model", "models"),
-    required=True,
-    metavar="FAMILY|NAME|CONFIG.json",
-    help="A family, a model whose figures come with this software, or its config; may "
+    of="FAMILY|NAME|CONFIG.json",
+    what="A family, a model whose figures come with this software, or its config; may "
     "be repeated.",
+    required=True,
 )
 @options.dataset
 @options.several(
     *("--level", "levels"),
-    type=click.Choice((*_LEVELS, "all")),
+    of=(*_LEVELS, "all"),
+    what="What is compared; may be repeated.",
     default=("stage",),
-    show_default=True,
-    help="What is compared; may be repeated.",
 )
-@click.option(
+@options.value(
     "--geometry",
-    type=click.Choice(("tiny", "real")),
+    of=("tiny", "real"),
+    what="Some small layers, or one layer of each type at the model's own sizes.",
     default="tiny",
-    show_default=True,
-    help="Some small layers, or one layer of each type at the model's own sizes.",
 )
 @options.several(
     *("--dtype", "dtypes"),
-    type=click.Choice(("float32", "bfloat16")),
+    of=("float32", "bfloat16"),
+    what="Data type of the models; may be repeated.",
     default=("float32", "bfloat16"),
-    show_default=True,
-    help="Data type of the models; may be repeated.",
 )
 @options.path(
-    "--weights", help="Folder of the model's *.safetensors; drawn if not given."
+    "--weights", what="Folder of the model's *.safetensors; drawn if not given."
 )
 @options.path(
     "--transformers",
+    what="Folder that `pip install --target` put transformers into.",
     default=".transformers",
-    show_default=True,
     envvar="GEN_TESTS_TRANSFORMERS",
-    help="Folder that `pip install --target` put transformers into.",
 )
 @options.form()
 def parity(

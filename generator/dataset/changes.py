@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from generator.dataset.artifacts import Key
 from generator.dataset.paths import is_dataset, is_evidence, is_rendered
 
+UNRECORDED = "blob/ground_truth/unrecorded.json"
+"""Says which definitions have no recording, and why."""
+
 KINDS = ("definition", "workloads", "blobs", "recording", "solutions", "traces")
 """What belongs to a definition, in the order in which it is reported."""
 
@@ -45,7 +48,7 @@ def sort_changes(paths: Iterable[str]) -> Sorted:
         if owner is not None:
             key, kind = owner
             found.definitions.setdefault(key, Files()).add(kind, path)
-        elif is_evidence(path) or path == "blob/ground_truth/unrecorded.json":
+        elif is_evidence(path) or path == UNRECORDED:
             found.evidence.append(path)
         elif is_rendered(path):
             found.tests.append(path)

@@ -10,7 +10,7 @@ from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
-from generator.hub.names import TESTS
+from generator.hub.remote import TESTS
 from generator.problems import Problem, Severity
 from generator.problems.failure import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
@@ -141,11 +141,9 @@ def _of_evidence(
     }
     for line in table.failed:
         key = (line.op_type, line.definition)
-        run = table.runs[line.run - 1]
-        where = run.machine.get("gpu") or run.machine.get("device", "")
         message = (
             f"{one_line(line.definition)}: {line.verdict} against "
-            f"{one_line(line.source)} on {where}, {run.date}."
+            f"{one_line(line.source)} on {line.run.device}, {line.run.date}."
         )
         yield Objection(FAILED, key, message)
     for file in files:

@@ -46,7 +46,8 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     hidden = config.size("hidden_size")
     vocabulary = config.size("vocab_size")
     shard = deployment.share(config, "vocab_size", vocabulary)
-    yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
+    scaled = "gemma_" if config.architecture.scaled else ""
+    yield Need("embedding", "embedding", f"{scaled}embedding_v{shard}_h{hidden}")
     yield norm("norm before the first layer", hidden, norms)
     yield from attention.needs(config, deployment, norms)
     yield norm("norms that add the residual", hidden, norms, fused=True)

@@ -9,13 +9,10 @@ from itertools import islice
 from generator.problems import Problem
 from generator.problems.rule import blocking
 
-TOO_MANY_PROBLEMS = blocking(
-    "too-many-problems",
-    "One file has over 1,000 problems; only the first 1,000 are listed.",
-    "Correct those listed and run again.",
-    "a definition with 5,000 unknown fields",
-)
-
+TOO_MANY_PROBLEMS = blocking("""too-many-problems: One file has over 1,000 problems;
+    only the first 1,000 are listed.
+    Fix: Correct those listed and run again.
+    Finds: a definition with 5,000 unknown fields""")
 
 MAX_PROBLEMS = 1000
 """Problems listed for one file; nobody corrects more in one go."""

@@ -64,9 +64,17 @@ class Rule:
         return self.problem("", message, pointer=pointer(path), line=line, fix=fix)
 
 
-note = partial(Rule, Severity.NOTE)
+def _declared(severity: Severity, text: str, *, blocks: bool = False) -> Rule:
+    """Return the rule of a text `id: explanation Fix: … Finds: …`, lines joined."""
+    id, _, text = " ".join(text.split()).partition(": ")
+    explanation, _, text = text.partition(" Fix: ")
+    fix, _, example = text.partition(" Finds: ")
+    return Rule(severity, id, explanation, fix, example, blocks)
+
+
+note = partial(_declared, Severity.NOTE)
 """Declare what is worth knowing, and never a reason to fail."""
-warning = partial(Rule, Severity.WARNING)
-error = partial(Rule, Severity.ERROR)
-blocking = partial(Rule, Severity.ERROR, blocks=True)
+warning = partial(_declared, Severity.WARNING)
+error = partial(_declared, Severity.ERROR)
+blocking = partial(_declared, Severity.ERROR, blocks=True)
 """Declare an error that keeps a definition from being rendered."""

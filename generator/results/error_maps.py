@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE
@@ -28,11 +28,6 @@ class ErrorMap:
         """Return the largest ratio: infinite where an element is not finite."""
         cells = [v for row in self.grid for v in row if v is not None]
         return max((math.inf if v == NOT_FINITE else v for v in cells), default=None)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        grid, histogram = [list(row) for row in self.grid], list(self.histogram)
-        return {**asdict(self), "histogram": histogram, "grid": grid}
 
 
 def read_error_map(value: Mapping[str, Any]) -> ErrorMap:

@@ -16,7 +16,7 @@ from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.problems.messages import one_line
 from generator.review.definition_diff import Difference, compare
-from generator.review.snapshots import Sides, Tree
+from generator.review.sources import Sides, Tree
 from generator.rules.load import load_file
 
 _Lines = dict[str, tuple[str, dict[str, Any]]]

@@ -26,7 +26,7 @@ from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth
 from generator.review.change import Change
-from generator.review.snapshots import Sides
+from generator.review.sources import Sides
 from generator.rules.catalogue import group_of
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"

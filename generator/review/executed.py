@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from generator.problems.messages import one_line
@@ -51,7 +51,7 @@ class ExecutedComparison:
             name: value if value is None or math.isfinite(value) else str(value)
             for name, value in (("nmse", self.nmse), ("hit_ratio", self.hit_ratio))
         }
-        where = self.where.as_dict() if self.where is not None else None
+        where = asdict(self.where) if self.where is not None else None
         return {**vars(self), **figures, "where": where}
 
 

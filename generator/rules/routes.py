@@ -19,19 +19,17 @@ from generator.problems.messages import quote
 from generator.problems.rule import note, warning
 from generator.rules.names import name_tokens
 
-NAME_ROUTE = note(
-    "name-route",
-    "FlashInfer asks for solutions of this function by another name.",
-    "Give a new definition the name that is asked for, if it says what every such call "
-    "computes; a published name stays, and its solutions are installed by hand.",
-    "top_k_sampling_from_probs_v128256, where top_k_sampling_v128256 is asked for",
-)
-NAME_ROUTE_OTHER = warning(
-    "name-route-other",
-    "FlashInfer asks for this name where it calls another function.",
-    "Name the definition after the function that it describes.",
-    "rmsnorm_h5376 for gemma_rmsnorm: every plain norm of that size would get 1 + weight",
-)
+NAME_ROUTE = note("""name-route: FlashInfer asks for solutions of this function by
+    another name.
+    Fix: Give a new definition the name that is asked for, if it says what every such
+    call computes; a published name stays, and its solutions are installed by hand.
+    Finds: top_k_sampling_from_probs_v128256, where top_k_sampling_v128256 is asked
+    for""")
+NAME_ROUTE_OTHER = warning("""name-route-other: FlashInfer asks for this name where it
+    calls another function.
+    Fix: Name the definition after the function that it describes.
+    Finds: rmsnorm_h5376 for gemma_rmsnorm: every plain norm of that size would get
+    1 + weight""")
 
 
 def check(definition: Definition) -> Iterator[Problem]:

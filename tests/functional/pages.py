@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.results.run_results import read_results
 from generator.review.executed import Executed, comparisons_of
-from generator.review.page.page import page
+from generator.review.page import page
 from generator.review.review import Review, make_review, with_results
 from generator.review.sources import open_sources
 from generator.testing.error_map import BINS, NOT_FINITE

@@ -26,7 +26,7 @@ from generator.problems.rule import Rule
 from generator.rendering.plan import declarations
 from generator.rules.catalogue import GROUPS
 from generator.rules.constants import resolve_constants
-from generator.rules.execution import (
+from generator.rules.elsewhere import (
     EXECUTE_BLOCKED,
     EXECUTE_KILLED,
     EXECUTE_NOT_RUN,

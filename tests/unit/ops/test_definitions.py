@@ -66,8 +66,8 @@ HEADS = {
     "qwen3-next-80b-a3b": (16, 2),
     "whisper-large-v3": (20, 20),
 }
-# tokens that are no axis
-DTYPES = {"fp", "kve", "qe"}
+# tokens that are no axis: dtypes, and the GPU that a kernel's name says
+DTYPES = {"fp", "bf", "kve", "qe", "sm"}
 # the only layers that are here of a model that has others
 HEADS_OF_DIM = {("gemma-4-31b", 256): (32, 16), ("gemma-4-31b", 512): (32, 4)}
 # constants that a name leaves out, because they follow from those it has

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.results.error_maps import ErrorMap, read_error_map
-from generator.review.page.figures import (
+from generator.review.figures import (
     cells,
     level,
     of_grid,
