@@ -82,6 +82,13 @@ class Chain:
             self.choices.setdefault(layer, []).append(found[stage.writes] != 0)
         return found
 
+    def has_bias(self, stage: Stage, layer: int | None) -> bool:
+        """Return whether a stage is a product with a bias."""
+        if stage.kind not in ("linear", "router"):
+            return False
+        modules = (self.subject.module(path, layer) for path in stage.at.split())
+        return any(getattr(module, "bias", None) is not None for module in modules)
+
     def chosen(self) -> dict[int, Tensor]:
         """Return and forget which experts tokens went to since the last call."""
         chosen = {layer: torch.cat(of) for layer, of in self.choices.items()}

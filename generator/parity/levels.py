@@ -102,7 +102,11 @@ def _stage(
     written = run.chain.run(one, layer, values, positions)
     errors = {name: nmse(written[name], expected[name]) for name in expected}
     name = max(errors, key=lambda n: order(errors[n]))
-    return entry | _compared(run, one, written[name], expected[name]) | {"value": name}
+    return (
+        entry
+        | _compared(run, one, layer, written[name], expected[name])
+        | {"value": name}
+    )
 
 
 def _roles(
@@ -123,7 +127,7 @@ def _roles(
         if site.role == "append":
             expected = torch.cat([values[part] for part in _cached(one)], dim=1)
         entry = {"layer": layer, "stage": name, "definition": call.name}
-        yield entry | _compared(run, one, actual, expected)
+        yield entry | _compared(run, one, layer, actual, expected)
 
 
 def _cached(one: Stage) -> list[str]:
@@ -132,8 +136,11 @@ def _cached(one: Stage) -> list[str]:
     return read[1:] if one.kind == "attention" else [read[4], read[3]]
 
 
-def _compared(run: Run, one: Stage, actual: Tensor, expected: Tensor) -> Found:
-    bound = stage_bound(one.kind, run.own.model.dtype)
+def _compared(
+    run: Run, one: Stage, layer: int | None, actual: Tensor, expected: Tensor
+) -> Found:
+    kind = "biased" if run.chain.has_bias(one, layer) else one.kind
+    bound = stage_bound(kind, run.own.model.dtype)
     error = nmse(actual, expected)
     row, of_row = worst_row(actual, expected)
     passed = error <= bound and of_row <= ROW * bound
