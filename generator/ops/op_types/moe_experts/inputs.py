@@ -100,4 +100,4 @@ def _bytes(
     experts, rows, columns = _shape(definition, name)
     shape = (experts, rows, columns)
     drawn = stream.integers(low, high, base_length(shape))
-    return Tiled(torch.tensor(drawn, dtype=torch.uint8), shape)
+    return Tiled(torch.tensor(drawn, dtype=torch.uint8).view(torch.int8), shape)
