@@ -19,7 +19,7 @@ from generator.cli.output import (
     write,
     write_lines,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.dataset.paths import files, folders, inside, wrong_extension
-from generator.problems import Problem
+from generator.problems import Problem, Rule, error, warning
 from generator.problems.messages import quote
-from generator.problems.rule import Rule, error, warning
 
 WORKLOAD_ORPHAN = error("""workload-orphan: A workload file belongs to no definition.
     Fix: Rename the file to its definition's op_type and name, or remove it.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_file
+from generator.problems import Rule, error, warning
 from generator.problems.messages import one_line
-from generator.problems.rule import Rule, error, warning
 
 WORKLOAD_PATH = error("""workload-path: A path to a blob leads out of the dataset or is
     not portable.

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.problems import Problem
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, blocking, error, warning
 from generator.problems.messages import did_you_mean, one_line, quote
-from generator.problems.rule import blocking, error, warning
 
 DATASET_MISSING = error("""dataset-missing: The folder has no definitions/ that can be
     read: it is not a dataset's root.

@@ -25,6 +25,8 @@ ROUNDINGS: Mapping[str, int] = {
     "norm": 3,
     "add_norm": 4,
     "linear": 1,
+    # a definition rounds the product before the bias is added
+    "biased": 3,
     "rope": 4,
     "attention": 3,
     "activation": 3,

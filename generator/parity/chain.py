@@ -32,6 +32,8 @@ class Chain:
         self.subject = subject
         self.family = family
         self.calls = calls
+        # layer → which experts each token went to, one entry a call
+        self.choices: dict[int, list[Tensor]] = {}
 
     def stages(self, layer: int) -> tuple[Stage, ...]:
         """Return the stages of a layer."""
@@ -75,7 +77,23 @@ class Chain:
         site = self.site(stage, layer, positions, decoding)
         read = [values[name] for name in stage.reads.split()]
         written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
-        return dict(zip(stage.writes.split(), written, strict=True))
+        found = dict(zip(stage.writes.split(), written, strict=True))
+        if stage.kind == "routing" and layer is not None:
+            self.choices.setdefault(layer, []).append(found[stage.writes] != 0)
+        return found
+
+    def has_bias(self, stage: Stage, layer: int | None) -> bool:
+        """Return whether a stage is a product with a bias."""
+        if stage.kind not in ("linear", "router"):
+            return False
+        modules = (self.subject.module(path, layer) for path in stage.at.split())
+        return any(getattr(module, "bias", None) is not None for module in modules)
+
+    def chosen(self) -> dict[int, Tensor]:
+        """Return and forget which experts tokens went to since the last call."""
+        chosen = {layer: torch.cat(of) for layer, of in self.choices.items()}
+        self.choices = {}
+        return chosen
 
     def kept(self, value: Tensor) -> Tensor:
         """Return a value in the chain's dtype if a definition has another of 16 bits."""

@@ -96,14 +96,14 @@ def failures(level: str, values: Any) -> Iterator[str]:
         yield from (_why(entry) for entry in values if not entry["passed"])
     elif level == "layer":
         for entry in values:
-            if not entry["passed"]:
+            if entry["passed"] is False:
                 yield f"layer {entry['layer']}: {_figures(entry)}"
     elif level == "forward":
-        if not values["passed"]:
+        if values["passed"] is False:
             yield "; ".join([f"logits {_figures(values)}", *values["flags"]])
     elif level == "decode":
         for entry in (*values["pages"], *values["lengths"]):
-            if not entry["passed"]:
+            if entry["passed"] is False:
                 yield f"{_key(entry)}: {_figures(entry)}"
     elif not values["passed"]:
         yield values["why"]

@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from torch import nn
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 Tensor = torch.Tensor
 _FUNCTIONS = {
@@ -22,6 +22,9 @@ _FUNCTIONS = {
     "eager_attention_forward": "attention",
 }
 """Functions of transformers' modules that stages stand for, and their paths."""
+
+_ROUTERS = ("mlp.gate", "mlp.router")
+"""Where transformers' layers have routers."""
 
 
 class Subject:
@@ -95,11 +98,11 @@ class Subject:
 
         return sdpa_attention_forward  # type: ignore[no-any-return]
 
-    def logits(self, tokens: Tensor) -> Tensor:
-        """Return the logits of one sequence: [tokens, vocabulary]."""
-        with self.attending():
+    def routed_logits(self, tokens: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+        """Return the logits of one sequence: [tokens, vocabulary], and its experts."""
+        with self.attending(), self.choosing() as chosen:
             logits: Tensor = self.model(input_ids=tokens[None], use_cache=False).logits
-        return logits[0]
+        return logits[0], chosen
 
     def capture(self, tokens: Tensor) -> Capture:
         """Run one forward and keep what every module is given and returns."""
@@ -114,10 +117,32 @@ class Subject:
                 )
                 stack.callback(enter.remove)
             stack.enter_context(self.attending(found.function))
+            chosen = stack.enter_context(self.choosing())
             self.model(input_ids=tokens[None], use_cache=False)
+        found.choices = chosen
         prefixes = {id(m): path for path, m in self.model.named_modules()}
         found.prefixes = [prefixes[id(layer)] for layer in self.layers]
         return found
+
+    @contextmanager
+    def choosing(self) -> Iterator[dict[int, Tensor]]:
+        """Collect which experts the layers' routers choose, by layer."""
+        found: dict[int, Tensor] = {}
+
+        def keep(index: int) -> Callable[..., None]:
+            def hook(module: nn.Module, args: Any, returned: Any) -> None:
+                logits, weights, experts = returned
+                found[index] = dense(weights, experts, logits.shape[-1]) != 0
+
+            return hook
+
+        with ExitStack() as stack:
+            for index, layer in enumerate(self.layers):
+                modules = dict(layer.named_modules())
+                for path in (path for path in _ROUTERS if path in modules):
+                    hook = modules[path].register_forward_hook(keep(index))
+                    stack.callback(hook.remove)
+            yield found
 
     @contextmanager
     def attending(
@@ -156,6 +181,7 @@ class Capture:
         self.returned: dict[str, Any] = {}
         self.arguments: list[Mapping[str, Any]] = []
         self.prefixes: list[str] = []
+        self.choices: dict[int, Tensor] = {}
         self._layer = -1
 
     def hook(self, path: str) -> Callable[..., None]:
@@ -244,24 +270,27 @@ def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Su
         _draw(whole, seed)
     else:
         _load(whole, weights)
-    sources = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
-    for name, target in half.named_parameters():
+    sources = dict(_drawn(whole))
+    for name, target in _drawn(half):
         target.copy_(sources[name])
-    for name, target in half.named_buffers():
-        if target.dtype == sources[name].dtype:
-            target.copy_(sources[name])
     return [Subject(whole), Subject(half)]
 
 
+def _drawn(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield the parameters, and biases among the buffers, which training keeps."""
+    yield from model.named_parameters()
+    buffers = model.named_buffers()
+    yield from ((name, value) for name, value in buffers if name.endswith("bias"))
+
+
 def _draw(model: nn.Module, seed: int) -> None:
-    """Draw every parameter, and biases among the buffers, so that each one matters.
+    """Draw every weight, so that each one matters.
 
     Initial norm weights are all 1 or 0 and biases 0, which hides what is left out.
     Values are those of bfloat16, in float32.
     """
     generator = torch.Generator().manual_seed(seed)
-    buffers = [(n, b) for n, b in model.named_buffers() if n.endswith("bias")]
-    for name, value in (*model.named_parameters(), *buffers):
+    for name, value in _drawn(model):
         noise = torch.randn(value.shape, generator=generator)
         if "embed" in name:
             drawn = noise * 0.05

@@ -9,9 +9,8 @@ from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_specs
 from generator.ops.spec import Figure
-from generator.problems import Problem
+from generator.problems import Problem, error
 from generator.problems.messages import one_line, quote
-from generator.problems.rule import error
 
 MODEL_FIGURES = error("""model-figures: A const axis is not what the published config of
     the tagged model says.

@@ -14,9 +14,8 @@ from importlib.resources import files
 from typing import Any
 
 from generator.dataset.definition import Definition
-from generator.problems import Problem
+from generator.problems import Problem, note, warning
 from generator.problems.messages import quote
-from generator.problems.rule import note, warning
 from generator.rules.names import name_tokens
 
 NAME_ROUTE = note("""name-route: FlashInfer asks for solutions of this function by
@@ -28,8 +27,8 @@ NAME_ROUTE = note("""name-route: FlashInfer asks for solutions of this function 
 NAME_ROUTE_OTHER = warning("""name-route-other: FlashInfer asks for this name where it
     calls another function.
     Fix: Name the definition after the function that it describes.
-    Finds: rmsnorm_h5376 for gemma_rmsnorm: every plain norm of that size would get
-    1 + weight""")
+    Finds: rmsnorm_h5376 for gemma_rmsnorm: every plain norm of that size would get 1 +
+    weight""")
 
 
 def check(definition: Definition) -> Iterator[Problem]:

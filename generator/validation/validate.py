@@ -22,8 +22,7 @@ from generator.dataset.paths import (
     problems_of_paths,
     select,
 )
-from generator.problems import Problem, Severity
-from generator.problems.limit import in_file
+from generator.problems import Problem, Severity, in_file
 from generator.problems.messages import plural
 from generator.reports.report import Conclusion, Report, Status
 from generator.rules.catalogue import GROUPS
