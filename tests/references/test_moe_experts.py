@@ -80,8 +80,7 @@ def cases(definition: Definition) -> list[Case]:
     """Return few tokens of few experts, experts elsewhere, and clipped values."""
     found = [
         _case(definition, "one-token", "small", 1),
-        _case(definition, "end-experts", "small", 3, ends=True),
-        _case(definition, "experts-elsewhere", "small", 3, elsewhere=True),
+        _case(definition, "ends-and-elsewhere", "small", 3, ends=True, elsewhere=True),
         _case(definition, "batch", "medium", 12),
         _case(definition, "large-batch", "large", 128),
     ]

@@ -31,5 +31,7 @@ unrounded = reduced
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
     """Return one to six tokens, in some rounds with experts elsewhere."""
-    params = {**case.params, **({"elsewhere": True} if other else {})}
-    return {"seq_len": draw.integers(1, 7, 1)[0]}, params
+    elsewhere = other and definition.axes["top_k"] > 1
+    params = {**case.params, **({"elsewhere": True} if elsewhere else {})}
+    # of several tokens the last is all elsewhere
+    return {"seq_len": draw.integers(2, 7, 1)[0]}, params

@@ -31,7 +31,7 @@ def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]
     count = definition.axes["num_experts"]
     order = stream.child("hot").permutation(count).tolist()
     if case.params.get("ends"):
-        order = [0, count - 1] + [e for e in order if 0 < e < count - 1]
+        order = [0, count - 1, *order]
     return list(dict.fromkeys(order))[: case.params["hot"]]
 
 
@@ -47,15 +47,19 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     draws = stream.child("routing")
     # where fewer experts are here than a token has, the others are elsewhere
     padded = torch.cat((hot, torch.full((max(top_k - len(hot), 0),), -1)))
-    rows = [padded[draws.child(f"{t}").permutation(len(padded))] for t in range(tokens)]
-    ids = torch.stack([row[:top_k] for row in rows]).int()
+    rows = [
+        padded.roll(-token)[:top_k][draws.child(f"{token}").permutation(top_k)]
+        for token in range(tokens)
+    ]
+    ids = torch.stack(rows).int()
     shares = torch.tensor(draws.integers(2**20, 3 * 2**20, tokens * top_k)).float()
     weights = (shares / 2**22).view(tokens, top_k)
     if top_k > 1:
         weights = weights / weights.sum(dim=1, keepdim=True)
     if case.params.get("elsewhere"):
-        ids[:, 0] = -1
-        ids[-1:] = -1
+        if top_k > 1:
+            ids[:, 0] = -1
+        ids[-1] = -1
     x = stream.child("x").values((tokens, hidden), case.params.get("std", 1.0))
     gain = math.sqrt(top_k) / _INNER_RMS
     # a weight that scales the input does so to both factors
@@ -99,5 +103,7 @@ def _bytes(
 ) -> Tiled:
     experts, rows, columns = _shape(definition, name)
     shape = (experts, rows, columns)
-    drawn = stream.integers(low, high, base_length(shape))
-    return Tiled(torch.tensor(drawn, dtype=torch.uint8).view(torch.int8), shape)
+    # many values at once; what is left of a division is hardly bell-shaped any more
+    wide = stream.values((base_length(shape),), 100.0)
+    drawn = low + wide.floor().remainder(high - low)
+    return Tiled(drawn.to(torch.uint8).view(torch.int8), shape)
