@@ -81,7 +81,7 @@ def paths_of(
     if not any(name in unrecorded for _, name in keys):
         left_out.add(UNRECORDED)
     files = [found.definitions[key] for key in keys if key in found.definitions]
-    own = [path for one in files for paths in one.of_kind.values() for path in paths]
+    own = [path for one in files for paths in one.values() for path in paths]
     return own + [p for p in (*found.evidence, *found.tests) if p not in left_out]
 
 

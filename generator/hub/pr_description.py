@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
-from generator.dataset.changes import Files, owner_of, sort_changes
+from generator.dataset.changes import owner_of, sort_changes
 from generator.hub.package import Delta, Package, is_same
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
 from generator.hub.remote import RemoteFile
@@ -144,7 +144,7 @@ def _changes(
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
             base[file.path] = TreeEntry("100644", oid, there.size)
     changed = sort_changes(file.path for file in delta.sent).definitions
-    mine = {key: changed.get(key, Files()) for key in package.bundle.keys}
+    mine = {key: changed.get(key, {}) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
     nowhere, known = root / ".no-such-folder", package.judged.definitions

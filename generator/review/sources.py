@@ -97,7 +97,9 @@ def refused(tree: Tree) -> tuple[str, ...]:
     for path in tree:
         parts = path.split("/")
         odd = any(p in ("", ".", "..") or p.casefold() == ".git" for p in parts)
-        below = any("/".join(parts[:n]) in links for n in range(1, len(parts)))
+        below = links and any(
+            "/".join(parts[:n]) in links for n in range(1, len(parts))
+        )
         if odd or below or "\0" in path:
             found.append(path)
     return tuple(sorted(found))
