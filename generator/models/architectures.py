@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 class Architecture:
     """Say what a config does not: which modules its layers have, and in what form.
 
-    `unit_offset`: norms multiply by 1 + weight. `head_norm`: queries and keys are
-    normalised, each head alone ("head") or all heads together ("all"). `sandwich`: norms
-    stand behind attention and MLP as well. `activation` is the start of a definition's
-    name, empty where the MLP has no gate. `routing` is how a router weighs experts.
-    `sinks`: attention has a learned logit a head. `mixer` stands in each layer or, where
-    the config lists layers, in some. `fused`: query, key and value are one product, and
-    so are gate and up. `rope` is the start of a definition's name, empty without.
+    `unit_offset`: norms multiply by 1 + weight. `scaled`: embeddings are multiplied by
+    the root of their length. `head_norm`: queries and keys are normalised, each head
+    alone ("head") or all heads together ("all"). `sandwich`: norms stand behind
+    attention and MLP as well. `activation` is the start of a definition's name, empty
+    where the MLP has no gate. `routing` is how a router weighs experts. `sinks`:
+    attention has a learned logit a head. `mixer` stands in each layer or, where the
+    config lists layers, in some. `fused`: query, key and value are one product, and so
+    are gate and up. `rope` is the start of a definition's name, empty without.
     """
 
     unit_offset: bool = False
+    scaled: bool = False
     head_norm: str = ""
     sandwich: bool = False
     activation: str = "silu_and_mul"
@@ -38,7 +40,11 @@ _NEIGHBOURS = "rope_with_cos_sin_cache_gptj_style"
 _LLAMA = Architecture()
 _QWEN3 = Architecture(head_norm="head")
 _GEMMA = Architecture(
-    unit_offset=True, sandwich=True, activation="gelu_tanh_and_mul", fused=False
+    unit_offset=True,
+    scaled=True,
+    sandwich=True,
+    activation="gelu_tanh_and_mul",
+    fused=False,
 )
 _DEEPSEEK = Architecture(mixer="mla", routing="ds_routing", rope=_NEIGHBOURS)
 

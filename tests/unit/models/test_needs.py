@@ -11,7 +11,7 @@ import pytest
 from generator.models.config import load, names
 from generator.models.modules import needs, unplaced
 from generator.models.parallel import Deployment
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 LLAMA = {
     "model_type": "llama",
