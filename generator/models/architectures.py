@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 class Architecture:
     """Say what a config does not: which modules its layers have, and in what form.
 
-    `unit_offset`: norms multiply by 1 + weight. `head_norm`: queries and keys are
-    normalised, each head alone ("head") or all heads together ("all"). `sandwich`: norms
-    stand behind attention and MLP as well. `activation` is the start of a definition's
-    name, empty where the MLP has no gate. `routing` is how a router weighs experts.
-    `sinks`: attention has a learned logit a head. `mixer` stands in each layer or, where
-    the config lists layers, in some. `fused`: query, key and value are one product, and
-    so are gate and up. `rope` is the start of a definition's name, empty without.
+    `unit_offset`: norms multiply by 1 + weight. `scaled`: embeddings are multiplied by
+    the root of their length. `head_norm`: queries and keys are normalised, each head
+    alone ("head") or all heads together ("all"). `sandwich`: norms stand behind
+    attention and MLP as well. `activation` is the start of a definition's name, empty
+    where the MLP has no gate. `routing` is how a router weighs experts. `sinks`:
+    attention has a learned logit a head. `mixer` stands in each layer or, where the
+    config lists layers, in some. `fused`: query, key and value are one product, and so
+    are gate and up. `rope` is the start of a definition's name, empty without.
     """
 
     unit_offset: bool = False
+    scaled: bool = False
     head_norm: str = ""
     sandwich: bool = False
     activation: str = "silu_and_mul"
@@ -33,12 +35,18 @@ class Architecture:
     rope: str = "rope_with_cos_sin_cache_neox_style"
 
 
+# RoPE that turns a dimension with its neighbour, not with the one half a head away
+_NEIGHBOURS = "rope_with_cos_sin_cache_gptj_style"
 _LLAMA = Architecture()
 _QWEN3 = Architecture(head_norm="head")
 _GEMMA = Architecture(
-    unit_offset=True, sandwich=True, activation="gelu_tanh_and_mul", fused=False
+    unit_offset=True,
+    scaled=True,
+    sandwich=True,
+    activation="gelu_tanh_and_mul",
+    fused=False,
 )
-_DEEPSEEK = Architecture(mixer="mla", routing="ds_routing", rope="rope_interleaved")
+_DEEPSEEK = Architecture(mixer="mla", routing="ds_routing", rope=_NEIGHBOURS)
 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "llama": _LLAMA,
@@ -59,7 +67,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "kimi_k2": _DEEPSEEK,
     "deepseek_v32": replace(_DEEPSEEK, mixer="dsa"),
     "minimax_m2": replace(_LLAMA, head_norm="all", routing="ds_routing"),
-    "llama4": replace(_LLAMA, routing="llama4", rope="rope_interleaved"),
-    "llama4_text": replace(_LLAMA, routing="llama4", rope="rope_interleaved"),
+    "llama4": replace(_LLAMA, routing="llama4", rope=_NEIGHBOURS),
+    "llama4_text": replace(_LLAMA, routing="llama4", rope=_NEIGHBOURS),
     "nemotron_h": Architecture(mixer="mamba", activation="", rope=""),
 }

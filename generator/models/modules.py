@@ -35,7 +35,7 @@ def needs(config: Config, deployment: Deployment) -> list[Need]:
     Raises Failure where a figure is missing, contradicts another or can't be divided.
     """
     found: dict[str, Need] = {}
-    for need in _modules(config, deployment):
+    for need in modules(config, deployment):
         found.setdefault(need.name, need)
     return list(found.values())
 
@@ -45,12 +45,17 @@ def unplaced(config: Config) -> list[str]:
     return [what for key, what in _UNPLACED.items() if config.get(key)]
 
 
-def _modules(config: Config, deployment: Deployment) -> Iterator[Need]:
+def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
+    """Yield the need of each module, in the order of a forward pass.
+
+    Several modules may need one definition. Raises Failure as `needs` does.
+    """
     norms = _norm_constants(config)
     hidden = config.size("hidden_size")
     vocabulary = config.size("vocab_size")
     shard = deployment.share(config, "vocab_size", vocabulary)
-    yield Need("embedding", "embedding", f"embedding_v{shard}_h{hidden}")
+    scaled = "gemma_" if config.architecture.scaled else ""
+    yield Need("embedding", "embedding", f"{scaled}embedding_v{shard}_h{hidden}")
     yield norm("norm before the first layer", hidden, norms)
     yield from attention.needs(config, deployment, norms)
     yield norm("norms that add the residual", hidden, norms, fused=True)

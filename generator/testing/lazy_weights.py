@@ -1,9 +1,10 @@
-"""Weights of many experts that are views of one short stream until a callee asks.
+"""Large weights that are views of one short stream until a callee asks.
 
 Drawing 64 GB of weights element by element would take minutes, and holding them beside
 the copies of every callee would not fit. Row r of expert e is the window of the stream
 that begins at EXPERT_STEP·e + ROW_STEP·r: experts, rows and columns all differ, and
-making a tensor of it moves data without any arithmetic.
+making a tensor of it moves data without any arithmetic. A table without experts has rows
+and columns alone.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
 class Tiled:
-    """Stand for a contiguous tensor [experts, rows, columns] that isn't made yet."""
+    """Stand for a contiguous tensor ([experts,] rows, columns) that isn't made yet."""
 
-    def __init__(self, base: torch.Tensor, shape: tuple[int, int, int]) -> None:
+    def __init__(self, base: torch.Tensor, shape: tuple[int, ...]) -> None:
         if base.shape != (base_length(shape),):
             raise ValueError(f"{base_length(shape)} elements are needed for {shape}")
         self.base = base
@@ -41,11 +42,11 @@ class Tiled:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, expert: int) -> torch.Tensor:
-        """Return the matrix of one expert: contiguous, on the stream's device."""
-        if not 0 <= expert < self.shape[0]:
-            raise IndexError(f"expert {expert} of {self.shape[0]}")
-        return _whole(self._windows()[expert]).view(self.dtype)
+    def __getitem__(self, place: int) -> torch.Tensor:
+        """Return one expert's matrix, or a row: contiguous, on the stream's device."""
+        if not 0 <= place < self.shape[0]:
+            raise IndexError(f"{place} of {self.shape[0]}")
+        return _whole(self._windows()[place]).view(self.dtype)
 
     def on(self, device: torch.device) -> Tiled:
         """Return the same stand-in with a stream of its own on a device."""
@@ -56,23 +57,33 @@ class Tiled:
         return _whole(self.on(device)._windows()).view(self.dtype)
 
     def same_bits(self, other: torch.Tensor) -> bool:
-        """Return whether a tensor has exactly these elements, expert by expert."""
+        """Return whether a tensor has exactly these elements, a part at a time."""
         if tuple(other.shape) != self.shape or other.dtype != self.dtype:
             return False
         here = self.on(other.device)._windows()
-        pairs = zip(here, other.view(here.dtype), strict=True)
-        return all(torch.equal(window, given) for window, given in pairs)
+        length = 1 if len(self.shape) == 3 else 4096
+        parts = zip(
+            torch.split(here, length),
+            torch.split(other.view(here.dtype), length),
+            strict=True,
+        )
+        return all(torch.equal(window, given) for window, given in parts)
 
     def _windows(self) -> torch.Tensor:
         """Return all elements as integers of their bits, without making them."""
         bits = self.base.view(_INTEGERS[self.dtype.itemsize])
-        return bits.as_strided(self.shape, (EXPERT_STEP, ROW_STEP, 1))
+        return bits.as_strided(self.shape, _strides(self.shape))
 
 
-def base_length(shape: tuple[int, int, int]) -> int:
+def base_length(shape: tuple[int, ...]) -> int:
     """Return how many elements the windows of a shape cover."""
-    experts, rows, columns = shape
-    return EXPERT_STEP * (experts - 1) + ROW_STEP * (rows - 1) + columns
+    return 1 + sum(
+        step * (n - 1) for step, n in zip(_strides(shape), shape, strict=True)
+    )
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (EXPERT_STEP, ROW_STEP, 1)[-len(shape) :]
 
 
 def _whole(windows: torch.Tensor) -> torch.Tensor:

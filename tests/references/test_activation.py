@@ -11,6 +11,11 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+a0d1641c8db5eaf332370868f58119a6bde3711c2d21d749f9720086af4d5c8d  gelu_and_mul_i1152
+ef6b11525709d5d882e3fe2fef0a913844f7596c3252b12fccc905755fc2ca18  gelu_tanh_and_mul_i14336
+b638d6be32cc5e37af859926b4cfd3381a669f7457200d6fa2ec882cacd32442  gelu_tanh_and_mul_i21504
+4011a0495df6628ce3b1014f4638077943d60e62deee73549ec4370d4807624c  gelu_tanh_and_mul_i36864
+14d2487eca8cb12fd6970e60a9ebed1f1b291a12dc718aa39c4aae305388a052  relu2_i21504
 a6fbb71776ef163f5ff5be45e2ff37aeb220f9995174e8c279ade3f268904671  silu_and_mul_i12288
 1bbcc1e3c48c6e5f21af91d5fc94ef1c2cf932afb4396201df292e5a9bc5a214  silu_and_mul_i14336
 37800b101a17c014e7809497b62a6a9a438fd00d5d31042fbbe5b2d21ff5460a  silu_and_mul_i1536
@@ -27,10 +32,13 @@ c42c29c3a130ac5fbe1667a1b5c69d96b3e4b2e8ec1aece33d209e7d36a87c1d  silu_and_mul_i
 ee3cf9591042bc2b178b64bbd2064770e03ed0b627b2fe40462ac69b756eadc1  silu_and_mul_i53248
 fc57ef7b57078b4ff26c8d09c64dcb507ada7a84a5f7d14d10a05e6863080b4c  silu_and_mul_i768
 75a5fcb530f9bfd8168e820e5d726ab7d752c72e71df3e30977024fea9352dc1  silu_and_mul_i8192
+778bfbed978edbfdba247e17677158dbd6d980b32d6a6078407ca3609b610e96  swiglu_clamp10_i2048
+b4e85fd98feec87006873a920f9485c7a8e129e42cbd237125019ab1cd51a1c1  swiglu_oai_i2880
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -52,7 +60,67 @@ from generator.testing.tolerance import Override, Tolerance
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
+_ALPHA, _OAI_LIMIT = 1.702, 7.0
+_TANH = (
+    "tanh.approx has a relative error of 2^-11 by the PTX manual: half of it times a gate "
+    "of 5 at most, beyond which the tangent is 1, and times up is 1.2e-3 of up"
+)
+_CANCELLED = (
+    "for negative gates 1 + erf and 1 + tanh cancel from 1 in float32: two errors of "
+    "2^-24, times half a gate of 5.5 at most, are 3.3e-7 of up on either side"
+)
 TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=3.0, nmse=1.6e-5),
+        f"{_TANH}, which is 2450 at most",
+        source="flashinfer",
+        case="large-values",
+        constant="tanh",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=3e-3, nmse=1.6e-5),
+        f"{_TANH}, which is 2.5 at most",
+        source="flashinfer",
+        case="negative-gates",
+        constant="tanh",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=9e-3, nmse=1.6e-5),
+        f"{_TANH}, which is 7.4 at most",
+        source="flashinfer",
+        constant="tanh",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-3, nmse=1.6e-5),
+        f"one rounding to bfloat16, 2^-8; {_CANCELLED}, which is 2450 at most",
+        source="oracle",
+        case="large-values",
+        constant="gelu",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=2e-3, nmse=1.6e-5),
+        f"both sides round once, to neighbours at most; {_CANCELLED}, 2450 at most",
+        case="large-values",
+        constant="gelu",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=3e-6, nmse=1.6e-5),
+        f"one rounding to bfloat16, 2^-8; {_CANCELLED}, which is 7.4 at most",
+        source="oracle",
+        constant="gelu",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=6e-6, nmse=1.6e-5),
+        f"both sides round once, to neighbours at most; {_CANCELLED}, 7.4 at most",
+        constant="gelu",
+    ),
     Override(
         "output",
         Tolerance(rtol=4e-3, atol=1e-30, nmse=1.6e-5),
@@ -72,11 +140,15 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches of ordinary rows, and gates at either end of the sigmoid."""
+    """Return batches of ordinary rows, and gates at either end of the activation."""
+    negative = {"std": 9.0, "mean": -30.0}
+    if {"gelu", "relu2"} & set(definition.constants):
+        # below -6 both are 0 in float32
+        negative = {"std": 1.0, "mean": -2.0}
     return [
         Case("one-row", "small", {"num_tokens": 1}, {"std": 1.0}),
         Case("odd-rows", "small", {"num_tokens": 7}, {"std": 3.0}),
-        Case("negative-gates", "small", {"num_tokens": 3}, {"std": 9.0, "mean": -30.0}),
+        Case("negative-gates", "small", {"num_tokens": 3}, negative),
         Case("large-values", "small", {"num_tokens": 3}, {"std": 1e3}),
         Case("zero-rows", "small", {"num_tokens": 4}, {"std": 1.0, "zero_rows": 1}),
         Case("batch", "medium", {"num_tokens": 67}, {"std": 2.0}),
@@ -85,26 +157,51 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return bfloat16 rows [num_tokens, 2·intermediate_size] of the case's deviation.
+    """Return bfloat16 rows of the case's deviation, of 2·intermediate_size with a gate.
 
     Of as many rows as the case says the gate is zero, of as many others `up`.
     """
     shape = (case.axes["num_tokens"], definition.axes["intermediate_size"])
     std, zero_rows = case.params["std"], case.params.get("zero_rows", 0)
     gate = stream.child("gate").values(shape, std) + case.params.get("mean", 0.0)
-    up = stream.child("up").values(shape, std)
     gate[:zero_rows] = 0.0
+    if "relu2" in definition.constants:
+        return {"input": gate.to(torch.bfloat16)}
+    up = stream.child("up").values(shape, std)
     up[zero_rows : 2 * zero_rows] = 0.0
-    return {"input": torch.cat((gate, up), dim=1).to(torch.bfloat16)}
+    both = torch.cat((gate, up), dim=1)
+    if "oai" in definition.constants:
+        both = torch.stack((gate, up), dim=2).flatten(1)
+    return {"input": both.to(torch.bfloat16)}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the product in float64; the sigmoid is exp(-log(1 + exp(-gate)))."""
+    """Return the result in float64, of functions that lose no digit for negative gates."""
     x: torch.Tensor = inputs["input"].double()
-    size = definition.axes["intermediate_size"]
+    size, constants = definition.axes["intermediate_size"], definition.constants
+    if "relu2" in constants:
+        return torch.where(x > 0.0, x * x, 0.0)
+    if "oai" in constants:
+        gate = x[:, ::2].clamp(max=_OAI_LIMIT)
+        up = x[:, 1::2].clamp(-_OAI_LIMIT, _OAI_LIMIT) + 1.0
+        return up * gate * _sigmoid(_ALPHA * gate)
     gate, up = x[:, :size], x[:, size:]
-    log_sigmoid = -torch.logaddexp(torch.zeros_like(gate), -gate)
-    return up * gate * torch.exp(log_sigmoid)
+    if "tanh" in constants:
+        inner = math.sqrt(2.0 / math.pi) * (gate + 0.044715 * gate**3)
+        # (1 + tanh(z)) / 2 = sigmoid(2z)
+        return up * gate * _sigmoid(2.0 * inner)
+    if "gelu" in constants:
+        share: torch.Tensor = torch.special.erfc(-gate / math.sqrt(2.0)) / 2.0
+        return up * gate * share
+    if "limit" in constants:
+        limit = float(constants["limit"])
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    return up * gate * _sigmoid(gate)
+
+
+def _sigmoid(x: torch.Tensor) -> torch.Tensor:
+    """Return the sigmoid as exp(-log(1 + exp(-x)))."""
+    return torch.exp(-torch.logaddexp(torch.zeros_like(x), -x))
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -113,7 +210,9 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the one CUDA kernel there is."""
+    """Return the one CUDA kernel there is; none of squared ReLU and clipped SwiGLU."""
+    if {"relu2", "oai", "limit"} & set(definition.constants):
+        return ()
     return (Backend(""),)
 
 
@@ -123,11 +222,18 @@ def flashinfer_ground_truth(
     """Call flashinfer.activation's kernel, which wants rows of a multiple of 16 bytes."""
     from flashinfer import activation
 
-    return activation.silu_and_mul(inputs["input"])
+    kernel = activation.silu_and_mul
+    if "gelu" in definition.constants:
+        kernel = activation.gelu_and_mul
+    if "tanh" in definition.constants:
+        kernel = activation.gelu_tanh_and_mul
+    return kernel(inputs["input"])
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere."""
+    """Return SGLang's PyTorch code, which runs anywhere, or V4's CUDA kernel."""
+    if "limit" in definition.constants:
+        return (Backend("jit", needs=("tvm_ffi",)),)
     return (Backend("native", needs_cuda=False),)
 
 
@@ -138,16 +244,38 @@ def sglang_ground_truth(
 
     Given bfloat16, it would round silu(gate) before the product.
     """
-    from sglang.srt.layers.activation import SiluAndMul
+    from sglang.srt.layers.activation import GeluAndMul, ReLU2, SiluAndMul
 
-    x = inputs["input"]
-    out: torch.Tensor = SiluAndMul().forward_native(x.float())
+    x: torch.Tensor = inputs["input"]
+    constants = definition.constants
+    if backend == "jit":
+        from sglang.kernels.ops.activation.silu_and_mul_clamp import silu_and_mul_clamp
+
+        out = x.new_empty((len(x), definition.axes["intermediate_size"]))
+        silu_and_mul_clamp(x, out, float(constants["limit"]))
+        return out
+    layer = ReLU2() if "relu2" in constants else SiluAndMul()
+    if "gelu" in constants:
+        layer = GeluAndMul("tanh" if "tanh" in constants else "none")
+    out = layer.forward_native(x.float()) if "oai" not in constants else _clipped(x)
     return out.to(x.dtype)
+
+
+def _clipped(x: torch.Tensor) -> torch.Tensor:
+    """Return gpt-oss's clipped SwiGLU in float32 by the code of SGLang's fused MoE."""
+    from sglang.srt.layers.moe.moe_runner.triton_utils import fused_moe
+
+    # the function is compiled for its speed, which would take a C++ compiler here
+    with torch.compiler.set_stance("force_eager"):
+        out: torch.Tensor = fused_moe.swiglu_gpt_oss_sigmoid_alpha(
+            x.float(), _ALPHA, _OAI_LIMIT
+        )
+    return out
 
 
 # ---- the interfaces
 
-INTERFACE_SILU_AND_MUL = Interface(
+INTERFACE_GELU_AND_MUL = Interface(
     inputs={
         "input": "bfloat16[num_tokens, gate_up_size]",
     },
@@ -156,11 +284,60 @@ INTERFACE_SILU_AND_MUL = Interface(
     },
     constraints=("gate_up_size == 2 * intermediate_size",),
 )
+INTERFACE_RELU2 = Interface(
+    inputs={
+        "input": "bfloat16[num_tokens, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[num_tokens, intermediate_size]",
+    },
+)
 
 # ---- the references, as the definitions have them
 
 
 # fmt: off
+# of gelu_and_mul_i1152
+def reference_gelu_and_mul():
+    import torch
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> torch.Tensor:
+        gate, up = input.float().chunk(2, dim=-1)
+        # The product stays in float32: it is rounded once.
+        return (torch.nn.functional.gelu(gate) * up).to(input.dtype)
+
+    return run
+
+
+# of gelu_tanh_and_mul_i14336, gelu_tanh_and_mul_i21504, gelu_tanh_and_mul_i36864
+def reference_gelu_tanh_and_mul():
+    import torch
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> torch.Tensor:
+        gate, up = input.float().chunk(2, dim=-1)
+        # The product stays in float32: it is rounded once.
+        activated = torch.nn.functional.gelu(gate, approximate="tanh")
+        return (activated * up).to(input.dtype)
+
+    return run
+
+
+# of relu2_i21504
+def reference_relu2():
+    import torch
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> torch.Tensor:
+        return input.float().relu().square().to(input.dtype)
+
+    return run
+
+
 # of silu_and_mul_i12288 and 15 more definitions
 def reference_silu_and_mul():
     import torch
@@ -171,6 +348,43 @@ def reference_silu_and_mul():
         gate, up = input.float().chunk(2, dim=-1)
         # The product stays in float32: it is rounded once.
         return (torch.nn.functional.silu(gate) * up).to(input.dtype)
+
+    return run
+
+
+# of swiglu_clamp10_i2048
+def reference_swiglu():
+    import torch
+
+    LIMIT = 10.0
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> torch.Tensor:
+        gate, up = input.float().chunk(2, dim=-1)
+        # The gate has no lower limit.
+        activated = torch.nn.functional.silu(gate.clamp(max=LIMIT))
+        return (activated * up.clamp(-LIMIT, LIMIT)).to(input.dtype)
+
+    return run
+
+
+# of swiglu_oai_i2880
+def reference_swiglu_oai():
+    import torch
+
+    ALPHA = 1.702
+    LIMIT = 7.0
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> torch.Tensor:
+        pairs = input.float()
+        # The gate has no lower limit.
+        gate = pairs[..., 0::2].clamp(max=LIMIT)
+        up = pairs[..., 1::2].clamp(-LIMIT, LIMIT)
+        activated = gate * torch.sigmoid(ALPHA * gate)
+        return (activated * (up + 1.0)).to(input.dtype)
 
     return run
 
@@ -186,8 +400,6 @@ class ActivationTests(
 
     op_type = "activation"
     sizes = ("small", "medium")
-    interface = INTERFACE_SILU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -199,12 +411,85 @@ class ActivationTests(
     sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + erf(x /
+# sqrt(2))) / 2. The first 1152 columns of a row are the gate, the other 1152 the up
+# projection. In float32, rounded to bfloat16 at the end.
+# model:modernbert-base, fi_api:flashinfer.activation.gelu_and_mul
+class TestGeluAndMulI1152(ActivationTests):
+    name = "gelu_and_mul_i1152"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_gelu_and_mul)
+    INTERMEDIATE_SIZE = 1152
+    GATE_UP_SIZE = 2304
+    constants = ("gelu",)
+    GELU = True  # "gelu" in the name
+
+
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
+# / pi) * (x + 0.044715 * x^3))) / 2. The first 14336 columns of a row are the gate, the
+# other 14336 the up projection. In float32, rounded to bfloat16 at the end.
+# model:gemma-2-9b, fi_api:flashinfer.activation.gelu_tanh_and_mul
+class TestGeluTanhAndMulI14336(ActivationTests):
+    name = "gelu_tanh_and_mul_i14336"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_gelu_tanh_and_mul)
+    INTERMEDIATE_SIZE = 14336
+    GATE_UP_SIZE = 28672
+    constants = ("gelu", "tanh")
+    GELU = True  # "gelu" in the name
+    TANH = True  # "tanh" in the name
+
+
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
+# / pi) * (x + 0.044715 * x^3))) / 2. The first 21504 columns of a row are the gate, the
+# other 21504 the up projection. In float32, rounded to bfloat16 at the end.
+# model:gemma-3-27b, fi_api:flashinfer.activation.gelu_tanh_and_mul
+class TestGeluTanhAndMulI21504(ActivationTests):
+    name = "gelu_tanh_and_mul_i21504"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_gelu_tanh_and_mul)
+    INTERMEDIATE_SIZE = 21504
+    GATE_UP_SIZE = 43008
+    constants = ("gelu", "tanh")
+    GELU = True  # "gelu" in the name
+    TANH = True  # "tanh" in the name
+
+
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
+# / pi) * (x + 0.044715 * x^3))) / 2. The first 36864 columns of a row are the gate, the
+# other 36864 the up projection. In float32, rounded to bfloat16 at the end.
+# model:gemma-2-27b, fi_api:flashinfer.activation.gelu_tanh_and_mul
+class TestGeluTanhAndMulI36864(ActivationTests):
+    name = "gelu_tanh_and_mul_i36864"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_gelu_tanh_and_mul)
+    INTERMEDIATE_SIZE = 36864
+    GATE_UP_SIZE = 73728
+    constants = ("gelu", "tanh")
+    GELU = True  # "gelu" in the name
+    TANH = True  # "tanh" in the name
+
+
+# Activation of dense layers: the square of max(x, 0). In float32, rounded to bfloat16
+# at the end.
+# model:nemotron-h-8b
+class TestRelu2I21504(ActivationTests):
+    name = "relu2_i21504"
+    interface = INTERFACE_RELU2
+    reference = staticmethod(reference_relu2)
+    INTERMEDIATE_SIZE = 21504
+    constants = ("relu2",)
+    RELU2 = True  # "relu2" in the name
+
+
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 12288 columns of a row are the gate, the other 12288 the up projection. In
 # float32, rounded to bfloat16 at the end.
 # model:qwen3-8b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI12288(ActivationTests):
     name = "silu_and_mul_i12288"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 12288
     GATE_UP_SIZE = 24576
 
@@ -215,6 +500,8 @@ class TestSiluAndMulI12288(ActivationTests):
 # model:llama-3.1-8b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI14336(ActivationTests):
     name = "silu_and_mul_i14336"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 14336
     GATE_UP_SIZE = 28672
 
@@ -225,6 +512,8 @@ class TestSiluAndMulI14336(ActivationTests):
 # model:minimax-m2, model:qwen3-235b-a22b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI1536(ActivationTests):
     name = "silu_and_mul_i1536"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 1536
     GATE_UP_SIZE = 3072
 
@@ -235,6 +524,8 @@ class TestSiluAndMulI1536(ActivationTests):
 # model:mixtral-8x22b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI16384(ActivationTests):
     name = "silu_and_mul_i16384"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 16384
     GATE_UP_SIZE = 32768
 
@@ -245,6 +536,8 @@ class TestSiluAndMulI16384(ActivationTests):
 # model:qwen3-14b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI17408(ActivationTests):
     name = "silu_and_mul_i17408"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17408
     GATE_UP_SIZE = 34816
 
@@ -255,6 +548,8 @@ class TestSiluAndMulI17408(ActivationTests):
 # model:phi-4-14b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI17920(ActivationTests):
     name = "silu_and_mul_i17920"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17920
     GATE_UP_SIZE = 35840
 
@@ -266,6 +561,8 @@ class TestSiluAndMulI17920(ActivationTests):
 # fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI18432(ActivationTests):
     name = "silu_and_mul_i18432"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18432
     GATE_UP_SIZE = 36864
 
@@ -276,6 +573,8 @@ class TestSiluAndMulI18432(ActivationTests):
 # model:qwen2.5-7b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI18944(ActivationTests):
     name = "silu_and_mul_i18944"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18944
     GATE_UP_SIZE = 37888
 
@@ -287,6 +586,8 @@ class TestSiluAndMulI18944(ActivationTests):
 # fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI2048(ActivationTests):
     name = "silu_and_mul_i2048"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 2048
     GATE_UP_SIZE = 4096
 
@@ -297,6 +598,8 @@ class TestSiluAndMulI2048(ActivationTests):
 # model:qwen3-32b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI25600(ActivationTests):
     name = "silu_and_mul_i25600"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 25600
     GATE_UP_SIZE = 51200
 
@@ -307,6 +610,8 @@ class TestSiluAndMulI25600(ActivationTests):
 # model:llama-3.1-70b, model:llama-3.3-70b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI28672(ActivationTests):
     name = "silu_and_mul_i28672"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 28672
     GATE_UP_SIZE = 57344
 
@@ -317,6 +622,8 @@ class TestSiluAndMulI28672(ActivationTests):
 # model:qwen2.5-72b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI29568(ActivationTests):
     name = "silu_and_mul_i29568"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 29568
     GATE_UP_SIZE = 59136
 
@@ -327,6 +634,8 @@ class TestSiluAndMulI29568(ActivationTests):
 # model:qwen3-next-80b-a3b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI512(ActivationTests):
     name = "silu_and_mul_i512"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 512
     GATE_UP_SIZE = 1024
 
@@ -337,6 +646,8 @@ class TestSiluAndMulI512(ActivationTests):
 # model:llama-3.1-405b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI53248(ActivationTests):
     name = "silu_and_mul_i53248"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 53248
     GATE_UP_SIZE = 106496
 
@@ -347,6 +658,8 @@ class TestSiluAndMulI53248(ActivationTests):
 # model:qwen3-30b-a3b, fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI768(ActivationTests):
     name = "silu_and_mul_i768"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 768
     GATE_UP_SIZE = 1536
 
@@ -358,8 +671,38 @@ class TestSiluAndMulI768(ActivationTests):
 # fi_api:flashinfer.activation.silu_and_mul
 class TestSiluAndMulI8192(ActivationTests):
     name = "silu_and_mul_i8192"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 8192
     GATE_UP_SIZE = 16384
+
+
+# Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
+# min(gate, 10) and u = up between -10 and 10. The first 2048 columns of a row are the
+# gate, the other 2048 the up projection. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v4
+class TestSwigluClamp10I2048(ActivationTests):
+    name = "swiglu_clamp10_i2048"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_swiglu)
+    INTERMEDIATE_SIZE = 2048
+    GATE_UP_SIZE = 4096
+    constants = ("limit",)
+    LIMIT = 10  # "clamp10" in the name
+
+
+# Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)
+# and u = up between -7 and 7. The even columns of a row are the gate, the odd ones the
+# up projection. In float32, rounded to bfloat16 at the end.
+# model:gpt-oss-120b, model:gpt-oss-20b
+class TestSwigluOaiI2880(ActivationTests):
+    name = "swiglu_oai_i2880"
+    interface = INTERFACE_GELU_AND_MUL
+    reference = staticmethod(reference_swiglu_oai)
+    INTERMEDIATE_SIZE = 2880
+    GATE_UP_SIZE = 5760
+    constants = ("oai",)
+    OAI = True  # "oai" in the name
 
 
 if __name__ == "__main__":

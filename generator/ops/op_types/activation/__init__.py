@@ -1,4 +1,4 @@
-"""Gated activations: SiLU of the gate times the up projection."""
+"""Activations of MLPs: gated by SiLU, GELU or a clipped SiLU, and squared ReLU."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from generator.ops.spec import Figure, OpSpec
 SPEC = OpSpec(
     "activation",
     name_tokens={"i": "intermediate_size"},
+    name_words={
+        "gelu": ("gelu", True),
+        "tanh": ("tanh", True),
+        "relu2": ("relu2", True),
+        "oai": ("oai", True),
+    },
+    name_constants={"clamp": "limit"},
+    variant_constants=("gelu", "tanh", "relu2", "oai", "limit"),
     figures={
         # of a dense layer or of an expert
         "intermediate_size": Figure(

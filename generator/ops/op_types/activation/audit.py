@@ -8,12 +8,17 @@ from generator.ops.variation import varied_rows
 
 def reduced(axes: Axes) -> Axes:
     """Return short rows: every column is for itself."""
-    return {"intermediate_size": 768, "gate_up_size": 1536}
+    return _of_length(axes, 768)
 
 
 def tiny(axes: Axes) -> Axes:
     """Return shorter rows."""
-    return {"intermediate_size": 160, "gate_up_size": 320}
+    return _of_length(axes, 160)
+
+
+def _of_length(axes: Axes, length: int) -> Axes:
+    gated = {"gate_up_size": 2 * length} if "gate_up_size" in axes else {}
+    return {"intermediate_size": length, **gated}
 
 
 varied = varied_rows

@@ -1,4 +1,4 @@
-"""SiLU of the gate times the up projection, in the MLPs of dense models and experts."""
+"""Activations in the MLPs of dense models and experts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,56 @@ class Width:
     models: tuple[str, ...]
     use: str
     captured_from: str
+    kind: str = "silu_and_mul"
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Describe one activation: what it is of a row's halves, and how they lie.
+
+    `kernel` is FlashInfer's function, empty where it has none.
+    """
+
+    formula: str
+    layout: str
+    kernel: str = ""
+
+
+_HALVES = "The first {size} columns of a row are the gate, the other {size} the up projection."
+KINDS = {
+    "silu_and_mul": Kind(
+        "silu(gate) * up with silu(x) = x * sigmoid(x)", _HALVES, "silu_and_mul"
+    ),
+    "gelu_and_mul": Kind(
+        "gelu(gate) * up with gelu(x) = x * (1 + erf(x / sqrt(2))) / 2",
+        _HALVES,
+        "gelu_and_mul",
+    ),
+    "gelu_tanh_and_mul": Kind(
+        "gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 *"
+        " x^3))) / 2",
+        _HALVES,
+        "gelu_tanh_and_mul",
+    ),
+    "swiglu_oai": Kind(
+        "g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7) and u = up between -7"
+        " and 7",
+        "The even columns of a row are the gate, the odd ones the up projection.",
+    ),
+    "swiglu_clamp10": Kind(
+        "silu(g) * u with silu(x) = x * sigmoid(x), g = min(gate, 10) and u = up between"
+        " -10 and 10",
+        _HALVES,
+    ),
+    "relu2": Kind("the square of max(x, 0)", ""),
+}
+
+
+_TOGETHER = "gate and up together"
+_INPUT = {
+    "swiglu_oai": "Each row's pairs of gate and up projection.",
+    "relu2": "Rows to square.",
+}
 DENSE = "dense layers"
 EXPERT = "an expert"
 BOTH = "dense layers and of an expert"
@@ -47,6 +95,13 @@ WIDTHS = (
     Width(28672, ("llama-3.1-70b", "llama-3.3-70b"), DENSE, LLAMA),
     Width(29568, ("qwen2.5-72b",), DENSE, QWEN),
     Width(53248, ("llama-3.1-405b",), DENSE, LLAMA),
+    Width(1152, ("modernbert-base",), DENSE, QWEN, "gelu_and_mul"),
+    Width(14336, ("gemma-2-9b",), DENSE, LLAMA, "gelu_tanh_and_mul"),
+    Width(21504, ("gemma-3-27b",), DENSE, LLAMA, "gelu_tanh_and_mul"),
+    Width(36864, ("gemma-2-27b",), DENSE, LLAMA, "gelu_tanh_and_mul"),
+    Width(2880, ("gpt-oss-120b", "gpt-oss-20b"), EXPERT, QWEN, "swiglu_oai"),
+    Width(2048, ("deepseek-v4",), EXPERT, DEEPSEEK, "swiglu_clamp10"),
+    Width(21504, ("nemotron-h-8b",), DENSE, LLAMA, "relu2"),
 )
 
 
@@ -59,47 +114,63 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    if not name.startswith("silu_and_mul_"):
+    kind = name.rpartition("_")[0]
+    if kind not in KINDS:
         return None
-    return activation_spec(Width(sizes["i"], (model,), "an MLP", LLAMA))
+    return activation_spec(Width(sizes["i"], (model,), "an MLP", LLAMA, kind))
 
 
 def activation_spec(width: Width) -> Spec:
-    """Return the definition for one intermediate size."""
-    size = width.intermediate_size
+    """Return the definition for one kind and intermediate size."""
+    size, kind = width.intermediate_size, KINDS[width.kind]
+    gated = bool(kind.layout)
+    axis = "gate_up_size" if gated else "intermediate_size"
     return Spec(
-        name=f"silu_and_mul_i{size}",
-        description=(
-            f"Gated activation of {width.use}: silu(gate) * up with silu(x) ="
-            f" x * sigmoid(x). The first {size} columns of a row are the gate, the other"
-            f" {size} the up projection. In float32, rounded to bfloat16 at the end."
-        ),
+        name=f"{width.kind}_i{size}",
+        description=_description(width, kind),
         op_type="activation",
         tags=(
             *(f"model:{model}" for model in width.models),
-            "fi_api:flashinfer.activation.silu_and_mul",
+            *([f"fi_api:flashinfer.activation.{kind.kernel}"] * bool(kind.kernel)),
         ),
         axes={
             "num_tokens": Axis("Number of rows."),
-            "intermediate_size": Axis("Length of gate and of up.", size),
-            "gate_up_size": Axis("Length of a row: gate and up together.", 2 * size),
+            "intermediate_size": Axis(
+                "Length of gate and of up." if gated else "Length of a row.", size
+            ),
+            **(
+                {"gate_up_size": Axis(f"Length of a row: {_TOGETHER}.", 2 * size)}
+                if gated
+                else {}
+            ),
         },
         inputs={
             "input": Tensor(
-                ("num_tokens", "gate_up_size"),
+                ("num_tokens", axis),
                 "bfloat16",
-                "Each row's gate, then its up projection.",
+                _INPUT.get(width.kind, "Each row's gate, then its up projection."),
             )
         },
         outputs={
             "output": Tensor(
-                ("num_tokens", "intermediate_size"), "bfloat16", "silu(gate) * up"
+                ("num_tokens", "intermediate_size"),
+                "bfloat16",
+                kind.formula.partition(" with ")[0],
             )
         },
-        constraints=("gate_up_size == 2 * intermediate_size",),
-        reference=reference_text("activation", "silu_and_mul"),
+        constraints=("gate_up_size == 2 * intermediate_size",) * gated,
+        reference=reference_text("activation", width.kind),
         captured_from=width.captured_from,
         captured_op_type="gemm",
         structure=tokens,
         fits=rows_fit,
+    )
+
+
+def _description(width: Width, kind: Kind) -> str:
+    gated = "Gated activation" if kind.layout else "Activation"
+    layout = kind.layout.format(size=width.intermediate_size)
+    return (
+        f"{gated} of {width.use}: {kind.formula}.{' ' * bool(layout)}{layout} In"
+        " float32, rounded to bfloat16 at the end."
     )

@@ -1,8 +1,8 @@
-"""The defects of gated activations: the halves, the sigmoid, the roundings."""
+"""The defects of activations: the halves, the function, the limits, the roundings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch.nn.functional import gelu, silu
@@ -19,7 +19,7 @@ from generator.testing.definition import Definition
 
 Formula = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 # from gate and up, float32 [num_tokens, intermediate_size] each, to the output
-_FORMULAS: dict[str, Formula] = {
+_SILU: dict[str, Formula] = {
     "sigmoid missing": lambda gate, up: gate * up,
     "sigmoid alone": lambda gate, up: gate.sigmoid() * up,
     "sigmoid negated": lambda gate, up: gate * (-gate).sigmoid() * up,
@@ -38,10 +38,100 @@ _FORMULAS: dict[str, Formula] = {
     "up clamped at 7": lambda gate, up: silu(gate) * up.clamp(-7.0, 7.0),
     "silu rounded before the product": lambda gate, up: silu(gate).bfloat16() * up,
 }
+_GELU: dict[str, Formula] = {
+    "silu for gelu": lambda gate, up: silu(gate) * up,
+    "gelu by sigmoid": lambda gate, up: gate * (1.702 * gate).sigmoid() * up,
+    "relu for gelu": lambda gate, up: gate.relu() * up,
+    "gelu of the product": lambda gate, up: gelu(gate * up),
+    "gelu twice": lambda gate, up: gelu(gelu(gate)) * up,
+    "up ignored": lambda gate, up: gelu(gate),
+    "gate ignored": lambda gate, up: up,
+    "up added": lambda gate, up: gelu(gate) + up,
+    "factor of 2 in the root missing": lambda gate, up: (
+        gate * (1.0 + torch.erf(gate)) / 2.0 * up
+    ),
+    "half missing": lambda gate, up: 2.0 * gelu(gate) * up,
+    "gelu rounded before the product": lambda gate, up: gelu(gate).bfloat16() * up,
+}
+_OAI: dict[str, Formula] = {
+    "limits missing": lambda gate, up: _oai(gate, up),
+    "limit of the gate missing": lambda gate, up: _oai(gate, up.clamp(-7.0, 7.0)),
+    "limit of up missing": lambda gate, up: _oai(gate.clamp(max=7.0), up),
+    "lower limit of up missing": lambda gate, up: _oai(
+        gate.clamp(max=7.0), up.clamp(max=7.0)
+    ),
+    "gate limited below": lambda gate, up: _oai(
+        gate.clamp(-7.0, 7.0), up.clamp(-7.0, 7.0)
+    ),
+    "limit after the activation": lambda gate, up: (
+        (gate * (1.702 * gate).sigmoid()).clamp(max=7.0) * (up.clamp(-7.0, 7.0) + 1.0)
+    ),
+    "up larger by one before its limit": lambda gate, up: _oai(
+        gate.clamp(max=7.0), (up + 1.0).clamp(-7.0, 7.0) - 1.0
+    ),
+    "one not added to up": lambda gate, up: _oai(
+        gate.clamp(max=7.0), up.clamp(-7.0, 7.0) - 1.0
+    ),
+    "alpha missing": lambda gate, up: (
+        silu(gate.clamp(max=7.0)) * (up.clamp(-7.0, 7.0) + 1.0)
+    ),
+    "alpha on the gate": lambda gate, up: (
+        silu(1.702 * gate.clamp(max=7.0)) * (up.clamp(-7.0, 7.0) + 1.0)
+    ),
+}
+_CLAMP: dict[str, Formula] = {
+    "limits missing": lambda gate, up: silu(gate) * up,
+    "limit of the gate missing": lambda gate, up: silu(gate) * up.clamp(-10.0, 10.0),
+    "limit of up missing": lambda gate, up: silu(gate.clamp(max=10.0)) * up,
+    "lower limit of up missing": lambda gate, up: (
+        silu(gate.clamp(max=10.0)) * up.clamp(max=10.0)
+    ),
+    "gate limited below": lambda gate, up: (
+        silu(gate.clamp(-10.0, 10.0)) * up.clamp(-10.0, 10.0)
+    ),
+    "limit of 7": lambda gate, up: silu(gate.clamp(max=7.0)) * up.clamp(-7.0, 7.0),
+    "limit of the product": lambda gate, up: (silu(gate) * up).clamp(-10.0, 10.0),
+    "one added to up": lambda gate, up: (
+        silu(gate.clamp(max=10.0)) * (up.clamp(-10.0, 10.0) + 1.0)
+    ),
+}
+_RELU2: dict[str, Formula] = {
+    "square missing": lambda x, _: x.relu(),
+    "relu missing": lambda x, _: x.square(),
+    "square of silu": lambda x, _: silu(x).square(),
+    "square of gelu": lambda x, _: gelu(x).square(),
+    "sign kept": lambda x, _: x * x.abs(),
+    "relu of the negative": lambda x, _: (-x).relu().square(),
+    "cube": lambda x, _: x.relu() ** 3,
+    "relu limited at 6": lambda x, _: x.clamp(0.0, 6.0).square(),
+}
 
 
-def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
-    """Return the defects of silu(gate)·up."""
+def _oai(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return gate * (1.702 * gate).sigmoid() * (up + 1.0)
+
+
+def of_gate(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of act(gate)·up, by the kind that a definition's name states."""
+    constants = definition.constants
+    if "oai" in constants:
+        return (*_of_pairs(definition), *_formulas(definition, _OAI))
+    formulas = _SILU
+    if "limit" in constants:
+        formulas = _CLAMP
+    elif "tanh" in constants:
+        formulas = {**_GELU, "erf for tanh": lambda gate, up: gelu(gate) * up}
+    elif "gelu" in constants:
+        formulas = {**_GELU, "tanh for erf": _by_tanh}
+    return (*of_halves(definition), *_formulas(definition, formulas))
+
+
+def _by_tanh(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return gelu(gate, approximate="tanh") * up
+
+
+def of_halves(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of gate and up, where a row is their halves."""
     size = definition.axes["intermediate_size"]
 
     def swapped(inputs: Inputs) -> dict[str, torch.Tensor]:
@@ -59,18 +149,53 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         on_inputs(definition, "gate and up swapped", swapped),
         on_inputs(definition, "gate and up interleaved", interleaved),
         on_inputs(definition, "up of the next column", up_shifted),
-        *(_instead(definition, name, made) for name, made in _FORMULAS.items()),
     )
+
+
+def of_square(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of squared ReLU."""
+    return tuple(_formulas(definition, _RELU2))
+
+
+def _of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of gate and up, where a row is pairs of them."""
+
+    def swapped(inputs: Inputs) -> dict[str, torch.Tensor]:
+        return {"input": inputs["input"].unflatten(1, (-1, 2)).flip(2).flatten(1)}
+
+    def halves(inputs: Inputs) -> dict[str, torch.Tensor]:
+        x = inputs["input"]
+        return {"input": torch.stack(x.chunk(2, dim=1), dim=2).flatten(1)}
+
+    return (
+        on_inputs(definition, "gate and up swapped", swapped),
+        on_inputs(definition, "halves for pairs", halves),
+    )
+
+
+def _formulas(
+    definition: Definition, formulas: Mapping[str, Formula]
+) -> list[DomainMutant]:
+    return [_instead(definition, name, made) for name, made in formulas.items()]
 
 
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        gate, up = inputs["input"].float().chunk(2, dim=1)
+        x = inputs["input"].float()
+        if "oai" in definition.constants:
+            gate, up = x[:, ::2], x[:, 1::2]
+        elif "relu2" in definition.constants:
+            gate, up = x, x
+        else:
+            gate, up = x.chunk(2, dim=1)
         return (formula(gate, up).to(outputs[0].dtype),)
 
     return on_outputs(definition, name, spoil)
 
 
-MUTANTS = (MutantGroup(mutants, "input output intermediate_size gate_up_size"),)
+MUTANTS = (
+    MutantGroup(of_gate, "input output intermediate_size gate_up_size"),
+    MutantGroup(of_square, "input output relu2"),
+)

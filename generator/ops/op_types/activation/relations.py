@@ -1,4 +1,4 @@
-"""Relations of gated activations: rows are independent, up is a factor, gates saturate."""
+"""Relations of activations: rows are independent, up is a factor, gates saturate."""
 
 from __future__ import annotations
 
@@ -17,51 +17,84 @@ _ALIKE = Bound(
     "the same float32 operations, maybe of other instructions: both sides round once, "
     "to neighbours at most: 2^-7, and that is rare",
 )
+_ALIKE_GELU = Bound(
+    Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6),
+    "as other activations; for negative gates 1 + erf and 1 + tanh cancel from 1 in "
+    "float32: two errors of 2^-24, times half a gate of 5.5 and an up of 4.9 at most, "
+    "are 1.6e-6 on either side",
+)
 _FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of the product alone")
 _SATURATED = Bound(
-    EXACT, "exp(-64) is nothing beside 1 in float32: silu(64) is 64, a power of two"
+    EXACT,
+    "exp(-64), and what erf and tanh lack to 1, are nothing beside 1 in float32: the "
+    "activation of 64 is 64, a power of two",
 )
 _ODD_PART = Bound(
-    Tolerance(rtol=8e-3, atol=1e-30, nmse=2e-5),
-    "silu(x) - silu(-x) = x: either value is at most |x| in size and rounded to bfloat16 "
+    Tolerance(rtol=8e-3, atol=4e-6, nmse=2e-5),
+    "act(x) - act(-x) = x: either value is at most |x| in size and rounded to bfloat16 "
     "by 2^-8 of its own, together by 2^-8 of |x|; 2^-16 is the square",
+)
+_CLIPPED = Bound(EXACT, "beyond the limit a value is the limit")
+_SQUARED = Bound(
+    EXACT, "2x has the square of x but for the exponent, -x has the same square"
 )
 
 
 def activation_relations(definition: Definition) -> list[Relation]:
-    """Return the relations of silu(gate)·up."""
+    """Return the relations of an activation."""
     cases = [RelatedCase("five-rows", "small", {"num_tokens": 5}, {"std": 2.0})]
-    alike = {"output": _ALIKE}
-    return [
+    gelu = "gelu" in definition.constants
+    alike = {"output": _ALIKE_GELU if gelu else _ALIKE}
+    found = [
         reordered("rows-reversed", ["num_tokens"], alike, cases),
         in_two_parts("rows-in-two", "num_tokens", alike, cases),
-        Relation("columns-permuted", _permuted, cases),
-        Relation("up-times-minus-two", _scaled, cases),
-        Relation("gate-saturated", _saturated, cases),
-        Relation("gate-negated", _negated, cases),
     ]
+    if "relu2" in definition.constants:
+        squares = Relation("doubled-and-negated", _doubled, cases)
+        permuted = reordered(
+            "columns-permuted", ["intermediate_size"], alike, cases, _shuffled
+        )
+        return [*found, permuted, squares]
+    found.append(Relation("columns-permuted", _permuted, cases))
+    if {"oai", "limit"} & set(definition.constants):
+        found.append(Relation("beyond-the-limit", _clipped, cases))
+    else:
+        found.append(Relation("up-times-minus-two", _scaled, cases))
+        found.append(Relation("gate-saturated", _saturated, cases))
+    if "oai" not in definition.constants:
+        found.append(Relation("gate-negated", _negated, cases))
+    return found
 
 
 def _halves(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
     """Return gate and up, bfloat16 [num_tokens, intermediate_size] each."""
-    gate, up = subject.inputs["input"].chunk(2, dim=1)
+    rows = subject.inputs["input"]
+    if "oai" in subject.definition.constants:
+        return rows[:, ::2], rows[:, 1::2]
+    gate, up = rows.chunk(2, dim=1)
     return gate, up
 
 
 def _of(subject: Subject, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     """Return the output for another gate and up."""
-    output: torch.Tensor = subject.run({"input": torch.cat((gate, up), dim=1)})[
-        "output"
-    ]
+    both = torch.cat((gate, up), dim=1)
+    if "oai" in subject.definition.constants:
+        both = torch.stack((gate, up), dim=2).flatten(1)
+    output: torch.Tensor = subject.run({"input": both})["output"]
     return output
+
+
+def _shuffled(length: int) -> torch.Tensor:
+    return Stream("columns").permutation(length)
 
 
 def _permuted(subject: Subject) -> Iterator[Claim]:
     """Take the columns of gate and up in another order, the same for both."""
     gate, up = _halves(subject)
-    order = Stream("columns").permutation(gate.shape[1])
+    order = _shuffled(gate.shape[1])
     actual = _of(subject, gate[:, order], up[:, order])
-    yield Claim("output", actual, subject.whole["output"][:, order], _ALIKE)
+    bound = _ALIKE_GELU if "gelu" in subject.definition.constants else _ALIKE
+    yield Claim("output", actual, subject.whole["output"][:, order], bound)
 
 
 def _scaled(subject: Subject) -> Iterator[Claim]:
@@ -84,3 +117,27 @@ def _negated(subject: Subject) -> Iterator[Claim]:
     ones = torch.ones_like(gate)
     plus, minus = _of(subject, gate, ones), _of(subject, -gate, ones)
     yield Claim("output", plus.double() - minus.double(), gate.double(), _ODD_PART)
+
+
+def _clipped(subject: Subject) -> Iterator[Claim]:
+    """Take gates and ups of 16 and 1024 in place of those above and below zero."""
+    gate, up = _halves(subject)
+    near, far = (
+        _of(
+            subject,
+            torch.where(gate > 0, size, gate),
+            torch.where(up > 0, size, -size).to(up.dtype),
+        )
+        for size in (16.0, 1024.0)
+    )
+    yield Claim("output", far, near, _CLIPPED)
+
+
+def _doubled(subject: Subject) -> Iterator[Claim]:
+    """Double the rows; negate them: one of x and -x is squared, the other gives 0."""
+    rows, whole = subject.inputs["input"], subject.whole["output"]
+    doubled = subject.run({"input": 2.0 * rows})["output"]
+    yield Claim("output", doubled, 4.0 * whole, _SQUARED)
+    negated = subject.run({"input": -rows})["output"]
+    squares = subject.run({"input": rows.abs()})["output"]
+    yield Claim("output", whole + negated, squares, _SQUARED)

@@ -16,4 +16,4 @@ def tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Struct
 
 def rows_fit(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether a float32 copy of the rows fits in memory."""
-    return 4 * captured.axes["M"] * spec.const("gate_up_size") <= MEMORY_LIMIT
+    return 4 * captured.axes["M"] * 2 * spec.const("intermediate_size") <= MEMORY_LIMIT

@@ -101,13 +101,13 @@ class Chosen(Tiled):
 
 
 def _zeros(
-    shape: tuple[int, int, int], dtype: torch.dtype, device: torch.device
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
     """Return zeros; on a CPU, pages that are never read are not allocated."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
-    columns = shape[2] * dtype.itemsize
-    untouched = np.zeros((*shape[:2], columns), dtype=np.uint8)
+    columns = shape[-1] * dtype.itemsize
+    untouched = np.zeros((*shape[:-1], columns), dtype=np.uint8)
     return torch.from_numpy(untouched).view(dtype)
 
 

@@ -1,0 +1,17 @@
+"""Embedding: the rows of a vocabulary, or of one GPU's shard of it, that tokens name."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "embedding",
+    name_tokens={"v": "vocab_size", "h": "hidden_size"},
+    name_words={"gemma": ("scaled", True)},
+    variant_constants=("scaled",),
+    figures={
+        "vocab_size": Figure(("vocab_size",), "tp"),
+        "hidden_size": Figure(("hidden_size",)),
+    },
+    absent={"flashinfer": "FlashInfer has no embedding"},
+)

@@ -1,0 +1,19 @@
+"""How an audit makes embeddings smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.variation import varied_rows
+
+
+def reduced(axes: Axes) -> Axes:
+    """Return few rows; the columns stay, since their number is Gemma's factor."""
+    return {"vocab_size": 96}
+
+
+def tiny(axes: Axes) -> Axes:
+    """Return few rows and columns; the root of 200 is no bfloat16 number."""
+    return {"vocab_size": 12, "hidden_size": 200}
+
+
+varied = varied_rows

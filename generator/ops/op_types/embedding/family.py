@@ -1,0 +1,90 @@
+"""Embedding: plain, and Gemma's, which is scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.embedding.workloads import tokens, tokens_fit
+from generator.ops.reference_text import reference_text
+
+
+@dataclass(frozen=True)
+class Table:
+    """Name the constants of one definition, and the models that have them.
+
+    Of a vocabulary that `tp` GPUs share, `vocab_size` is the part of one.
+    """
+
+    vocab_size: int
+    hidden_size: int
+    models: tuple[str, ...]
+    tp: int = 1
+    scaled: bool = False
+
+
+TABLES = (
+    Table(8080, 7168, ("deepseek-v3", "deepseek-r1"), tp=16),
+    Table(16032, 4096, ("llama-3.1-8b",), tp=8),
+    Table(16384, 4096, ("nemotron-h-8b",), tp=8),
+    Table(16388, 5376, ("gemma-3-27b",), tp=16, scaled=True),
+    Table(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
+    Table(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
+    Table(16032, 2048, ("llama-3.2-1b",), tp=8),
+)
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(embedding_spec(table) for table in TABLES)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec:
+    """Return the definition of a name for a model."""
+    scaled = name.startswith("gemma_")
+    return embedding_spec(Table(sizes["v"], sizes["h"], (model,), scaled=scaled))
+
+
+def embedding_spec(table: Table) -> Spec:
+    """Return the definition for one set of constants."""
+    kind = "gemma_embedding" if table.scaled else "embedding"
+    scale = (
+        " Rows are multiplied by the root of hidden_size, rounded to bfloat16 first."
+        if table.scaled
+        else ""
+    )
+    rows = ("num_tokens", "hidden_size")
+    return Spec(
+        name=f"{kind}_v{table.vocab_size}_h{table.hidden_size}",
+        description=(
+            "Embedding: each token's row of the table. The table is one GPU's part of"
+            " the vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a"
+            f" token of another part gives zeros, so that the parts add up.{scale}"
+        ),
+        op_type="embedding",
+        tags=(*(f"model:{model}" for model in table.models), f"tp:{table.tp}"),
+        axes={
+            "num_tokens": Axis("Number of tokens."),
+            "vocab_size": Axis("Rows of the table.", table.vocab_size),
+            "hidden_size": Axis("Length of a row.", table.hidden_size),
+        },
+        inputs={
+            "input_ids": Tensor(
+                ("num_tokens",), "int64", "Tokens of the whole vocabulary."
+            ),
+            "weight": Tensor(
+                ("vocab_size", "hidden_size"), "bfloat16", "A row for each token."
+            ),
+            "vocab_start": Tensor(None, "int64", "The token of the table's first row."),
+        },
+        outputs={"output": Tensor(rows, "bfloat16", "Each token's row, or zeros.")},
+        reference=reference_text("embedding", kind),
+        captured_from="gemm_n28672_k4096",
+        captured_op_type="gemm",
+        structure=tokens,
+        fits=tokens_fit,
+    )

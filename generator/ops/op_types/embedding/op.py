@@ -1,0 +1,104 @@
+"""embedding: the row of each token in one shard of a vocabulary, 0 for other tokens.
+
+Gemma multiplies by the root of hidden_size, which it rounds to bfloat16 first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.embedding.relations import embedding_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.lazy_weights import Tiled, base_length, fresh
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=0.0, nmse=1.6e-5),
+        "a product of two bfloat16 numbers, rounded once to bfloat16: half an ulp is "
+        "2^-8 of a value at most, and 2^-16 = 1.53e-5 its square",
+        source="oracle",
+        constant="scaled",
+    ),
+    Override("output", EXACT, "rows are copied, or multiplied and rounded once"),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of tokens at a shard's edges, inside of it, and outside."""
+    return [
+        Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
+        Case("edges-of-a-shard", "small", {"num_tokens": 9}, {"shard": 2}),
+        Case("batch", "medium", {"num_tokens": 67}, {"shard": 1}),
+        Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return input_ids int64 [num_tokens], weight bfloat16, vocab_start.
+
+    The weight, [vocab_size, hidden_size], is lazy (`Tiled`). The first tokens are the last and the first of the shard, then those before and
+    behind it; three in four of the others lie in the shard.
+    """
+    count, shard = case.axes["num_tokens"], case.params["shard"]
+    rows, columns = (definition.axes[axis] for axis in ("vocab_size", "hidden_size"))
+    start = shard * rows
+    edges = [start + rows - 1, start, start + rows, max(start - 1, 0)]
+    drawn = stream.child("tokens").integers(0, 4 * rows, count)
+    ids = [start + n % rows if n < 3 * rows else n for n in drawn]
+    base = stream.child("weight").values((base_length((rows, columns)),))
+    return {
+        "input_ids": torch.tensor((edges + ids)[:count]),
+        "weight": Tiled(base.to(torch.bfloat16), (rows, columns)),
+        "vocab_start": start,
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows, float64 [num_tokens, hidden_size], looked up one by one."""
+    weight, start = inputs["weight"], inputs["vocab_start"]
+    factor = 1.0
+    if definition.constants.get("scaled"):
+        root = math.sqrt(definition.axes["hidden_size"])
+        factor = torch.tensor(root, dtype=torch.bfloat16).item()
+    output = torch.zeros(len(inputs["input_ids"]), weight.shape[1], dtype=torch.float64)
+    output = output.to(weight.device)
+    for place, token in enumerate(inputs["input_ids"].tolist()):
+        if start <= token < start + len(weight):
+            output[place] = factor * weight[token - start].double()
+    return output
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls with related tokens and shards."""
+    return embedding_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Mask tokens, look rows up and scale them as SGLang's layers and Gemma 2 do."""
+    from sglang.srt.layers.vocab_parallel_embedding import get_masked_input_and_mask
+
+    tokens, start = inputs["input_ids"], inputs["vocab_start"]
+    weight = fresh(inputs["weight"], tokens.device)
+    end = start + len(weight)
+    # the function is compiled for its speed, which would take a C++ compiler here
+    with torch.compiler.set_stance("force_eager"):
+        rows, foreign = get_masked_input_and_mask(tokens, start, end, 0, end, end)
+    output = torch.nn.functional.embedding(rows.long(), weight)
+    if definition.constants.get("scaled"):
+        root = definition.axes["hidden_size"] ** 0.5
+        output = output * torch.tensor(root, dtype=output.dtype)
+    return output.masked_fill_(foreign.unsqueeze(-1), 0)

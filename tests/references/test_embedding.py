@@ -1,0 +1,285 @@
+"""Reference tests of op_type embedding.
+
+Rendered: don't edit. `gen-tests --op-type embedding` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+ab79c3ed43b68b0227d6c145520c70efe83a87492014f81b3061369affef5c4d  embedding_v16032_h2048
+55b4bc96decee0e1e7d4655230d62753a60ed070fc3cf658e128b689cec0b551  embedding_v16032_h4096
+2fc77aa171625eb6c96d7a6447aee1604e4a4784ddc7c6ee87806c4395b243f0  embedding_v16384_h4096
+0ca9aee8114ec706db29dceff7be60d30c129331685ea76488d327d91df74e9e  embedding_v18992_h2048
+db79bb573deb462c75de85f5be255707ac99b8cab3f7a2b436aed085aa45050a  embedding_v25136_h2880
+fee6b8ba4942faee6af446e545bbbdfcbdb40d39b04970e78c84d37a70766614  embedding_v8080_h7168
+4b465fc81d83f5caeb5c067e2e995dcfae1025c8d5e0b3e2eda985c3a85d3fef  gemma_embedding_v16388_h5376
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.embedding.relations import embedding_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
+from generator.testing.lazy_weights import Tiled, base_length, fresh
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=0.0, nmse=1.6e-5),
+        "a product of two bfloat16 numbers, rounded once to bfloat16: half an ulp is "
+        "2^-8 of a value at most, and 2^-16 = 1.53e-5 its square",
+        source="oracle",
+        constant="scaled",
+    ),
+    Override("output", EXACT, "rows are copied, or multiplied and rounded once"),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of tokens at a shard's edges, inside of it, and outside."""
+    return [
+        Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
+        Case("edges-of-a-shard", "small", {"num_tokens": 9}, {"shard": 2}),
+        Case("batch", "medium", {"num_tokens": 67}, {"shard": 1}),
+        Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return input_ids int64 [num_tokens], weight bfloat16, vocab_start.
+
+    The weight, [vocab_size, hidden_size], is lazy (`Tiled`). The first tokens are the last and the first of the shard, then those before and
+    behind it; three in four of the others lie in the shard.
+    """
+    count, shard = case.axes["num_tokens"], case.params["shard"]
+    rows, columns = (definition.axes[axis] for axis in ("vocab_size", "hidden_size"))
+    start = shard * rows
+    edges = [start + rows - 1, start, start + rows, max(start - 1, 0)]
+    drawn = stream.child("tokens").integers(0, 4 * rows, count)
+    ids = [start + n % rows if n < 3 * rows else n for n in drawn]
+    base = stream.child("weight").values((base_length((rows, columns)),))
+    return {
+        "input_ids": torch.tensor((edges + ids)[:count]),
+        "weight": Tiled(base.to(torch.bfloat16), (rows, columns)),
+        "vocab_start": start,
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows, float64 [num_tokens, hidden_size], looked up one by one."""
+    weight, start = inputs["weight"], inputs["vocab_start"]
+    factor = 1.0
+    if definition.constants.get("scaled"):
+        root = math.sqrt(definition.axes["hidden_size"])
+        factor = torch.tensor(root, dtype=torch.bfloat16).item()
+    output = torch.zeros(len(inputs["input_ids"]), weight.shape[1], dtype=torch.float64)
+    output = output.to(weight.device)
+    for place, token in enumerate(inputs["input_ids"].tolist()):
+        if start <= token < start + len(weight):
+            output[place] = factor * weight[token - start].double()
+    return output
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between calls with related tokens and shards."""
+    return embedding_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Mask tokens, look rows up and scale them as SGLang's layers and Gemma 2 do."""
+    from sglang.srt.layers.vocab_parallel_embedding import get_masked_input_and_mask
+
+    tokens, start = inputs["input_ids"], inputs["vocab_start"]
+    weight = fresh(inputs["weight"], tokens.device)
+    end = start + len(weight)
+    # the function is compiled for its speed, which would take a C++ compiler here
+    with torch.compiler.set_stance("force_eager"):
+        rows, foreign = get_masked_input_and_mask(tokens, start, end, 0, end, end)
+    output = torch.nn.functional.embedding(rows.long(), weight)
+    if definition.constants.get("scaled"):
+        root = definition.axes["hidden_size"] ** 0.5
+        output = output * torch.tensor(root, dtype=output.dtype)
+    return output.masked_fill_(foreign.unsqueeze(-1), 0)
+
+
+# ---- the interfaces
+
+INTERFACE_EMBEDDING = Interface(
+    inputs={
+        "input_ids": "int64[num_tokens]",
+        "weight": "bfloat16[vocab_size, hidden_size]",
+        "vocab_start": "int64",
+    },
+    outputs={
+        "output": "bfloat16[num_tokens, hidden_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of embedding_v16032_h2048 and 5 more definitions
+def reference_embedding():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        input_ids: torch.Tensor, weight: torch.Tensor, vocab_start: int
+    ) -> torch.Tensor:
+        rows = input_ids - vocab_start
+        is_here = (rows >= 0) & (rows < weight.shape[0])
+        found = weight[torch.where(is_here, rows, 0)]
+        return torch.where(is_here.unsqueeze(1), found, 0.0)
+
+    return run
+
+
+# of gemma_embedding_v16388_h5376
+def reference_gemma_embedding():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        input_ids: torch.Tensor, weight: torch.Tensor, vocab_start: int
+    ) -> torch.Tensor:
+        rows = input_ids - vocab_start
+        is_here = (rows >= 0) & (rows < weight.shape[0])
+        found = weight[torch.where(is_here, rows, 0)]
+        # Gemma rounds the factor to bfloat16 before the product is rounded.
+        factor = torch.tensor(math.sqrt(weight.shape[1]), device=weight.device)
+        scaled = found * factor.to(weight.dtype)
+        return torch.where(is_here.unsqueeze(1), scaled, 0.0)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class EmbeddingTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of embedding share."""
+
+    op_type = "embedding"
+    sizes = ("small", "medium")
+    interface = INTERFACE_EMBEDDING
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:llama-3.2-1b, tp:8
+class TestEmbeddingV16032H2048(EmbeddingTests):
+    name = "embedding_v16032_h2048"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 16032
+    HIDDEN_SIZE = 2048
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:llama-3.1-8b, tp:8
+class TestEmbeddingV16032H4096(EmbeddingTests):
+    name = "embedding_v16032_h4096"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 16032
+    HIDDEN_SIZE = 4096
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:nemotron-h-8b, tp:8
+class TestEmbeddingV16384H4096(EmbeddingTests):
+    name = "embedding_v16384_h4096"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 16384
+    HIDDEN_SIZE = 4096
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:8
+class TestEmbeddingV18992H2048(EmbeddingTests):
+    name = "embedding_v18992_h2048"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 18992
+    HIDDEN_SIZE = 2048
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:8
+class TestEmbeddingV25136H2880(EmbeddingTests):
+    name = "embedding_v25136_h2880"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 25136
+    HIDDEN_SIZE = 2880
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# model:deepseek-v3, model:deepseek-r1, tp:16
+class TestEmbeddingV8080H7168(EmbeddingTests):
+    name = "embedding_v8080_h7168"
+    reference = staticmethod(reference_embedding)
+    VOCAB_SIZE = 8080
+    HIDDEN_SIZE = 7168
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up. Rows are multiplied by the root of
+# hidden_size, rounded to bfloat16 first.
+# model:gemma-3-27b, tp:16
+class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
+    name = "gemma_embedding_v16388_h5376"
+    reference = staticmethod(reference_gemma_embedding)
+    VOCAB_SIZE = 16388
+    HIDDEN_SIZE = 5376
+    constants = ("scaled",)
+    SCALED = True  # "gemma" in the name
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
