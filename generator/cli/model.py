@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,12 +34,9 @@ _COUNT = click.IntRange(min=1)
 def model(
     config: str,
     dataset: Path,
-    tp: int,
-    ep: int,
-    kv_dtype: str,
-    page_size: int,
     write: bool,
     form: str,
+    **asked: Any,
 ) -> int:
     """List the definitions that a model needs: there, proven by a kernel, or missing.
 
@@ -54,7 +52,7 @@ def model(
     from generator.results.evidence import kept_runs
     from generator.results.verification import agreed, table_of
 
-    deployment = Deployment(tp, ep, page_size, kv_dtype)
+    deployment = Deployment(**asked)
     loaded = load(config)
     found = discover_definitions(dataset)
     require_definitions(found.problems)

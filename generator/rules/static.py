@@ -299,9 +299,10 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
     for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
     bound = {name for how, name, _ in _accesses(module) if how == "STORE_NAME"}
-    # to disassemble functions takes time: only where a name may be found
+    # to disassemble functions takes time: only where a name may be found, and is not
+    # an attribute that a local of another function is called like
     read = {node.id for node in nodes if isinstance(node, ast.Name)} - bound - _GIVEN
-    if read.isdisjoint(name for code in codes for name in code.co_names):
+    if not any(read & set(code.co_names) - _locals(code) for code in codes):
         return bound, {}
     accesses = [list(_accesses(code)) for code in codes]
     bound |= {n for of in accesses for how, n, _ in of if how == "STORE_GLOBAL"}
@@ -312,6 +313,10 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
             if how in _READS and name in read - bound - own:
                 found[name] = min(line, found.get(name, line))
     return bound, dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+
+
+def _locals(code: CodeType) -> set[str]:
+    return {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
 
 
 def _accesses(code: CodeType) -> Iterator[tuple[str, str, int]]:
