@@ -116,8 +116,8 @@ def _agreed(table: Verification, op_type: str) -> set[str]:
     found = set()
     for line in table.lines:
         live = is_ground_truth(line.source) and not line.source.startswith("recorded")
-        if line.op_type == op_type and line.verdict == "PASSED" and live and line.run:
-            gpu = table.runs[line.run - 1].machine.get("gpu", "CPU")
+        if line.op_type == op_type and line.verdict == "PASSED" and live:
+            gpu = line.run.machine.get("gpu", "CPU")
             provider = line.source.partition("/")[0]
             # of `NVIDIA H100 80GB HBM3` the name alone
             found.add(f"{provider} ({gpu.removeprefix('NVIDIA ').split()[0]})")

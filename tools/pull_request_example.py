@@ -10,8 +10,16 @@ from pathlib import Path
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import AUDIT, discover_definitions, evidence_files, select
-from generator.hub.local import LocalFile, compare, paths_of, read_file, take_inventory
-from generator.hub.package import Package, Wishes, make_bundles
+from generator.hub.package import (
+    LocalFile,
+    Package,
+    Wishes,
+    compare,
+    make_bundles,
+    paths_of,
+    read_file,
+    take_inventory,
+)
 from generator.hub.pr_description import describe
 from generator.hub.preconditions import judge
 from generator.hub.remote import RemoteFile

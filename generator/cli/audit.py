@@ -11,7 +11,6 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import numbered, require_modules, say, show, write_files
 from generator.problems.messages import plural, quote
 
@@ -46,17 +45,17 @@ def _read_seeds(
 @options.executor
 @options.path(
     *("--resume", "state"),
-    help="Folder of earlier results, which are used again if nothing changed; below "
+    what="Folder of earlier results, which are used again if nothing changed; below "
     "~/.cache/gen-tests if not given.",
 )
 @options.fresh()
 @options.tolerance
-@click.option(
+@options.value(
     "--seeds",
-    callback=_read_seeds,
-    metavar="N",
-    help="Plant no defects: run the tests on the unchanged references, with inputs and "
+    what="Plant no defects: run the tests on the unchanged references, with inputs and "
     "draws of seeds 1 to N, or of a range such as 17-20. None may fail.",
+    of="N",
+    callback=_read_seeds,
 )
 @options.flag("--whole", help="With --seeds: keep all axes of large definitions.")
 @options.flag(
@@ -121,7 +120,7 @@ def audit(
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
-    runs = make_executor(executor, jobs)
+    runs = options.make_executor(executor, jobs)
     keeping = Keeping(None if tolerances else state or default_folder(), fresh, say)
 
     def results(

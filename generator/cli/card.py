@@ -9,7 +9,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import drifted, say, status_of, write_files
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
 
@@ -19,12 +19,11 @@ from generator.problems.messages import one_line, quote
 @options.check
 @options.force
 @options.repo("--repo")
-@click.option("--title", metavar="TEXT", help="The dataset's title.")
-@click.option(
-    "--license",
-    "license_id",
-    metavar="ID",
-    help="The Hub's identifier of the licence; if not given, that of the file LICENSE.",
+@options.value("--title", what="The dataset's title.", of="TEXT")
+@options.value(
+    *("--license", "license_id"),
+    what="The Hub's identifier of the licence; if not given, that of the file LICENSE.",
+    of="ID",
 )
 def card(
     dataset: Path,

@@ -8,9 +8,8 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import require_modules, say, show, write_files
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
@@ -18,61 +17,50 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 
 @click.command()
 @click.argument("solutions", nargs=-1, metavar="[SOLUTION]...")
-@click.option(
-    "--author",
-    "authors",
-    multiple=True,
-    metavar="AUTHOR",
-    help="Choose the solutions of this author; may be repeated.",
+@options.several(
+    *("--author", "authors"),
+    what="Choose the solutions of this author; may be repeated.",
+    of="AUTHOR",
 )
 @options.choice
-@click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda"]),
-    default="cpu",
-    show_default=True,
-    help="Where the solutions run.",
+@options.value(
+    "--device", what="Where the solutions run.", of=["cpu", "cuda"], default="cpu"
 )
-@click.option(
+@options.value(
     "--workloads",
-    type=click.Choice(["dataset", "cases", "both"]),
+    what="What is asked: the dataset's workloads, the definition's own cases, or both.",
+    of=["dataset", "cases", "both"],
     default="both",
-    show_default=True,
-    help="What is asked: the dataset's workloads, the definition's own cases, or both.",
 )
-@click.option(
+@options.value(
     "--fuzz",
-    type=click.IntRange(0, 10_000),
+    what="Ask N random cases inside the definition's constraints as well.",
+    of=click.IntRange(0, 10_000),
+    metavar="N",
     default=0,
-    metavar="N",
-    help="Ask N random cases inside the definition's constraints as well.",
 )
-@click.option(
+@options.value(
     "--seed",
-    type=click.IntRange(0, 2**62),
+    what="Seed all values and the order; secret and of this run alone if not given.",
+    of=click.IntRange(0, 2**62),
     metavar="N",
-    help="Seed all values and the order; secret and of this run alone if not given.",
 )
-@click.option(
-    "--timing", is_flag=True, help="On CUDA: measure the workloads of what passed."
-)
-@click.option(
+@options.flag("--timing", help="On CUDA: measure the workloads of what passed.")
+@options.value(
     "--timeout",
-    type=click.FloatRange(0.1, 3600.0),
-    default=60.0,
-    show_default=True,
+    what="For one call of a solution.",
+    of=click.FloatRange(0.1, 3600.0),
     metavar="SECONDS",
-    help="For one call of a solution.",
+    default=60.0,
 )
 @options.path(
-    "--output", help="Write traces and results.json there, in a dataset's layout."
+    "--output", what="Write traces and results.json there, in a dataset's layout."
 )
-@click.option(
+@options.value(
     "--dialect",
-    type=click.Choice(["flashinfer-bench", "sol-execbench"]),
+    what="Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
+    of=["flashinfer-bench", "sol-execbench"],
     default="flashinfer-bench",
-    show_default=True,
-    help="Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
 )
 @options.jobs()
 @options.executor
@@ -131,7 +119,7 @@ def evaluate(
         gpus = tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
     asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
-    runs = make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
+    runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     verdicts = run(
         chosen,
         files,

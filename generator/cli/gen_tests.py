@@ -20,7 +20,7 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
@@ -46,13 +46,12 @@ def _sizes(
 @options.output(
     "Folder of the tests; tests/references in the dataset if not given.", "DIR"
 )
-@click.option(
+@options.value(
     "--sizes",
-    callback=_sizes,
+    what="Case sizes that the tests run by default, out of small,medium,large.",
+    of="SIZES",
     default=",".join(DEFAULT_SIZES),
-    show_default=True,
-    metavar="SIZES",
-    help="Case sizes that the tests run by default, out of small,medium,large.",
+    callback=_sizes,
 )
 @options.tolerance
 @click.option(

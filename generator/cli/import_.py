@@ -11,7 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import progress, say, status_of, write_json, write_lines
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural
 
 _DIALECTS = ("flashinfer", "sol-execbench", "flashinfer-bench")
@@ -32,7 +32,7 @@ def _axes(
 
 def _dialect(names: Sequence[str]) -> options.Decorator:
     what = "Whose format the files have."
-    return click.option("--dialect", type=click.Choice(names), required=True, help=what)
+    return options.value("--dialect", what=what, of=names, required=True)
 
 
 @click.command("import")
@@ -45,10 +45,10 @@ def _dialect(names: Sequence[str]) -> options.Decorator:
 @options.op_type
 @options.several(
     *("--axis", "axes"),
-    metavar="[OP_TYPE:]NAME=SIZE",
-    callback=_axes,
-    help="The size of an axis of templates, of all or of one op_type; may be repeated. "
+    what="The size of an axis of templates, of all or of one op_type; may be repeated. "
     "FlashInfer's own inputs give the sizes of the others.",
+    of="[OP_TYPE:]NAME=SIZE",
+    callback=_axes,
 )
 @options.output("Root of the dataset to write.", "DIR", required=True)
 @options.as_json

@@ -17,22 +17,18 @@ _COUNT = click.IntRange(min=1)
 @click.command()
 @click.argument("config", metavar="CONFIG.json|NAME")
 @options.dataset
-@click.option(
-    "--tp", type=_COUNT, default=1, help="GPUs that share a layer; 1 if not given."
-)
-@click.option("--ep", type=_COUNT, default=1, help="GPUs that share the experts.")
-@click.option(
+@options.value("--tp", what="GPUs that share a layer.", of=_COUNT, default=1)
+@options.value("--ep", what="GPUs that share the experts.", of=_COUNT, default=1)
+@options.value(
     "--kv-dtype",
-    type=click.Choice(KV_DTYPES),
+    what="Data type of the KV cache.",
+    of=KV_DTYPES,
     default=KV_DTYPES[0],
-    help="Data type of the KV cache; bfloat16 if not given.",
 )
-@click.option(
-    "--page-size", type=_COUNT, default=64, help="Tokens of a page of the cache."
+@options.value(
+    "--page-size", what="Tokens of a page of the cache.", of=_COUNT, default=64
 )
-@click.option(
-    "--write", is_flag=True, help="Write the missing definitions that families make."
-)
+@options.flag("--write", help="Write the missing definitions that families make.")
 @options.form()
 def model(
     config: str,

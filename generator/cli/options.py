@@ -6,26 +6,49 @@ Commands name them `options.dataset`, `options.jobs()` and the like.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from generator.cli.choose import Choice
-from generator.problems.messages import quote
+from generator.problems import Failure
+from generator.problems.messages import one_line, quote
 from generator.reports import FORMATS
+
+if TYPE_CHECKING:
+    from generator.execution.cluster import RayExecutor
+    from generator.execution.local import LocalExecutor
 
 Decorator = Callable[[Any], Any]
 
 flag = partial(click.option, is_flag=True)
-several = partial(click.option, multiple=True)
-path = partial(click.option, type=click.Path(path_type=Path), metavar="DIR")
 
-dataset = path(
+
+def value(
+    *names: str, what: str, of: str | Sequence[str] | click.ParamType[Any], **more: Any
+) -> Decorator:
+    """Return an option with a value and the help `what`, which shows its default.
+
+    `of` is the metavar of a text, the words to choose from, or a type.
+    """
+    if isinstance(of, str):
+        more["metavar"] = of
+    else:
+        more["type"] = of if isinstance(of, click.ParamType) else click.Choice(of)
+    return click.option(*names, help=what, show_default="default" in more, **more)
+
+
+several = partial(value, multiple=True)
+path = partial(value, of=click.Path(path_type=Path), metavar="DIR")
+
+dataset = click.option(
     "--dataset",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
     default=".",
     help="Root of the dataset; the current directory if not given.",
 )
@@ -41,52 +64,46 @@ no_cache = flag(
 )
 op_type = several(
     *("--op-type", "op_types"),
-    metavar="OP_TYPE",
-    help="Choose the definitions of this op_type; may be repeated.",
+    what="Choose the definitions of this op_type; may be repeated.",
+    of="OP_TYPE",
 )
 _name = several(
     *("--definition-name", "names"),
-    metavar="NAME",
-    help="Choose this definition; may be repeated.",
+    what="Choose this definition; may be repeated.",
+    of="NAME",
 )
 _all = flag("--all", "everything", help="Choose all definitions.")
 tests = path(
     "--tests",
-    help="Folder of the rendered tests; tests/references in the dataset if not given.",
+    what="Folder of the rendered tests; tests/references in the dataset if not given.",
 )
-executor = click.option(
+executor = value(
     "--executor",
+    what="Run on this machine, on the Ray cluster that it is part of, or on another.",
+    of="local|ray|ray://HOST:PORT",
     default="local",
-    show_default=True,
-    metavar="local|ray|ray://HOST:PORT",
-    help="Run on this machine, on the Ray cluster that it is part of, or on another.",
 )
 
 
-def _choice(*, has_all: bool) -> Decorator:
+def choice(command: Any, *, has_all: bool = True) -> Any:
+    """Add --op-type, --definition-name, --all and --dataset: the command gets a Choice."""
 
-    def add(command: Any) -> Any:
-        @wraps(command)
-        def called(
-            dataset: Path,
-            op_types: tuple[str, ...],
-            names: tuple[str, ...],
-            everything: bool = False,
-            **given: Any,
-        ) -> Any:
-            chosen = Choice(dataset, op_types, names, everything)
-            return command(choice=chosen, **given)
+    @wraps(command)
+    def called(
+        dataset: Path,
+        op_types: tuple[str, ...],
+        names: tuple[str, ...],
+        everything: bool = False,
+        **given: Any,
+    ) -> Any:
+        chosen = Choice(dataset, op_types, names, everything)
+        return command(choice=chosen, **given)
 
-        added = dataset(called)
-        return op_type(_name(_all(added) if has_all else added))
-
-    return add
+    added = dataset(called)
+    return op_type(_name(_all(added) if has_all else added))
 
 
-choice = _choice(has_all=True)
-"""--op-type, --definition-name, --all and --dataset: the command gets a Choice."""
-
-part = _choice(has_all=False)
+part = partial(choice, has_all=False)
 """The same without --all: a command that takes all definitions if none is chosen."""
 
 
@@ -115,12 +132,12 @@ def _tolerance(
     return value
 
 
-tolerance = click.option(
+tolerance = value(
     "--tolerance",
-    type=float,
-    callback=_tolerance,
+    what="Set atol and rtol of every comparison to X.",
+    of=click.FLOAT,
     metavar="X",
-    help="Set atol and rtol of every comparison to X.",
+    callback=_tolerance,
 )
 
 
@@ -152,7 +169,7 @@ def fresh(*spellings: str) -> Decorator:
 def _repo(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    from generator.hub.names import bad_repo
+    from generator.hub.client import bad_repo
 
     if value is not None and (reason := bad_repo(value)):
         raise click.UsageError(f"{parameter.opts[0]} {quote(value)}: {reason}")
@@ -160,17 +177,14 @@ def _repo(
 
 
 repo = partial(
-    click.option,
-    callback=_repo,
-    metavar="OWNER/NAME",
-    help="The dataset's repository on the Hub.",
+    value, what="The dataset's repository on the Hub.", of="OWNER/NAME", callback=_repo
 )
 pr = partial(
-    click.option,
+    value,
     "--pr",
-    type=click.IntRange(1),
+    what="The number of the pull request.",
+    of=click.IntRange(1),
     metavar="N",
-    help="The number of the pull request.",
 )
 
 
@@ -181,18 +195,13 @@ def output(what: str, metavar: str, *spellings: str, **more: Any) -> Decorator:
     """
     kind = click.Path(path_type=Path, dir_okay=metavar == "DIR")
     names = ("--output", *spellings, "output")
-    return path(*names, type=kind, metavar=metavar, help=what, **more)
+    return value(*names, what=what, of=kind, metavar=metavar, **more)
 
 
-def form(default: str = "text", formats: Iterable[str] = FORMATS) -> Decorator:
+def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Decorator:
     """Return what adds --format and --json to a command, which gets them as `form`."""
-    option = click.option(
-        *("--format", "form"),
-        type=click.Choice(list(formats)),
-        default=default,
-        show_default=True,
-        help="How to print the result.",
-    )
+    names = ("--format", "form")
+    option = value(*names, what="How to print the result.", of=formats, default=default)
     as_json = flag(
         "--json", "form", flag_value="json", help="Print the result as JSON."
     )
@@ -234,3 +243,31 @@ def only_with(needed: str, *names: str) -> None:
 def _listed(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def make_executor(
+    name: str, jobs: int, *, imports: str = "", gpus: float = 0.0
+) -> LocalExecutor | RayExecutor:
+    """Return an executor that runs up to `jobs` tasks at a time.
+
+    `imports` names the folder of tasks that import modules from it; on a cluster each
+    task has `gpus` GPUs. Raises Failure where a cluster can't be used.
+    """
+    if name == "local":
+        from generator.execution.local import LocalExecutor
+
+        return LocalExecutor(jobs, imports=imports)
+    if name != "ray" and not name.startswith("ray://"):
+        raise click.UsageError(
+            f"--executor {quote(name)}: choose local, ray or ray://HOST:PORT."
+        )
+    from generator.execution.cluster import NoCluster, RayExecutor
+
+    # A cluster runs as many tasks as it has room for, unless --jobs limits them; with
+    # `gpus`, the share of a GPU that each task reserves is the limit.
+    is_limited = given("--jobs") and not gpus
+    most = jobs if is_limited else None
+    try:
+        return RayExecutor(name, most, imports=imports, gpus=gpus)
+    except NoCluster as error:
+        raise Failure(f"--executor {name}: {one_line(str(error))}") from error

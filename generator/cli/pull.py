@@ -19,7 +19,7 @@ from generator.cli.output import (
 from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
-    from generator.hub.pull import Fate, Pulled
+    from generator.hub.pull import Fate, Pull
 
 _MIB = 1024 * 1024
 _SHOWN = 50
@@ -29,18 +29,17 @@ _ATTEMPTS = 5
 
 @click.command()
 @options.repo("--repo", required=True)
-@click.option(
-    "--revision", metavar="REV", help="A branch, a tag or a commit; main if not given."
+@options.value(
+    "--revision", what="A branch, a tag or a commit; main if not given.", of="REV"
 )
 @options.pr()
 @options.choice
-@click.option(
+@options.value(
     "--blobs",
-    type=click.Choice(["none", "needed", "all"]),
-    default="none",
-    show_default=True,
-    help="Tensor files to pull as well: none, those that the chosen workloads name and "
+    what="Tensor files to pull as well: none, those that the chosen workloads name and "
     "the recordings of the chosen definitions, or all that belong to these.",
+    of=["none", "needed", "all"],
+    default="none",
 )
 @options.force
 def pull(
@@ -62,16 +61,14 @@ def pull(
         raise click.UsageError(f"--dataset {where}: this is a file.")
     options.one_of("--revision", "--pr")
     choice.require("pull")
-    from generator.hub.choose import BlobChoice
     from generator.hub.client import Client
-    from generator.hub.pull import Order
-    from generator.hub.pull import pull as bring
+    from generator.hub.pull import Pull
 
     at = f"refs/pr/{pr}" if pr is not None else revision or "main"
-    order = Order(at, choice.names, choice.op_types, BlobChoice(blobs), force)
     client = Client(repo, say_on_terminal, _ATTEMPTS)
+    pulled = Pull(client, choice.dataset, at, _print_file, force)
     with progress(f"Pulling {one_line(repo)}"):
-        pulled = bring(client, order, choice.dataset, _print_file)
+        pulled.bring(choice.op_types, choice.names, blobs)
     say_first(pulled.problems, _SHOWN, "problems")
     _say_totals(pulled)
     return status_of(not pulled.problems)
@@ -81,7 +78,7 @@ def _print_file(path: str, fate: Fate) -> None:
     write(f"{fate.value:<8}{path}\n")
 
 
-def _say_totals(pulled: Pulled) -> None:
+def _say_totals(pulled: Pull) -> None:
     from generator.hub.pull import Fate
 
     kept = pulled.count(Fate.KEPT)

@@ -19,13 +19,12 @@ from generator.cli.output import (
     write,
     write_lines,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
-    from generator.hub.client import Client
     from generator.hub.package import Package
-    from generator.hub.plan import PullRequests, Where
+    from generator.hub.push import Pusher
 
 _OBJECTIONS = 10
 _ROUNDS = 3
@@ -41,12 +40,12 @@ _ROUNDS = 3
     "this is the default.",
 )
 @options.pr()
-@click.option(
+@options.value(
     "--branch",
-    metavar="B",
-    help="Commit to a branch, such as main, without a pull request.",
+    what="Commit to a branch, such as main, without a pull request.",
+    of="B",
 )
-@click.option("--message", metavar="TEXT", help="Title of the pull request and commit.")
+@options.value("--message", what="Title of the pull request and commit.", of="TEXT")
 @options.send
 @options.flag(
     "--together",
@@ -54,15 +53,15 @@ _ROUNDS = 3
 )
 @options.several(
     *("--allow", "allowances"),
-    metavar="RULE=REASON",
-    help="Push in spite of this rule's objection; the pull request states the reason. "
+    what="Push in spite of this rule's objection; the pull request states the reason. "
     "May be repeated.",
+    of="RULE=REASON",
 )
 @options.several(
     "--delete",
-    metavar="PATH",
-    help="Delete this file of the repository; no other file is deleted. May be "
+    what="Delete this file of the repository; no other file is deleted. May be "
     "repeated.",
+    of="PATH",
 )
 @options.flag("--card", help="Also push the dataset card, with current tables.")
 def push(
@@ -91,8 +90,8 @@ def push(
     from generator.hub.client import Client
     from generator.hub.failures import Changed
     from generator.hub.package import Wishes, make_bundles, pack
-    from generator.hub.plan import PullRequests, Where
     from generator.hub.preconditions import PARTIAL, judge, read_allowances
+    from generator.hub.push import Pusher
 
     reasons = read_allowances(allowances)
     found, files = choice.find()
@@ -112,8 +111,8 @@ def push(
     for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")
     client = Client(repo, say)
-    pulls, where = PullRequests(client), Where(pr, branch)
-    wishes = Wishes(reasons, message or "", delete, card)
+    pusher = Pusher(client)
+    wishes = Wishes(reasons, message or "", delete, card, pr, branch)
     try:
         with TemporaryDirectory(prefix="trace-dataset-push-") as name:
             packages = pack(choice.dataset, repo, Path(name), bundles, judged, wishes)
@@ -122,7 +121,7 @@ def push(
             if client.account() is None:
                 say("No token: can't search for your open pull requests.")
             for package in packages:
-                _push(client, pulls, package, where, yes=yes and not standing)
+                _push(pusher, package, yes=yes and not standing)
     except Changed as error:
         say(str(error))
         return EXIT_PROBLEMS
@@ -133,22 +132,18 @@ def push(
     return status_of(not standing)
 
 
-def _push(
-    client: Client, pulls: PullRequests, package: Package, where: Where, *, yes: bool
-) -> None:
-    from generator.hub.plan import lines_of, make_plan
-    from generator.hub.push import carry_out
-
+def _push(pusher: Pusher, package: Package, *, yes: bool) -> None:
+    client = pusher.client
     for _ in range(_ROUNDS):
         with progress("Comparing with the repository"):
-            plan = make_plan(client, pulls, package, where)
-        write_lines(lines_of(client, plan))
+            plan = pusher.plan(package)
+        write_lines(plan.lines(client.repo))
         for path in plan.delta.absent:
             say(f"{one_line(path)} is not in the repository: nothing to delete.")
         if not yes:
             return
         with progress("Pushing"):
-            made = carry_out(client, pulls, plan)
+            made = pusher.carry_out(plan)
         if not made.unfinished:
             break
     else:

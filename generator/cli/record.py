@@ -10,9 +10,8 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.executors import make_executor
 from generator.cli.output import require_modules, say, show, status_of, write_lines
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 @options.choice
 @options.several(
     *("--provider", "providers"),
-    type=click.Choice(_PROVIDERS),
-    help="Record this provider's kernels; may be repeated. The first usable one of "
+    what="Record this provider's kernels; may be repeated. The first usable one of "
     "flashinfer, sglang and pytorch if not given.",
+    of=_PROVIDERS,
 )
 @options.tests
 @options.output(
@@ -40,28 +39,27 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 )
 @options.several(
     *("--size", "sizes"),
-    type=click.Choice(_SIZES),
+    what="Record cases of this size; may be repeated.",
+    of=_SIZES,
     default=("small",),
-    show_default=True,
-    help="Record cases of this size; may be repeated.",
 )
-@click.option(
+@options.value(
     "--device",
+    what="cuda, cuda:N, or cpu for the few kernels that run on it.",
+    of="DEVICE",
     default="cuda",
-    show_default=True,
-    help="cuda, cuda:N, or cpu for the few kernels that run on it.",
 )
 @options.jobs(4, "4")
 @options.executor
-@options.path("--logs", help="Folder for the output of the kernels and their errors.")
+@options.path("--logs", what="Folder for the output of the kernels and their errors.")
 @options.fresh("--force")
-@click.option(
+@options.value(
     "--compare",
-    nargs=2,
-    metavar="A B",
-    help="Record nothing: print where the outputs of recording B differ from those of A. "
+    what="Record nothing: print where the outputs of recording B differ from those of A. "
     "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
     "TEXT.",
+    of="A B",
+    nargs=2,
 )
 @options.form()
 def record(
@@ -112,7 +110,7 @@ def record(
             fresh,
             logs,
         ),
-        make_executor(executor, jobs, imports="tests", gpus=gpus),
+        options.make_executor(executor, jobs, imports="tests", gpus=gpus),
         _print_result,
     )
     counts = Counter(result.status for result in results)

@@ -18,7 +18,7 @@ from generator.cli.output import (
     write,
     write_files,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.reports import FORMATS
 
 if TYPE_CHECKING:
@@ -30,20 +30,18 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
 
 
 @click.command()
-@click.option(
+@options.value(
     "--base",
-    metavar="REV",
-    help="Compare with the merge base of REV and head. REV is the default branch if not "
+    what="Compare with the merge base of REV and head. REV is the default branch if not "
     "given (upstream/HEAD, origin/HEAD, main or master); on that branch, compare with "
     "the last commit, or with the one before if the working tree is clean.",
+    of="REV",
 )
-@click.option(
-    "--head",
-    metavar="REV",
-    help="The revision to review; the working tree if not given.",
+@options.value(
+    "--head", what="The revision to review; the working tree if not given.", of="REV"
 )
 @options.repo(
-    "--hub", help="Review a pull request of this dataset on the Hub, with --pr."
+    "--hub", what="Review a pull request of this dataset on the Hub, with --pr."
 )
 @options.pr()
 @options.dataset
@@ -63,12 +61,11 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
     "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
     "result does not count as evidence."
 )
-@click.option(
+@options.value(
     "--device",
-    type=click.Choice(["cpu", "cuda"]),
+    what="The device that --execute uses.",
+    of=["cpu", "cuda"],
     default="cpu",
-    show_default=True,
-    help="The device that --execute uses.",
 )
 @options.no_cache
 def review(
@@ -98,8 +95,7 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
-    from generator.review.formats import shown
-    from generator.review.report import VERDICTS
+    from generator.review.report import VERDICTS, shown
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 

@@ -23,6 +23,7 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
+from generator.cli.parity import parity
 from generator.cli.pull import pull
 from generator.cli.push import push
 from generator.cli.record import drift, record
@@ -91,6 +92,7 @@ _COMMANDS = (
     import_,
     export,
     model,
+    parity,
     traces,
 )
 for command in _COMMANDS:

@@ -10,7 +10,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice, prefix_of, require_definitions
 from generator.cli.output import progress, say, show
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ _MAX_CONFIG = 4 * 1024 * 1024
 @options.part
 @options.several(
     "--checks",
-    metavar="RULES",
-    help="Report only these rules or groups of rules, separated by commas; may be "
+    what="Report only these rules or groups of rules, separated by commas; may be "
     "repeated. `trace-dataset rules` lists them.",
+    of="RULES",
 )
 @options.path(
     "--model-config",
-    metavar="FILE",
-    help="A model's config.json: const axes must equal its values, divided by tp: and "
+    what="A model's config.json: const axes must equal its values, divided by tp: and "
     "ep: tags.",
+    metavar="FILE",
 )
 @options.form()
 @options.execute("Call each reference once on small inputs, in a sandbox; needs torch.")
@@ -59,8 +59,12 @@ def validate(
     from dataclasses import replace
 
     from generator.rules.catalogue import select_rules
-    from generator.validation.report import validation_report
-    from generator.validation.validate import Counts, make_plan, run_plan
+    from generator.validation.validate import (
+        Counts,
+        make_plan,
+        run_plan,
+        validation_report,
+    )
 
     config = _config(model_config) if model_config is not None else None
     asked = [rule.strip() for part in checks for rule in part.split(",")]

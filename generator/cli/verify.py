@@ -25,10 +25,10 @@ _TABLE = Path("docs/generated/verification.md")
 @options.dataset
 @options.path(
     *("--record", "recorded"),
+    what="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+    "folder, in verification/ of the dataset; may be repeated.",
     multiple=True,
     metavar="RESULTS",
-    help="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in verification/ of the dataset; may be repeated.",
 )
 @options.flag(
     *("--table", "wants_table"),
@@ -36,10 +36,10 @@ _TABLE = Path("docs/generated/verification.md")
 )
 @options.path(
     "--results",
+    what="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+    "folder, in place of those in verification/; may be repeated.",
     multiple=True,
     metavar="RESULTS",
-    help="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in place of those in verification/; may be repeated.",
 )
 @options.output(
     "Write the table there, not to stdout; --check compares docs/generated/"
@@ -78,8 +78,7 @@ def verify(
     from generator.reports import printed
     from generator.results.audits import read_audits
     from generator.results.evidence import kept_runs, record
-    from generator.results.run_results import read_all
-    from generator.results.summary import runs_of
+    from generator.results.run_results import read_all, runs_of
     from generator.results.verification_report import verification_report
 
     runs = runs_of(read_all(recorded or results))

@@ -7,41 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.dataset.paths import files, folders, inside, wrong_extension
-from generator.problems import Problem
+from generator.problems import Problem, Rule, error, warning
 from generator.problems.messages import quote
-from generator.problems.rule import Rule, error, warning
 
-WORKLOAD_ORPHAN = error(
-    "workload-orphan",
-    "A workload file belongs to no definition.",
-    "Rename the file to its definition's op_type and name, or remove it.",
-    "workloads/gemm/gone.jsonl without definitions/gemm/gone.json",
-)
-SOLUTION_ORPHAN = error(
-    "solution-orphan",
-    "A solution's path names a definition that the dataset does not have.",
-    "Correct the folder, or add the definition.",
-    "solutions/baseline/gemm/gone/x.json without definitions/gemm/gone.json",
-)
-TRACE_PLACE = warning(
-    "trace-place",
-    "Traces lie at traces/<op_type>/, without the author's folder.",
-    "Move them to traces/<author>/<op_type>/<definition>.jsonl.",
-    "traces/gemm/gemm_n8_k4.jsonl",
-)
-TRACE_ORPHAN = error(
-    "trace-orphan",
-    "A trace file's path names a definition that the dataset does not have.",
-    "Correct the path, or add the definition.",
-    "traces/baseline/gemm/gone.jsonl without definitions/gemm/gone.json",
-)
-BLOB_UNUSED = warning(
-    "blob-unused",
-    "No workload points to the blob.",
-    "Remove the blob, or add the workload that it belongs to.",
-    "a blob left behind after its line was removed",
-)
-
+WORKLOAD_ORPHAN = error("""workload-orphan: A workload file belongs to no definition.
+    Fix: Rename the file to its definition's op_type and name, or remove it.
+    Finds: workloads/gemm/gone.jsonl without definitions/gemm/gone.json""")
+SOLUTION_ORPHAN = error("""solution-orphan: A solution's path names a definition that
+    the dataset does not have.
+    Fix: Correct the folder, or add the definition.
+    Finds: solutions/baseline/gemm/gone/x.json without definitions/gemm/gone.json""")
+TRACE_PLACE = warning("""trace-place: Traces lie at traces/<op_type>/, without the
+    author's folder.
+    Fix: Move them to traces/<author>/<op_type>/<definition>.jsonl.
+    Finds: traces/gemm/gemm_n8_k4.jsonl""")
+TRACE_ORPHAN = error("""trace-orphan: A trace file's path names a definition that the
+    dataset does not have.
+    Fix: Correct the path, or add the definition.
+    Finds: traces/baseline/gemm/gone.jsonl without definitions/gemm/gone.json""")
+BLOB_UNUSED = warning("""blob-unused: No workload points to the blob.
+    Fix: Remove the blob, or add the workload that it belongs to.
+    Finds: a blob left behind after its line was removed""")
 
 Key = tuple[str, str]
 """An op_type and the name of a definition, as paths say them."""

@@ -8,34 +8,25 @@ from pathlib import Path
 
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_file
+from generator.problems import Rule, error, warning
 from generator.problems.messages import one_line
-from generator.problems.rule import Rule, error, warning
 
-WORKLOAD_PATH = error(
-    "workload-path",
-    "A path to a blob leads out of the dataset or is not portable.",
-    "Write the path relative to the dataset's root, with forward slashes.",
-    '`"path": "../../etc/x.safetensors"`',
-)
-WORKLOAD_BLOB_MISSING = warning(
-    "workload-blob-missing",
-    "A workload points to a file that is not there.",
-    "Add the blob, or fetch it with `git lfs pull`.",
-    "a path to a blob that was not committed",
-)
-WORKLOAD_BLOB_LFS = warning(
-    "workload-blob-lfs",
-    "A workload points to a blob of which only the Git LFS pointer is there.",
-    "Fetch the blob with `git lfs pull`.",
-    "a clone made without Git LFS",
-)
-BLOB_FORMAT = error(
-    "blob-format",
-    "A blob is not a safetensors file, or its header contradicts its length.",
-    "Write the blob again, with safetensors' own library.",
-    "a file cut short while it was copied",
-)
-
+WORKLOAD_PATH = error("""workload-path: A path to a blob leads out of the dataset or is
+    not portable.
+    Fix: Write the path relative to the dataset's root, with forward slashes.
+    Finds: `"path": "../../etc/x.safetensors"`""")
+WORKLOAD_BLOB_MISSING = warning("""workload-blob-missing: A workload points to a file
+    that is not there.
+    Fix: Add the blob, or fetch it with `git lfs pull`.
+    Finds: a path to a blob that was not committed""")
+WORKLOAD_BLOB_LFS = warning("""workload-blob-lfs: A workload points to a blob of which
+    only the Git LFS pointer is there.
+    Fix: Fetch the blob with `git lfs pull`.
+    Finds: a clone made without Git LFS""")
+BLOB_FORMAT = error("""blob-format: A blob is not a safetensors file, or its header
+    contradicts its length.
+    Fix: Write the blob again, with safetensors' own library.
+    Finds: a file cut short while it was copied""")
 
 Defect = tuple[Rule, str]
 """A rule that a blob breaks, and the end of the message: `is not there`."""

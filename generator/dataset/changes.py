@@ -8,19 +8,11 @@ from dataclasses import dataclass, field
 from generator.dataset.artifacts import Key
 from generator.dataset.paths import is_dataset, is_evidence, is_rendered
 
-KINDS = ("definition", "workloads", "blobs", "recording", "solutions", "traces")
-"""What belongs to a definition, in the order in which it is reported."""
+UNRECORDED = "blob/ground_truth/unrecorded.json"
+"""Says which definitions have no recording, and why."""
 
-
-@dataclass
-class Files:
-    """Hold the changed files of one definition: kind → paths, sorted."""
-
-    of_kind: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, kind: str, path: str) -> None:
-        """Add a path."""
-        self.of_kind.setdefault(kind, []).append(path)
+Files = dict[str, list[str]]
+"""The files of one definition: kind → paths, sorted."""
 
 
 @dataclass
@@ -44,8 +36,8 @@ def sort_changes(paths: Iterable[str]) -> Sorted:
         owner = owner_of(path)
         if owner is not None:
             key, kind = owner
-            found.definitions.setdefault(key, Files()).add(kind, path)
-        elif is_evidence(path) or path == "blob/ground_truth/unrecorded.json":
+            found.definitions.setdefault(key, {}).setdefault(kind, []).append(path)
+        elif is_evidence(path) or path == UNRECORDED:
             found.evidence.append(path)
         elif is_rendered(path):
             found.tests.append(path)

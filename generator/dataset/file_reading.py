@@ -8,34 +8,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from generator.problems import Problem
+from generator.problems import Problem, blocking
 from generator.problems.messages import one_line
-from generator.problems.rule import blocking
 
-FILE_UNREADABLE = blocking(
-    "file-unreadable",
-    "The operating system refuses to open or read the file.",
-    "Check that the file exists and that you may read it.",
-    "a definition that another user owns, with the permissions 600",
-)
-FILE_NOT_REGULAR = blocking(
-    "file-not-regular",
-    "There is a folder or a device where a file should be.",
-    "Replace it with a file.",
-    "a folder that is named gemm_n8_k4.json",
-)
-FILE_TOO_LARGE = blocking(
-    "file-too-large",
-    "The file is larger than any real one; it is not read.",
-    "Move large data into blob/ and point to it.",
-    "a definition of 200 MiB",
-)
-FILE_LFS_POINTER = blocking(
-    "file-lfs-pointer",
-    "The file is a Git LFS pointer, not the data itself.",
-    "Fetch the data with `git lfs pull`.",
-    "`version https://git-lfs.github.com/spec/v1` instead of JSON",
-)
+FILE_UNREADABLE = blocking("""file-unreadable: The operating system refuses to open or
+    read the file.
+    Fix: Check that the file exists and that you may read it.
+    Finds: a definition that another user owns, with the permissions 600""")
+FILE_NOT_REGULAR = blocking("""file-not-regular: There is a folder or a device where a
+    file should be.
+    Fix: Replace it with a file.
+    Finds: a folder that is named gemm_n8_k4.json""")
+FILE_TOO_LARGE = blocking("""file-too-large: The file is larger than any real one; it is
+    not read.
+    Fix: Move large data into blob/ and point to it.
+    Finds: a definition of 200 MiB""")
+FILE_LFS_POINTER = blocking("""file-lfs-pointer: The file is a Git LFS pointer, not the
+    data itself.
+    Fix: Fetch the data with `git lfs pull`.
+    Finds: `version https://git-lfs.github.com/spec/v1` instead of JSON""")
 
 LFS_MAGIC = b"version https://git-lfs"
 """The beginning of a Git LFS pointer: what a clone without LFS has for a large file."""

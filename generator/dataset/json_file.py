@@ -14,65 +14,40 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.file_reading import read_text_file
-from generator.problems import Problem
-from generator.problems.limit import MAX_PROBLEMS, limited
+from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited, warning
 from generator.problems.messages import one_line, plural, quote
-from generator.problems.rule import Rule, blocking, warning
 
-JSON_ENCODING = blocking(
-    "json-encoding",
-    "The file's bytes are not UTF-8.",
-    "Save the file as UTF-8 without a byte order mark.",
-    "a description saved as Latin-1",
-)
-JSON_BOM = blocking(
-    "json-bom",
-    "The file begins with a byte order mark, which many JSON readers refuse.",
-    "Save the file as UTF-8 without a byte order mark.",
-    "a file saved by an editor as UTF-8 with signature",
-)
-JSON_SYNTAX = blocking(
-    "json-syntax",
-    "The text is not JSON.",
-    "Correct the text at that place.",
-    '`{"name": "gemm_n8_k4",}`, a comma too many',
-)
-JSON_DEPTH = blocking(
-    "json-depth",
-    "The JSON is nested deeper than any real file.",
-    "Flatten the value.",
-    "`[[[[...]]]]`, 10,000 levels of it",
-)
-JSON_DUPLICATE_KEY = blocking(
-    "json-duplicate-key",
-    "An object has one key twice; readers disagree about which one counts.",
-    "Keep one of them.",
-    '`{"N": {...}, "N": {...}}` in axes',
-)
-JSON_NAN = blocking(
-    "json-nan",
-    "NaN and Infinity are not JSON.",
-    "Use a finite number, or null where the format allows it.",
-    '`{"type": "scalar", "value": NaN}`',
-)
-JSON_NUMBER = blocking(
-    "json-number",
-    "A number is too large to be represented.",
-    "Use a number that fits 64 bits.",
-    '`{"value": 1e999}`',
-)
-JSON_SURROGATE = blocking(
-    "json-surrogate",
-    "A string has half of a surrogate pair, which is not a character.",
-    "Write the whole character.",
-    '`"\\ud800"` without the other half',
-)
-JSONL_BLANK_LINE = warning(
-    "jsonl-blank-line",
-    "A JSON Lines file has an empty line between others.",
-    "Remove the empty line.",
-    "an empty line between two workloads",
-)
+JSON_ENCODING = blocking("""json-encoding: The file's bytes are not UTF-8.
+    Fix: Save the file as UTF-8 without a byte order mark.
+    Finds: a description saved as Latin-1""")
+JSON_BOM = blocking("""json-bom: The file begins with a byte order mark, which many JSON
+    readers refuse.
+    Fix: Save the file as UTF-8 without a byte order mark.
+    Finds: a file saved by an editor as UTF-8 with signature""")
+JSON_SYNTAX = blocking("""json-syntax: The text is not JSON.
+    Fix: Correct the text at that place.
+    Finds: `{"name": "gemm_n8_k4",}`, a comma too many""")
+JSON_DEPTH = blocking("""json-depth: The JSON is nested deeper than any real file.
+    Fix: Flatten the value.
+    Finds: `[[[[...]]]]`, 10,000 levels of it""")
+JSON_DUPLICATE_KEY = blocking("""json-duplicate-key: An object has one key twice;
+    readers disagree about which one counts.
+    Fix: Keep one of them.
+    Finds: `{"N": {...}, "N": {...}}` in axes""")
+JSON_NAN = blocking("""json-nan: NaN and Infinity are not JSON.
+    Fix: Use a finite number, or null where the format allows it.
+    Finds: `{"type": "scalar", "value": NaN}`""")
+JSON_NUMBER = blocking("""json-number: A number is too large to be represented.
+    Fix: Use a number that fits 64 bits.
+    Finds: `{"value": 1e999}`""")
+JSON_SURROGATE = blocking("""json-surrogate: A string has half of a surrogate pair,
+    which is not a character.
+    Fix: Write the whole character.
+    Finds: `"\\ud800"` without the other half""")
+JSONL_BLANK_LINE = warning("""jsonl-blank-line: A JSON Lines file has an empty line
+    between others.
+    Fix: Remove the empty line.
+    Finds: an empty line between two workloads""")
 
 MAX_BYTES = 16 * 1024 * 1024
 """Largest file that is read; real ones have a few hundred KiB at most."""

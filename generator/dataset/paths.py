@@ -8,60 +8,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.problems import Problem
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, blocking, error, warning
 from generator.problems.messages import did_you_mean, one_line, quote
-from generator.problems.rule import blocking, error, warning
 
-DATASET_MISSING = error(
-    "dataset-missing",
-    "The folder has no definitions/ that can be read: it is not a dataset's root.",
-    "Pass the dataset's root with --dataset.",
-    "`--dataset ~/Downloads`, a folder without definitions/",
-)
-DATASET_EMPTY = error(
-    "dataset-empty",
-    "There is not a single definition to work on.",
-    "Add a definition as definitions/<op_type>/<name>.json.",
-    "definitions/gemm/ without any file in it",
-)
-DIRECTORY_UNREADABLE = error(
-    "directory-unreadable",
-    "A folder of the dataset can't be listed, so what is in it goes unchecked.",
-    "Give the folder read permission.",
-    "workloads/gemm/ with the permissions 000",
-)
-PATH_DEPTH = error(
-    "path-depth",
-    "A file or folder lies at a depth where nothing reads it.",
-    "Move it to <kind>/<op_type>/<name>.<extension>, or remove it.",
-    "definitions/gemm_n8_k4.json, without a folder for the op_type",
-)
-PATH_EXTENSION = warning(
-    "path-extension",
-    "A file has an extension that nothing reads.",
-    "Give it the right extension, or move it out of the dataset.",
-    "definitions/gemm/notes.txt",
-)
-PATH_OUTSIDE = blocking(
-    "path-outside",
-    "A symbolic link leads out of the dataset.",
-    "Put the file itself into the dataset.",
-    "definitions/gemm/x.json -> /etc/passwd",
-)
-PATH_CASE = warning(
-    "path-case",
-    "Two files or folders differ only by case: some file systems hold only one.",
-    "Rename one of them.",
-    "blob/workloads/gemm/ and blob/workloads/GEMM/",
-)
-PATH_UNPORTABLE = warning(
-    "path-unportable",
-    "A file's name has characters that some systems can't hold or show.",
-    "Rename it: letters, digits, hyphens, underscores and dots.",
-    "`gemm?.json`, or `con.json`",
-)
-
+DATASET_MISSING = error("""dataset-missing: The folder has no definitions/ that can be
+    read: it is not a dataset's root.
+    Fix: Pass the dataset's root with --dataset.
+    Finds: `--dataset ~/Downloads`, a folder without definitions/""")
+DATASET_EMPTY = error("""dataset-empty: There is not a single definition to work on.
+    Fix: Add a definition as definitions/<op_type>/<name>.json.
+    Finds: definitions/gemm/ without any file in it""")
+DIRECTORY_UNREADABLE = error("""directory-unreadable: A folder of the dataset can't be
+    listed, so what is in it goes unchecked.
+    Fix: Give the folder read permission.
+    Finds: workloads/gemm/ with the permissions 000""")
+PATH_DEPTH = error("""path-depth: A file or folder lies at a depth where nothing reads
+    it.
+    Fix: Move it to <kind>/<op_type>/<name>.<extension>, or remove it.
+    Finds: definitions/gemm_n8_k4.json, without a folder for the op_type""")
+PATH_EXTENSION = warning("""path-extension: A file has an extension that nothing reads.
+    Fix: Give it the right extension, or move it out of the dataset.
+    Finds: definitions/gemm/notes.txt""")
+PATH_OUTSIDE = blocking("""path-outside: A symbolic link leads out of the dataset.
+    Fix: Put the file itself into the dataset.
+    Finds: definitions/gemm/x.json -> /etc/passwd""")
+PATH_CASE = warning("""path-case: Two files or folders differ only by case: some file
+    systems hold only one.
+    Fix: Rename one of them.
+    Finds: blob/workloads/gemm/ and blob/workloads/GEMM/""")
+PATH_UNPORTABLE = warning("""path-unportable: A file's name has characters that some
+    systems can't hold or show.
+    Fix: Rename it: letters, digits, hyphens, underscores and dots.
+    Finds: `gemm?.json`, or `con.json`""")
 
 FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verification")
 """The folders of a dataset; what else lies in a repository is not its content."""

@@ -16,45 +16,36 @@ from typing import Any, Literal
 from jsonschema_rs import Draft202012Validator
 
 from generator.dataset.json_file import JsonFile, JsonLines, read_json, read_json_lines
-from generator.problems import Problem
-from generator.problems.limit import MAX_PROBLEMS, limited
+from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited
 from generator.problems.messages import did_you_mean, listing, plural, quote, show
-from generator.problems.rule import Rule, blocking
 
-NAME_UNSAFE = blocking(
-    "name-unsafe",
-    "A name can't be used as an identifier.",
-    "Use letters, digits and underscores, begin with a letter, at most 200.",
-    '`"axes": {"../x": ...}`, or an input named `lambda`',
-)
-SCHEMA_MISSING_FIELD = blocking(
-    "schema-missing-field",
-    "A required field is missing.",
-    "Add the field.",
-    "a definition without `reference`",
-)
-SCHEMA_UNKNOWN_FIELD = blocking(
-    "schema-unknown-field",
-    "A field is not one of the format's.",
-    "Remove the field or correct its name.",
-    '`"descriptoin": "..."`',
-)
-SCHEMA_TYPE = blocking(
-    "schema-type",
-    "A value has the wrong JSON type.",
-    "Write a value of the right type.",
-    '`"tags": "fused"`, not an array',
-)
-SCHEMA_VALUE = blocking(
-    "schema-value",
-    "A value is of the right type but not allowed.",
-    "Write one of the allowed values.",
-    '`"dtype": "bf16"`',
-)
-
+NAME_UNSAFE = blocking("""name-unsafe: A name can't be used as an identifier.
+    Fix: Use letters, digits and underscores, begin with a letter, at most 200.
+    Finds: `"axes": {"../x": ...}`, or an input named `lambda`""")
+SCHEMA_MISSING_FIELD = blocking("""schema-missing-field: A required field is missing.
+    Fix: Add the field.
+    Finds: a definition without `reference`""")
+SCHEMA_UNKNOWN_FIELD = blocking("""schema-unknown-field: A field is not one of the
+    format's.
+    Fix: Remove the field or correct its name.
+    Finds: `"descriptoin": "..."`""")
+SCHEMA_TYPE = blocking("""schema-type: A value has the wrong JSON type.
+    Fix: Write a value of the right type.
+    Finds: `"tags": "fused"`, not an array""")
+SCHEMA_VALUE = blocking("""schema-value: A value is of the right type but not allowed.
+    Fix: Write one of the allowed values.
+    Finds: `"dtype": "bf16"`""")
 
 Kind = Literal[
-    "definition", "workload", "solution", "trace", "audit", "evidence", "result"
+    "definition",
+    "workload",
+    "solution",
+    "trace",
+    "audit",
+    "evidence",
+    "result",
+    "loadable-solution",
+    "loadable-trace",
 ]
 
 _NO_FLOAT = "x-no-float"

@@ -10,7 +10,7 @@ from pathlib import Path
 from generator.dataset.python_source import parse_module
 from generator.dialects.imported import Refused
 from generator.dialects.reference_text import functions_of, renamed, with_helpers
-from generator.rules.undefined_names import undefined_names
+from generator.rules.static import undefined_names
 
 _PAGE = '''"""Custom inputs of {name}: how to make them, and which kernel takes them.
 

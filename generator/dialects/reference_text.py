@@ -15,7 +15,7 @@ from typing import Any
 
 from generator.dataset.python_source import Unparsable, own_nodes, parse_module
 from generator.dialects.imported import Changes, Refused
-from generator.rules.undefined_names import undefined_names
+from generator.rules.static import undefined_names
 
 Function = ast.FunctionDef
 _STAND_INS = Path(__file__).parents[1] / "testing" / "stand_ins.py"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from generator.dataset.artifacts import Key, discover_artifacts
 from generator.dataset.json_file import MAX_BYTES
 from generator.dataset.paths import discover_workloads
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
 if TYPE_CHECKING:

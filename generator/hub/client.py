@@ -6,6 +6,7 @@ Everything on tokens is left to huggingface_hub: none is read or held here.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -33,6 +34,15 @@ OPEN = ("open", "draft")
 _ATTEMPTS = 8
 _LONGEST_WAIT = 30.0
 _LONGEST_ASKED = 300.0
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_REPO = re.compile(rf"{_PART}/{_PART}", re.ASCII)
+
+
+def bad_repo(repo: str) -> str:
+    """Return in one line why a text names no repository, nothing where it does."""
+    if not _REPO.fullmatch(repo) or ".." in repo or "--" in repo:
+        return "a dataset's repository is named OWNER/NAME."
+    return ""
 
 
 @dataclass

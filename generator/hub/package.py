@@ -1,32 +1,256 @@
-"""What goes into one pull request: definitions and the files that belong to them."""
+"""What goes into one pull request: definitions and the files that belong to them.
+
+Tests of a checkout may import this package. Those of a dataset on the Hub import a copy
+of what they need, which lies beside them: `make_standalone` writes both.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.atomic_write import write_atomically
+from generator.dataset.changes import UNRECORDED, Sorted, sort_changes
+from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.json_file import read_json
-from generator.dataset.paths import DatasetFile
+from generator.dataset.paths import FOLDERS, DatasetFile
 from generator.hub.card import card_files, settings_of
-from generator.hub.choose import UNRECORDED
-from generator.hub.local import (
-    LocalFile,
-    Unfit,
-    make_standalone,
-    paths_of,
-    read_file,
-    take_inventory,
-)
 from generator.hub.preconditions import Judged, Objection
+from generator.hub.remote import TESTS, RemoteFile
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
+from generator.rendering.files import SUMS, read_sums, write_files
+from generator.rendering.standalone import is_standalone, standalone
 
+_POINTER = re.compile(
+    rb"%b[^\0]*?\noid sha256:([0-9a-f]{64})\nsize (\d+)\s*" % re.escape(LFS_MAGIC)
+)
+_STEP = 1024 * 1024
+_LONGEST_POINTER = 1024
+_SHORTEST_SECRET = 8
 _START = "<!-- trace-dataset push: "
 _LONGEST = 120
+
+
+class Unfit(Failure):
+    """Say in one line why a file is not pushed, whatever is allowed."""
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """Hold a file's hashes: git's of a blob, and SHA-256 as LFS names it.
+
+    Of an LFS pointer, which a clone without LFS has, `sha256` and `size` are those of
+    the file that it points to; that file is not here. `path` is its path in the dataset,
+    `source` is where its bytes lie.
+    """
+
+    path: str
+    source: Path
+    size: int
+    sha1: str
+    sha256: str
+    is_pointer: bool = False
+
+
+def take_inventory(root: Path) -> Sorted:
+    """Find the files of a dataset. Raises Unfit for a folder that is a link."""
+    rendered = (".py", ".ini", f"/{SUMS}")
+    tests = [path for path in _walk(root, [TESTS]) if path.endswith(rendered)]
+    return replace(sort_changes(_walk(root, FOLDERS)), tests=tests)
+
+
+def paths_of(
+    found: Sorted, keys: Collection[Key], unrecorded: Collection[str]
+) -> list[str]:
+    """Return the files of definitions, and what they share with others.
+
+    That is the evidence, their op_types' tests, and unrecorded.json where it names one
+    of them: `unrecorded` are all that it names.
+    """
+    mine = {f"{TESTS}/test_{op_type}.py" for op_type, _ in keys}
+    others = {path for path in found.tests if path.startswith(f"{TESTS}/test_")}
+    left_out = others - mine
+    if not any(name in unrecorded for _, name in keys):
+        left_out.add(UNRECORDED)
+    files = [found.definitions[key] for key in keys if key in found.definitions]
+    own = [path for one in files for paths in one.values() for path in paths]
+    return own + [p for p in (*found.evidence, *found.tests) if p not in left_out]
+
+
+def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
+    """Yield paths, links to files among them; raises Unfit for links to folders."""
+    for top in folders:
+        for place in (top.split("/")[0], top):
+            _refuse_link(root, place)
+        for folder, below, names in os.walk(root / top):
+            start = os.path.relpath(folder, root).replace(os.sep, "/")
+            below[:] = sorted(n for n in below if n[0] != "." and n != "__pycache__")
+            for name in below:
+                _refuse_link(root, f"{start}/{name}")
+            yield from (f"{start}/{n}" for n in sorted(names) if n[0] != ".")
+
+
+def _refuse_link(root: Path, path: str) -> None:
+    if os.path.islink(root / path):
+        raise Unfit(_is_link(path))
+
+
+def read_file(root: Path, path: str, secret: str = "") -> LocalFile:
+    """Return a file of the inventory with its hashes. Raises Unfit.
+
+    Links are refused: one could lead to anything that this user may read. So is a file
+    that has `secret`, the user's token, in it.
+    """
+    full = root / path
+    try:
+        path.encode("utf-8")
+        if not stat.S_ISREG(os.lstat(full).st_mode):
+            raise Unfit(_is_link(path))
+        known = secret.encode() if len(secret) >= _SHORTEST_SECRET else b""
+        return _hashed(full, path, known)
+    except UnicodeEncodeError:
+        raise Unfit(f"{one_line(path)} has a name that is no text.") from None
+    except OSError as error:
+        reason = one_line(error.strerror or str(error))
+        raise Unfit(f"{one_line(path)} can't be read: {reason}.") from None
+
+
+def _is_link(path: str) -> str:
+    return (
+        f"{one_line(path)} is a link or no ordinary file, and could lead anywhere: put "
+        "what it leads to in its place."
+    )
+
+
+def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
+    size = full.stat().st_size
+    sha1, sha256 = hashlib.sha1(b"blob %d\0" % size), hashlib.sha256()
+    read, tail, head = 0, b"", b""
+    with full.open("rb") as stream:
+        while chunk := stream.read(_STEP):
+            head = head or chunk[:_LONGEST_POINTER]
+            if secret and secret in tail + chunk:
+                raise Unfit(
+                    f"{one_line(path)} has your Hugging Face token in it: take it out, "
+                    "and revoke the token if anybody else saw it."
+                )
+            tail = chunk[-len(secret) :]
+            sha1.update(chunk)
+            sha256.update(chunk)
+            read += len(chunk)
+    if read != size:
+        raise Unfit(f"{one_line(path)} is being written: wait, and run again.")
+    pointer = _POINTER.fullmatch(head) if size <= _LONGEST_POINTER else None
+    if pointer is not None:
+        oid, size = pointer[1].decode(), int(pointer[2])
+        return LocalFile(path, full, size, sha1.hexdigest(), oid, True)
+    return LocalFile(path, full, size, sha1.hexdigest(), sha256.hexdigest())
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Hold what is to be added, changed and deleted, and how many are there already.
+
+    `absent` were to be deleted and are not there.
+    """
+
+    added: tuple[LocalFile, ...]
+    changed: tuple[LocalFile, ...]
+    deleted: tuple[RemoteFile, ...]
+    same: int
+    absent: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> list[tuple[str, LocalFile | RemoteFile]]:
+        """Return what is done to which file: add, change, delete."""
+        return [
+            *(("add", file) for file in self.added),
+            *(("change", file) for file in self.changed),
+            *(("delete", file) for file in self.deleted),
+        ]
+
+    @property
+    def sent(self) -> list[LocalFile]:
+        """Return the files that are to be sent."""
+        return sorted((*self.added, *self.changed), key=lambda f: f.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is to be done."""
+        return not (self.added or self.changed or self.deleted)
+
+
+def compare(
+    files: Collection[LocalFile],
+    remote: Mapping[str, RemoteFile],
+    delete: Sequence[str] = (),
+) -> Delta:
+    """Compare by hash; nothing is downloaded. Raises Unfit for a pointer to be sent."""
+    news = [file for file in files if not is_same(file, remote.get(file.path))]
+    for file in news:
+        if file.is_pointer:
+            raise Unfit(
+                f"{one_line(file.path)} is a Git LFS pointer here, and the repository "
+                "does not have what it points to: git lfs pull."
+            )
+    return Delta(
+        tuple(file for file in news if file.path not in remote),
+        tuple(file for file in news if file.path in remote),
+        tuple(remote[path] for path in delete if path in remote),
+        len(files) - len(news),
+        tuple(path for path in delete if path not in remote),
+    )
+
+
+def is_same(file: LocalFile, there: RemoteFile | None) -> bool:
+    """Return whether the Hub has these bytes."""
+    if there is None or there.sha256 is not None:
+        return there is not None and there.sha256 == file.sha256
+    return not file.is_pointer and there.sha1 == file.sha1
+
+
+def make_standalone(
+    root: Path, tests: Sequence[str], folder: Path, secret: str = ""
+) -> list[str]:
+    """Write the standalone form of a dataset's tests below `folder`; return the paths.
+
+    `tests` are the paths of the files in tests/references. Nothing is written where
+    they are standalone already, or there are none. A file that a person edited is
+    left out of SHA256SUMS, so that it passes for edited in a clone too. Raises Unfit.
+    """
+    if not tests or is_standalone(root / TESTS):
+        return []
+    recorded = read_sums(root / TESTS)
+    sources, edited = {}, set()
+    for path in tests:
+        # refuses links before anything is read through them
+        file, name = read_file(root, path, secret), path.removeprefix(f"{TESTS}/")
+        if name == SUMS:
+            continue
+        sources[name] = file.source
+        if recorded.get(name) != file.sha256:
+            edited.add(name)
+    try:
+        texts = {name: path.read_text("utf-8") for name, path in sources.items()}
+        made = standalone(texts)
+    except (SyntaxError, ValueError, OSError) as error:
+        raise Unfit(
+            f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
+            "--all renders the tests anew."
+        ) from None
+    output = folder / TESTS
+    write_files(output, {name: made[name] for name in made.keys() - edited})
+    for name in edited:
+        write_atomically(output / name, made[name].encode("utf-8"))
+    return sorted(f"{TESTS}/{name}" for name in (*made, SUMS))
 
 
 @dataclass(frozen=True)
@@ -67,13 +291,16 @@ class Bundle:
 class Wishes:
     """Hold what a person asked of a push: `reasons` allow the objections of rules.
 
-    `card` asks for the dataset's card beside the definitions.
+    `card` asks for the dataset's card beside the definitions. The push goes to the pull
+    request `number`, to `branch`, or to an own pull request where neither is given.
     """
 
     reasons: Mapping[str, str]
     message: str = ""
     delete: tuple[str, ...] = ()
     card: bool = False
+    number: int | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
-from generator.dataset.changes import Files, owner_of, sort_changes
-from generator.hub.local import Delta, is_same
-from generator.hub.package import Package
+from generator.dataset.changes import owner_of, sort_changes
+from generator.hub.package import Delta, Package, is_same
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
 from generator.hub.remote import RemoteFile
 from generator.problems import Severity
@@ -17,11 +17,11 @@ from generator.rendering.render import environment
 from generator.reports.markdown import LIMIT, folded, inert, rows_of, table_of
 from generator.reports.report import Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
-from generator.results.verification_report import line_table
+from generator.results.verification_report import LINES, line_row
 from generator.review.change import Change, make_changes
-from generator.review.checklist import ONE_DEFINITION, ReviewContext, answer_all
+from generator.review.checklist import ONE_DEFINITION, Answer, ReviewContext, answer_all
 from generator.review.report import checklist
-from generator.review.snapshots import Sides, Tree, TreeEntry
+from generator.review.sources import Sides, Tree, TreeEntry
 
 _ONE_BY_ONE = 5
 """Definitions of which each has its own checklist; of more, points are counted."""
@@ -29,6 +29,8 @@ _ONE_BY_ONE = 5
 _VERSIONS = ("gpu", "sm", "driver", "torch", "cuda", "flashinfer", "sglang", "python")
 _ROOM = LIMIT - 4_000
 _MORE = "`verification/` and the files have all"
+# nothing of a dataset can say this: its text is escaped
+_FILES, _COMPARED = "<!-- files -->", "<!-- compared -->"
 
 
 def describe(
@@ -48,12 +50,14 @@ def describe(
     allowed: dict[str, list[str]] = {}
     for objection in package.allowed:
         allowed.setdefault(objection.rule, []).append(objection.message)
-    lines = [x for x in judged.table.lines if (x.op_type, x.definition) in set(keys)]
-    lesser = [p for p in judged.problems if p.severity is not Severity.ERROR]
-    owners = [owner_of(problem.file) for problem in lesser]
+    mine = set(keys)
+    lines = [x for x in judged.table.lines if (x.op_type, x.definition) in mine]
+    lesser = [p.file for p in judged.problems if p.severity is not Severity.ERROR]
+    owners = map(owner_of, lesser)
     changes, sides = _changes(package, delta, remote, folders)
     models = {m for c in changes if c.new for m in c.new.tag_values("model")}
-    runs = {x.run: judged.table.runs[x.run - 1] for x in lines if x.run and not x.stale}
+    fresh = {(id(line.run), line.definition) for line in lines if not line.stale}
+    counts = Counter(run for run, _ in fresh)
     known = ReviewContext(
         package.root,
         sides,
@@ -63,8 +67,14 @@ def describe(
         trust_evidence=True,
         audits_after=judged.audits,
     )
-    points = answer_all(changes, known)
-    answers = [a for a in points if a.definition or a.point == ONE_DEFINITION]
+    answers = [
+        answer
+        for answer in answer_all(changes, known)
+        if answer.definition or answer.point == ONE_DEFINITION
+    ]
+    points: dict[str, list[Answer]] = {}
+    for answer in answers:
+        points.setdefault(answer.point, []).append(answer)
     op_types = sorted({op_type for op_type, _ in keys})
     facts = {
         "plural": plural,
@@ -75,14 +85,13 @@ def describe(
         "delta": delta,
         "size": human(sum(file.size for file in delta.sent)),
         "models": ", ".join(map(inert, sorted(models)[:20])),
-        "runs": sorted(runs.items()),
+        "runs": [(run, n) for run in judged.table.runs if (n := counts[id(run)])],
         "versions": _VERSIONS,
-        "lines": lines,
-        "notes": sum(owner is not None and owner[0] in keys for owner in owners),
+        "notes": sum(owner is not None and owner[0] in mine for owner in owners),
         "is_valid": allowed.keys() <= set(OWN),
         "is_rendered": allowed.keys().isdisjoint(OF_TESTS),
         "is_proven": allowed.keys().isdisjoint(OF_EVIDENCE),
-        "answers": answers,
+        "points": points,
         "checklist": table_of(checklist(answers)) if is_short else "",
         "allowed": allowed,
         "reasons": package.wishes.reasons,
@@ -92,11 +101,12 @@ def describe(
         "tests": " " + _options("--definition", names) if is_short else "",
         "marker": package.bundle.marker,
     }
-    page = environment().get_template("pull_request.md.jinja")
-    left = _ROOM - len(page.render(facts, files="", compared=""))
+    facts |= {"files": _FILES if delta.steps else "", "compared": _COMPARED}
+    text = environment().get_template("pull_request.md.jinja").render(facts)
+    left = _ROOM - len(text)
     compared = _folded("Comparisons", *_comparisons(lines), left // 2)
     files = _folded("Files", *_files(delta), left - len(compared))
-    return page.render(facts, files=files, compared=compared)
+    return text.replace(_COMPARED, compared).replace(_FILES, files)
 
 
 def human(size: int) -> str:
@@ -134,7 +144,7 @@ def _changes(
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
             base[file.path] = TreeEntry("100644", oid, there.size)
     changed = sort_changes(file.path for file in delta.sent).definitions
-    mine = {key: changed.get(key, Files()) for key in package.bundle.keys}
+    mine = {key: changed.get(key, {}) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
     nowhere, known = root / ".no-such-folder", package.judged.definitions
@@ -142,15 +152,13 @@ def _changes(
 
 
 def _comparisons(lines: Sequence[VerificationLine]) -> tuple[Sequence[str], list[Row]]:
-    made = line_table(lines)
-    # the last two columns say which run, by numbers that nothing here explains
     rows = [
         Row((*map(Quoted, r.cells[:2]), *r.cells[2:6], Quoted(r.cells[6])), r.status)
-        for r in made.rows
+        for r in map(line_row, lines)
     ]
     # a failure comes first: it must not be what is cut off
     rows.sort(key=lambda row: row.status is Status.PASSED)
-    return made.columns[:7], rows
+    return LINES, rows
 
 
 def _folded(title: str, columns: Sequence[str], rows: Sequence[Row], room: int) -> str:

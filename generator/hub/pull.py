@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from generator.hub.choose import BlobChoice, choose, needed
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.changes import UNRECORDED, owner_of
+from generator.dataset.paths import VERIFICATION, DatasetFile, Discovered, select
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure, Unreachable
 from generator.hub.remote import (
+    Listing,
     RemoteFile,
     digest_of,
     fetch,
     in_threads,
+    is_blob,
+    is_of_dataset,
     list_files,
+    listing_of,
 )
-from generator.hub.state import INCOMING, PullState, read_state, write_state
 from generator.problems.messages import one_line, plural, quote
+from generator.review.sources import blobs_named
+
+BLOBS = ("none", "needed", "all")
+"""Which tensors are fetched: none, those that workloads name, or all."""
 
 _MIB = 1024 * 1024
 _SPARE = 64 * _MIB
 _GIVEN_UP = 20
+_FOLDER = ".trace-dataset"
+_INCOMING = f"{_FOLDER}/incoming"
+_RECORD = f"{_FOLDER}/pull.json"
+_FORMAT = 1
 
 
 class Fate(str, Enum):
@@ -41,153 +56,237 @@ class Fate(str, Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class Order:
-    """Hold what was asked for; nothing named is everything."""
+@dataclass
+class PullState:
+    """Remember path → the digests that were pulled, and the last listing.
 
-    revision: str
-    names: Sequence[str] = ()
-    op_types: Sequence[str] = ()
-    blobs: BlobChoice = BlobChoice.NONE
-    force: bool = False
+    The new digests of files are added before the files are placed, so that after a kill
+    none of them passes for edited. `listing` serves a pull without a network.
+    """
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    listing: dict[str, Any] = field(default_factory=dict)
+
+    def keep(self, repo: str, revision: str, listing: Listing) -> None:
+        """Keep the listing of a revision."""
+        files = [asdict(file) for file in listing.files.values()]
+        at = {"repo": repo, "revision": revision, "commit": listing.commit}
+        self.listing = {**at, "files": files}
+
+    def kept(self, repo: str, revision: str) -> Listing | None:
+        """Return the listing of the last pull, None where that was of something else."""
+        value = self.listing
+        if (value.get("repo"), value.get("revision")) != (repo, revision):
+            return None
+        try:
+            files = [RemoteFile(**file) for file in value["files"]]
+            return listing_of(str(value["commit"]), files)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def read_state(root: Path) -> PullState:
+    """Return what was pulled; nothing where the record is missing or no record.
+
+    Without a record what differs from the Hub passes for edited, which is safe.
+    """
+    try:
+        value = json.loads((root / _RECORD).read_bytes())
+        files = {path: list(map(str, known)) for path, known in value["files"].items()}
+        listing = dict(value["listing"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return PullState()
+    return PullState(files, listing) if value.get("format") == _FORMAT else PullState()
+
+
+def write_state(root: Path, state: PullState) -> None:
+    """Write the record. Raises OSError."""
+    files = dict(sorted(state.files.items()))
+    value = {"format": _FORMAT, "files": files, "listing": state.listing}
+    write_atomically(root / _RECORD, json.dumps(value).encode("ascii"))
+    write_atomically(root / _FOLDER / ".gitignore", b"*\n")
+
+
+def choose(
+    listing: Listing, op_types: Sequence[str], names: Sequence[str]
+) -> tuple[list[RemoteFile], list[RemoteFile]]:
+    """Return the texts and the blobs of some definitions; all where none are named.
+
+    What belongs to no definition, the evidence of verification/ for one, is always
+    there; rendered tests only with everything, since they are about all of an op_type.
+    Raises UnknownName.
+    """
+    files = {p: file for p, file in listing.files.items() if is_of_dataset(p)}
+    owners = {path: owner_of(path) for path in files}
+    found = sorted(
+        DatasetFile(*owner[0], path)
+        for path, owner in owners.items()
+        if owner is not None and owner[1] == "definition"
+    )
+    known = Discovered(tuple(found), tuple({file.op_type for file in found}), ())
+    keys = {(f.op_type, f.name) for f in select(known, op_types, names)}
+    texts: list[RemoteFile] = []
+    blobs: list[RemoteFile] = []
+    for path, file in files.items():
+        owner = owners[path]
+        is_shared = path.startswith(f"{VERIFICATION}/") or path == UNRECORDED
+        is_chosen = owner[0] in keys if owner is not None else is_shared
+        if is_chosen or not (op_types or names):
+            (blobs if is_blob(path) else texts).append(file)
+    return texts, blobs
 
 
 @dataclass
-class Pulled:
-    """Hold what became of each file, and what a person should know.
+class Pull:
+    """Bring what is asked for to `root`, and hold what became of each file.
 
-    `left_out` are blobs that were not asked for; `is_offline` says that the Hub was not
-    asked, and all that is chosen was here.
+    `tell` is called for each file that is written. `problems` are what a person should
+    know, `left_out` the number and bytes of blobs that were not asked for; `is_offline`
+    says that the Hub was not asked, and all that is chosen was here.
     """
 
-    commit: str
+    client: Client
+    root: Path
+    revision: str
+    tell: Callable[[str, Fate], None]
+    force: bool = False
+    commit: str = ""
     fates: dict[str, Fate] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     left_out: tuple[int, int] = (0, 0)
     bytes: int = 0
     is_offline: bool = False
+    _state: PullState = field(default_factory=PullState)
 
     def count(self, fate: Fate) -> int:
         """Return how many files had that fate."""
         return sum(found is fate for found in self.fates.values())
 
+    def bring(self, op_types: Sequence[str], names: Sequence[str], blobs: str) -> None:
+        """Bring the files of some definitions, or all, with the blobs of a word of BLOBS.
 
-def pull(
-    client: Client, order: Order, root: Path, tell: Callable[[str, Fate], None]
-) -> Pulled:
-    """Bring what was asked for to `root`; call `tell` for each file that is written.
+        Raises HubFailure, UnknownName, and OSError where nothing can be written. A
+        problem with one file is in `problems`, and the other files are brought.
+        """
+        self._state = read_state(self.root)
+        offline = None
+        try:
+            listing = list_files(self.client, self.revision)
+            self._state.keep(self.client.repo, self.revision, listing)
+        except Unreachable as error:
+            kept = self._state.kept(self.client.repo, self.revision)
+            if kept is None:
+                raise
+            listing, offline = kept, error
+        texts, tensors = choose(listing, op_types, names)
+        self.commit, self.is_offline = listing.commit, offline is not None
+        for path, reason in listing.refused.items():
+            self.problems.append(f"{quote(path, 200)} {reason}: not pulled")
+        self._bring(texts, offline)
+        if blobs == "needed":
+            wanted = self._needed(tensors, texts)
+        else:
+            wanted = tensors if blobs == "all" else []
+        self._bring(wanted, offline)
+        left = [file.size for file in tensors if file.path not in self.fates]
+        self.left_out = (len(left), sum(left))
+        if offline is None:
+            write_state(self.root, self._state)
+        if not self.count(Fate.FAILED):
+            shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
 
-    Raises HubFailure, UnknownName, and OSError where nothing can be written. A problem
-    with one file is in `problems`, and the other files are brought.
-    """
-    state = read_state(root)
-    offline = None
-    try:
-        listing = list_files(client, order.revision)
-        state.keep(client.repo, order.revision, listing)
-    except Unreachable as error:
-        kept = state.kept(client.repo, order.revision)
-        if kept is None:
-            raise
-        listing, offline = kept, error
-    texts, blobs = choose(listing, order.op_types, order.names)
-    pulled = Pulled(listing.commit, is_offline=offline is not None)
-    for path, reason in listing.refused.items():
-        pulled.problems.append(f"{quote(path, 200)} {reason}: not pulled")
-    job = _Job(client, root, order.force, state, pulled, tell, offline)
-    job.bring(texts)
-    wanted = blobs if order.blobs is BlobChoice.ALL else []
-    if order.blobs is BlobChoice.NEEDED:
-        wanted, missing = needed(root, blobs, texts)
-        for path in missing[:_GIVEN_UP]:
-            pulled.problems.append(
+    def _needed(
+        self, blobs: Iterable[RemoteFile], texts: Iterable[RemoteFile]
+    ) -> list[RemoteFile]:
+        """Return the recordings, and the blobs that the workloads here name."""
+        lines = [file.path for file in texts if file.path.startswith("workloads/")]
+        named = {blob for path in lines for blob in blobs_named(self.root, path)}
+        for path in sorted(named - {file.path for file in blobs})[:_GIVEN_UP]:
+            self.problems.append(
                 f"workloads name {quote(path, 200)}, which the repository has not"
             )
-    job.bring(wanted)
-    left = [file.size for file in blobs if file.path not in pulled.fates]
-    pulled.left_out = (len(left), sum(left))
-    if offline is None:
-        write_state(root, state)
-    if not pulled.count(Fate.FAILED):
-        shutil.rmtree(root / INCOMING, ignore_errors=True)
-    return pulled
+        return [
+            file
+            for file in blobs
+            if file.path in named or file.path.startswith("blob/ground_truth/")
+        ]
 
-
-@dataclass
-class _Job:
-    client: Client
-    root: Path
-    force: bool
-    state: PullState
-    pulled: Pulled
-    tell: Callable[[str, Fate], None]
-    offline: HubFailure | None
-
-    def bring(self, files: Collection[RemoteFile]) -> None:
+    def _bring(self, files: Collection[RemoteFile], offline: HubFailure | None) -> None:
         """Look at all files first, then fetch and place what is missing."""
         fates = {file.path: self._fate(file) for file in files}
-        self.pulled.fates |= fates
+        self.fates |= fates
         missing = [f for f in files if fates[f.path] in (Fate.NEW, Fate.CHANGED)]
         if not missing:
             return
-        if self.offline is not None:
-            text = f"{self.offline} {plural(len(missing), 'file')} of what is chosen"
+        if offline is not None:
+            text = f"{offline} {plural(len(missing), 'file')} of what is chosen"
             raise HubFailure(f"{text} can't be fetched, {missing[0].path} for one.")
         _need_room(self.root, sum(file.size for file in missing))
         for file in missing:
-            self.state.files.setdefault(file.path, []).append(file.digest)
-        write_state(self.root, self.state)
+            self._state.files.setdefault(file.path, []).append(file.digest)
+        write_state(self.root, self._state)
         try:
             in_threads(self._fetch, missing, self._note)
         finally:
-            write_state(self.root, self.state)
+            write_state(self.root, self._state)
 
     def _fate(self, file: RemoteFile) -> Fate:
         """Return what is to become of a file, by what lies at its place."""
-        path, problems = file.path, self.pulled.problems
+        path = file.path
         try:
             if in_the_way := _in_the_way(self.root, path):
-                problems.append(f"{path}: {in_the_way}: not pulled")
+                self.problems.append(f"{path}: {in_the_way}: not pulled")
                 return Fate.BLOCKED
             digest = digest_of(self.root / path, file)
         except FileNotFoundError:
             return Fate.NEW
         except OSError as error:
-            problems.append(f"{path}: {error.strerror}: not pulled")
+            self.problems.append(f"{path}: {error.strerror}: not pulled")
             return Fate.BLOCKED
         if digest == file.digest:
-            self.state.files[path] = [digest]
+            self._state.files[path] = [digest]
             return Fate.CURRENT
-        known = self.state.files.get(path, ())
+        known = self._state.files.get(path, ())
         if self.force or digest in known:
             return Fate.CHANGED
         if file.digest in known:
             return Fate.KEPT
-        problems.append(
+        self.problems.append(
             f"{path}: edited here, and another one on the Hub: left as it is (--force "
             "overwrites it)"
         )
         return Fate.EDITED
 
     def _fetch(self, file: RemoteFile) -> None:
-        incoming = self.root / INCOMING
-        found = fetch(self.client, self.pulled.commit, file, incoming)
-        _place(self.root, file.path, found)
+        """Fetch a file, and put it to its place at once."""
+        found = fetch(self.client, self.commit, file, self.root / _INCOMING)
+        target = self.root / file.path
+        if reason := _in_the_way(self.root, file.path):
+            raise HubFailure(f"{one_line(file.path)}: {reason}.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.replace(found, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            # the folder is on another disk than the dataset's root
+            beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+            shutil.copyfile(found, beside)
+            os.replace(beside, target)
 
     def _note(self, file: RemoteFile, error: BaseException | None) -> None:
         """Note what became of a file; raise what the next file would not escape."""
-        pulled = self.pulled
         if error is None:
-            self.state.files[file.path] = [file.digest]
-            pulled.bytes += file.size
-            self.tell(file.path, pulled.fates[file.path])
+            self._state.files[file.path] = [file.digest]
+            self.bytes += file.size
+            self.tell(file.path, self.fates[file.path])
             return
         if not isinstance(error, HubFailure):
             raise error
-        pulled.fates[file.path] = Fate.FAILED
-        pulled.problems.append(f"{file.path}: {error}")
+        self.fates[file.path] = Fate.FAILED
+        self.problems.append(f"{file.path}: {error}")
         concerns_all = isinstance(error, Unreachable) or error.status in (401, 403, 429)
-        if concerns_all or pulled.count(Fate.FAILED) >= _GIVEN_UP:
+        if concerns_all or self.count(Fate.FAILED) >= _GIVEN_UP:
             raise error
 
 
@@ -217,20 +316,3 @@ def _need_room(root: Path, size: int) -> None:
             f"{size / _MIB:,.0f} MiB are to be fetched, and the disk has "
             f"{free / _MIB:,.0f} MiB left: choose fewer definitions, or fewer --blobs."
         )
-
-
-def _place(root: Path, path: str, found: Path) -> None:
-    """Put a whole file to its place at once."""
-    target = root / path
-    if reason := _in_the_way(root, path):
-        raise HubFailure(f"{one_line(path)}: {reason}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(found, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        # the folder is on another disk than the dataset's root
-        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        shutil.copyfile(found, beside)
-        os.replace(beside, target)

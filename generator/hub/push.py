@@ -1,30 +1,77 @@
-"""Carry out a planned push: uploads, then one commit, then the text.
+"""Plan a push, say what it would do, and carry it out: uploads, a commit, the text.
 
-Uploads change nothing that anybody sees. The commit, which also opens the pull request,
-is one request that happens or does not; what is lost is its answer, so before it is sent
-again the Hub is asked whether it happened.
+Planning changes nothing. Uploads change nothing that anybody sees. The commit, which
+also opens the pull request, is one request that happens or does not; what is lost is its
+answer, so before it is sent again the Hub is asked whether it happened.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from generator.hub.choose import is_blob
-from generator.hub.client import Client
+from generator.hub.card import all_paths
+from generator.hub.client import OPEN, Client
 from generator.hub.failures import Changed, HubFailure, status_of
-from generator.hub.local import LocalFile, compare
-from generator.hub.plan import PullRequests, PushPlan
-from generator.hub.remote import files_at
+from generator.hub.package import Delta, LocalFile, Package, Unfit, compare
+from generator.hub.pr_description import describe, human
+from generator.hub.preconditions import of_partial
+from generator.hub.remote import TESTS, RemoteFile, files_at, is_blob, remote_files
 from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd
 
+_MAIN = "main"
 _CONFLICTS = (409, 412)
 _SHOWN = 5
 _LARGE = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class PushPlan:
+    """Hold what a push will do.
+
+    `revision` is what the files were compared with, at the commit `parent`; `pull` is
+    the pull request that is gone on with, a `DiscussionWithDetails` of huggingface_hub,
+    and `opens` says that one is to be opened. `owns_text` says that the pull request's
+    text is this program's to write.
+    """
+
+    package: Package
+    revision: str
+    parent: str
+    remote: Mapping[str, RemoteFile]
+    delta: Delta
+    text: str
+    pull: Any | None
+    opens: bool
+    owns_text: bool
+
+    @property
+    def number(self) -> int | None:
+        """Return the number of the pull request that is gone on with, or None."""
+        return self.pull.num if self.pull else None
+
+    def lines(self, repo: str) -> Iterator[str]:
+        """Yield what changes in a repository, a line for each file."""
+        where = f"pull request {self.number}" if self.pull else self.revision
+        where = "a new pull request" if self.opens else where
+        yield f"{repo}, {where}: {one_line(self.package.title, 200)}"
+        steps = self.delta.steps
+        width = max((len(one_line(file.path)) for _, file in steps), default=0)
+        for what, file in steps:
+            yield f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}"
+        total = sum(file.size for file in self.delta.sent)
+        yield (
+            f"  {len(self.delta.added)} to add, {len(self.delta.changed)} to change, "
+            f"{len(self.delta.deleted)} to delete; {human(total)}; "
+            f"{plural(self.delta.same, 'file')} unchanged"
+        )
+        if self.pull is not None and not self.owns_text:
+            yield "  its text stays: this command did not write it"
 
 
 @dataclass(frozen=True)
@@ -41,59 +88,210 @@ class Pushed:
     unfinished: bool = False
 
 
-def carry_out(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
-    """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
-    made = Pushed(number=plan.number)
-    if not plan.delta.is_empty:
-        made = _commit(client, pulls, plan)
-        if made.unfinished:
-            return made
-        if made.commit and not _is_there(client, plan, made.commit):
-            raise HubFailure(
-                f"Commit {made.commit[:12]} of {client.repo} has other bytes than were "
-                "judged: a file changed meanwhile, or the repository's .gitignore leaves "
-                "it out; run the same command again."
-            )
-    if plan.pull is None or not plan.owns_text:
-        return made
-    return replace(made, described=pulls.describe(plan.pull, plan.text))
+@dataclass
+class Pusher:
+    """Plan pushes to a repository and carry them out; each text there is read once."""
 
+    client: Client
+    _read: dict[int, Any] = field(default_factory=dict)
 
-def _commit(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed:
-    from huggingface_hub import CommitOperationDelete
+    def plan(self, package: Package) -> PushPlan:
+        """Look at the repository, and return what is to be done. Changes nothing.
 
-    # an addition remembers that it was uploaded, so that no attempt uploads it again
-    additions = list(map(_addition, plan.delta.sent))
-    deletions = [
-        CommitOperationDelete(file.path, is_folder=False) for file in plan.delta.deleted
-    ]
-    for attempt in count(1):
-        try:
-            info = client.api.create_commit(
-                client.repo,
-                [*additions, *deletions],
-                commit_message=plan.package.title,
-                commit_description=plan.text,
-                repo_type="dataset",
-                revision=plan.revision,
-                create_pr=plan.opens,
-                parent_commit=plan.parent,
-            )
-        except Exception as error:  # noqa: BLE001 - the client turns it into one line
-            conflict = status_of(error) in _CONFLICTS
-            if not conflict:
-                client.wait_after(error, attempt, plan.revision)
-            made = _happened(client, pulls, plan)
-            if made is not None:
+        Raises HubFailure, and Unfit for a file that can't be pushed.
+        """
+        client, wishes = self.client, package.wishes
+        name, marker = client.name(), package.bundle.marker
+        pull = None
+        if wishes.number is not None:
+            pull = client.pull_request(wishes.number)
+            if pull.status not in OPEN:
+                raise HubFailure(
+                    f"Pull request {wishes.number} of {client.repo} is {pull.status}: "
+                    "leave --pr out for a new one."
+                )
+        elif wishes.branch is None and name:
+            pull = self._own(package)
+        revision = wishes.branch or (pull.git_reference if pull else _MAIN)
+        parent, remote, delta = self._compared(package, revision)
+        package = self._whole(package, delta, parent)
+        # what the pull request as a whole does, not this push of it
+        seen = self._compared(package, _MAIN) if pull else (parent, remote, delta)
+        folders = [e.path for e in client.tree(seen[0]) if not hasattr(e, "blob_id")]
+        return PushPlan(
+            package,
+            revision,
+            parent,
+            remote,
+            delta,
+            describe(package, seen[2], seen[1], folders),
+            pull,
+            opens=pull is None and wishes.branch is None,
+            owns_text=pull is not None
+            and pull.author == name
+            and _has_marker(pull, marker),
+        )
+
+    def carry_out(self, plan: PushPlan) -> Pushed:
+        """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
+        made = Pushed(number=plan.number)
+        if not plan.delta.is_empty:
+            made = self._commit(plan)
+            if made.unfinished:
                 return made
-            if conflict:
-                raise _changed(client, plan) from None
-        else:
-            if str(info.oid) == plan.parent:
-                # somebody committed the same bytes: the library sent no commit
-                return Pushed(number=plan.number)
-            return Pushed(str(info.oid), plan.number or info.pr_num)
-    raise AssertionError("the client raises after its last attempt")
+            if made.commit and not self._is_there(plan, made.commit):
+                raise HubFailure(
+                    f"Commit {made.commit[:12]} of {self.client.repo} has other bytes "
+                    "than were judged: a file changed meanwhile, or the repository's "
+                    ".gitignore leaves it out; run the same command again."
+                )
+        if plan.pull is None or not plan.owns_text:
+            return made
+        comment = _opening(plan.pull)
+        # the Hub may change the white space
+        if comment is None or comment.content.split() == plan.text.split():
+            return made
+        self.client.edit(plan.pull.num, comment.id, plan.text)
+        self._read.pop(plan.pull.num, None)
+        return replace(made, described=True)
+
+    def _own(self, package: Package) -> Any | None:
+        """Return the user's open pull request of a package, the newest, or None."""
+        author, marker = self.client.name(), package.bundle.marker
+        options = {"author": author, "discussion_type": "pull_request"}
+        own = [
+            one
+            for one in self.client.ask("get_repo_discussions", **options)
+            if one.is_pull_request and one.status in OPEN and one.author == author
+        ]
+        # most often the first one asked for is it
+        for one in sorted(own, key=lambda one: (one.title != package.title, -one.num)):
+            if one.num not in self._read:
+                self._read[one.num] = self.client.pull_request(one.num)
+            if _has_marker(self._read[one.num], marker):
+                return self._read[one.num]
+        return None
+
+    def _compared(
+        self, package: Package, revision: str
+    ) -> tuple[str, Mapping[str, RemoteFile], Delta]:
+        """Return a revision's commit, its files of the package, and what is to be done."""
+        parent = self.client.head(revision)
+        remote = files_at(self.client, package.paths, parent)
+        return parent, remote, compare(package.files, remote, package.wishes.delete)
+
+    def _whole(self, package: Package, delta: Delta, parent: str) -> Package:
+        """Return the package, with what it was allowed to leave out. Raises Unfit.
+
+        Tests and the card are made of the definitions that are here: from a part of a
+        dataset they would replace those of the whole.
+        """
+        paths = [file.path for file in delta.changed]
+        if not any(p.startswith(f"{TESTS}/") or p in all_paths() for p in paths):
+            return package
+        elsewhere = [
+            file.path
+            for file in remote_files(self.client.tree(parent, "definitions", deep=True))
+            if file.path not in package.wishes.delete
+            and not (package.root / file.path).is_file()
+        ]
+        if not elsewhere:
+            return package
+        objection = of_partial(elsewhere)
+        if objection.rule not in package.wishes.reasons:
+            raise Unfit(str(objection))
+        return replace(package, allowed=(*package.allowed, objection))
+
+    def _commit(self, plan: PushPlan) -> Pushed:
+        from huggingface_hub import CommitOperationDelete
+
+        # an addition remembers that it was uploaded: no attempt uploads it again
+        additions = list(map(_addition, plan.delta.sent))
+        deletions = [
+            CommitOperationDelete(file.path, is_folder=False)
+            for file in plan.delta.deleted
+        ]
+        for attempt in count(1):
+            try:
+                info = self.client.api.create_commit(
+                    self.client.repo,
+                    [*additions, *deletions],
+                    commit_message=plan.package.title,
+                    commit_description=plan.text,
+                    repo_type="dataset",
+                    revision=plan.revision,
+                    create_pr=plan.opens,
+                    parent_commit=plan.parent,
+                )
+            except Exception as error:  # noqa: BLE001 - the client turns it into a line
+                conflict = status_of(error) in _CONFLICTS
+                if not conflict:
+                    self.client.wait_after(error, attempt, plan.revision)
+                made = self._happened(plan)
+                if made is not None:
+                    return made
+                if conflict:
+                    raise self._changed(plan) from None
+            else:
+                if str(info.oid) == plan.parent:
+                    # somebody committed the same bytes: the library sent no commit
+                    return Pushed(number=plan.number)
+                return Pushed(str(info.oid), plan.number or info.pr_num)
+        raise AssertionError("the client raises after its last attempt")
+
+    def _happened(self, plan: PushPlan) -> Pushed | None:
+        """Return the commit if the Hub has it although no answer came, or None."""
+        revision, number = plan.revision, plan.number
+        if plan.opens:
+            found = self._own(plan.package)
+            if found is None:
+                return None
+            revision, number = found.git_reference, found.num
+        head = self.client.head(revision)
+        if self._is_there(plan, head):
+            return Pushed(head, number)
+        return Pushed(number=number, unfinished=True) if plan.opens else None
+
+    def _is_there(self, plan: PushPlan, revision: str) -> bool:
+        package = plan.package
+        remote = files_at(self.client, package.paths, revision)
+        return compare(package.files, remote, package.wishes.delete).is_empty
+
+    def _changed(self, plan: PushPlan) -> Changed:
+        """Return what somebody else did since the plan was made."""
+        at = {"revision": plan.revision, "about": plan.revision}
+        listed = self.client.ask("list_repo_commits", **at)
+        commits = list(
+            takewhile(lambda commit: commit.commit_id != plan.parent, listed)
+        )
+        titles = [
+            f"{quote(commit.title)} by "
+            f"{one_line(', '.join(map(str, commit.authors)), 60)} "
+            f"({commit.commit_id[:12]})"
+            for commit in commits[:_SHOWN]
+        ]
+        now = files_at(self.client, plan.package.paths, plan.revision)
+        paths = [p for p in plan.package.paths if now.get(p) != plan.remote.get(p)]
+        shown = ", ".join(one_line(path) for path in paths[:_SHOWN])
+        more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+        of = f"it changed {shown}{more}" if paths else "it changed nothing"
+        return Changed(
+            f"{plan.revision} of {self.client.repo} got "
+            f"{plural(len(commits), 'commit')} meanwhile: "
+            f"{', '.join(titles) or 'unknown'}. Of what is pushed {of}. Nothing was "
+            "committed: look at it, then run the same command again."
+        )
+
+
+def _opening(pull: Any) -> Any | None:
+    """Return the comment that a pull request opens with."""
+    return next((event for event in pull.events if event.type == "comment"), None)
+
+
+def _has_marker(pull: Any, marker: str) -> bool:
+    """Return whether a pull request's text has the marker as a line of its own."""
+    text = str(getattr(_opening(pull), "content", ""))
+    return marker in (line.strip() for line in text.splitlines())
 
 
 def _addition(file: LocalFile) -> CommitOperationAdd:
@@ -116,45 +314,3 @@ def _addition(file: LocalFile) -> CommitOperationAdd:
             "run the same command again."
         )
     return made
-
-
-def _happened(client: Client, pulls: PullRequests, plan: PushPlan) -> Pushed | None:
-    """Return the commit if the Hub has it although no answer came, or None."""
-    revision, number = plan.revision, plan.number
-    if plan.opens:
-        marker, title = plan.package.bundle.marker, plan.package.title
-        found = pulls.find_own(client.name(), marker, title)
-        if found is None:
-            return None
-        revision, number = found.git_reference, found.num
-    head = client.head(revision)
-    if _is_there(client, plan, head):
-        return Pushed(head, number)
-    return Pushed(number=number, unfinished=True) if plan.opens else None
-
-
-def _is_there(client: Client, plan: PushPlan, revision: str) -> bool:
-    remote = files_at(client, plan.package.paths, revision)
-    return compare(plan.package.files, remote, plan.package.wishes.delete).is_empty
-
-
-def _changed(client: Client, plan: PushPlan) -> Changed:
-    """Return what somebody else did since the plan was made."""
-    at = {"revision": plan.revision, "about": plan.revision}
-    listed = client.ask("list_repo_commits", **at)
-    commits = list(takewhile(lambda commit: commit.commit_id != plan.parent, listed))
-    titles = [
-        f"{quote(commit.title)} by {one_line(', '.join(map(str, commit.authors)), 60)} "
-        f"({commit.commit_id[:12]})"
-        for commit in commits[:_SHOWN]
-    ]
-    now = files_at(client, plan.package.paths, plan.revision)
-    paths = [p for p in plan.package.paths if now.get(p) != plan.remote.get(p)]
-    shown = ", ".join(one_line(path) for path in paths[:_SHOWN])
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    of = f"it changed {shown}{more}" if paths else "it changed nothing"
-    return Changed(
-        f"{plan.revision} of {client.repo} got {plural(len(commits), 'commit')} "
-        f"meanwhile: {', '.join(titles) or 'unknown'}. Of what is pushed {of}. Nothing "
-        "was committed: look at it, then run the same command again."
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from generator.dataset.paths import FOLDERS, is_portable
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
-from generator.hub.names import bad_path, collisions, is_of_dataset
 from generator.problems.messages import one_line
 
+TESTS = "tests/references"
 MAX_FILES = 1_000_000
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -25,6 +27,8 @@ _LARGE = 8 * _MIB
 _PIECE = 1 << 20
 _PATHS_A_REQUEST = 500
 _THREADS = 8
+_LONGEST = 1000
+_LONGEST_PART = 200
 _Item = TypeVar("_Item")
 
 
@@ -45,16 +49,21 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """Hold the dataset's files in one commit, by path.
-
-    `refused` are paths that are written nowhere, with why; `others` are files outside
-    of the dataset's folders.
-    """
+    """Hold the files of one commit by path, and why some are written nowhere."""
 
     commit: str
     files: dict[str, RemoteFile]
     refused: dict[str, str]
-    others: dict[str, RemoteFile]
+
+
+def is_of_dataset(path: str) -> bool:
+    """Return whether a path lies in a folder of the dataset, by its first parts."""
+    return path.split("/", 1)[0] in FOLDERS or path.startswith(f"{TESTS}/")
+
+
+def is_blob(path: str) -> bool:
+    """Return whether a file is a tensor file, fetched on demand only."""
+    return path.startswith("blob/") and not path.endswith(".json")
 
 
 def remote_files(entries: Iterable[Any]) -> list[RemoteFile]:
@@ -117,15 +126,10 @@ def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
         if reason:
             refused[file.path] = reason
         every[file.path] = file
-    for path, other in collisions(every.keys() - refused.keys()).items():
+    for path, other in _collisions(every.keys() - refused.keys()).items():
         refused[path] = f"takes the place of {one_line(other, 200)} on some systems"
     good = {p: f for p, f in sorted(every.items()) if p not in refused}
-    return Listing(
-        commit,
-        {path: file for path, file in good.items() if is_of_dataset(path)},
-        dict(sorted(refused.items())),
-        {path: file for path, file in good.items() if not is_of_dataset(path)},
-    )
+    return Listing(commit, good, dict(sorted(refused.items())))
 
 
 def _check(file: RemoteFile) -> None:
@@ -138,14 +142,50 @@ def _check(file: RemoteFile) -> None:
 
 
 def _why_not(file: RemoteFile) -> str:
-    path, size = file.path, file.size
+    """Return why a file of a listing is written nowhere, nothing where it may be.
+
+    A path may lead nowhere but below the dataset's folders, and to the same file on
+    every system.
+    """
+    path, parts = file.path, file.path.split("/")
     if not is_of_dataset(path) and not path.startswith(("/", "..")):
         return ""  # never written anywhere: a .gitattributes at the top is no harm
+    if path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        return "is no path below the dataset"
+    if len(path) > _LONGEST or any(len(p.encode()) > _LONGEST_PART for p in parts):
+        return "is too long"
+    if any(part.casefold().startswith(".git") for part in parts):
+        return "is git's"
+    if not path.isprintable() or not all(map(is_portable, parts)):
+        return "has a name that not all systems can hold"
     largest = _LARGEST_BLOB if path.startswith("blob/") else _LARGEST_OTHER
-    if reason := bad_path(path):
-        return reason
-    too_large = f"has {size / _MIB:,.0f} MiB, over {largest // _MIB:,} MiB"
-    return too_large if size > largest else ""
+    too_large = f"has {file.size / _MIB:,.0f} MiB, over {largest // _MIB:,} MiB"
+    return too_large if file.size > largest else ""
+
+
+def _collisions(paths: Iterable[str]) -> dict[str, str]:
+    """Return path → the other one that takes its place where case does not count.
+
+    Also where one is a file and the other one has it for a folder.
+    """
+    found: dict[str, str] = {}
+    first: dict[str, tuple[str, str]] = {}  # folded → as written, a path that has it
+    files = {_folded(path): path for path in paths}
+    for path in sorted(paths):
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            part = "/".join(parts[:depth])
+            written, other = first.setdefault(_folded(part), (part, path))
+            if written != part:
+                found[path] = other
+                found.setdefault(other, path)
+            if depth < len(parts) and _folded(part) in files:
+                found[path] = files[_folded(part)]
+    return found
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", path.casefold())
 
 
 def digest_of(path: Path, file: RemoteFile) -> str:

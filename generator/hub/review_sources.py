@@ -24,8 +24,15 @@ from generator.hub.remote import (
     list_files,
 )
 from generator.problems.messages import one_line, quote
-from generator.review.snapshots import MAX_TOTAL, Sides, Tree, TreeEntry
-from generator.review.sources import Revisions, Sources, write_sides
+from generator.review.sources import (
+    MAX_TOTAL,
+    Revisions,
+    Sides,
+    Sources,
+    Tree,
+    TreeEntry,
+    write_sides,
+)
 
 
 @dataclass
@@ -38,10 +45,12 @@ class HubObjects:
 
     def add(self, listing: Listing) -> Tree:
         """Learn where a listing's files are; return them as a tree."""
-        every = {**listing.files, **listing.others}
-        for file in every.values():
+        for file in listing.files.values():
             self.known.setdefault(file.sha1, (listing.commit, file))
-        return {p: TreeEntry("100644", f.sha1, f.size) for p, f in every.items()}
+        return {
+            path: TreeEntry("100644", file.sha1, file.size)
+            for path, file in listing.files.items()
+        }
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield the content of each object, one after the other in memory."""

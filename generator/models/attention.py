@@ -134,7 +134,7 @@ def _latent(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Ne
     yield from linear("key and value compression", ckv + kpe, hidden)
     yield norm("norm of the latent", ckv, norms)
     yield Need("RoPE", "rope", f"{config.architecture.rope}_d{kpe}_rd{kpe}")
-    append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}_ps{deployment.page_size}"
+    append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}"
     yield Need("append to the cache", "page_append", append)
     yield from linear("key and value projection", heads * (nope + value), ckv)
     word = "kve4m3_" if deployment.kv_dtype != KV_DTYPES[0] else ""

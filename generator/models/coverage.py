@@ -127,7 +127,7 @@ def _state(
     if definition is None:
         why = problems[0].message if problems else "it can't be read"
         return State.UNVERIFIED, why
-    other = list(_other_constants(need, definition))
+    other = list(other_constants(need, definition))
     if other:
         return State.OTHER, "; ".join(other)
     sources = sorted(set(agreed.get(need.name, ())))
@@ -138,7 +138,8 @@ def _state(
     return (State.ORACLE, ORACLE) if sources else (State.UNVERIFIED, "")
 
 
-def _other_constants(need: Need, definition: Definition) -> Iterator[str]:
+def other_constants(need: Need, definition: Definition) -> Iterator[str]:
+    """Yield in words each constant of a definition that is not the model's."""
     spec = op_specs().get(definition.op_type)
     constants = resolve_constants(definition, spec)[0] if spec else ()
     for constant in constants:

@@ -49,19 +49,21 @@ def needs(
     inner = size if deployment.ep > 1 else deployment.share(config, key, size)
     yield from Projections(config).head("router", experts, hidden)
     routing = config.architecture.routing
-    groups = ""
+    groups, constants = "", {}
     if routing == "ds_routing":
-        n_group = config.size("n_group", default=1)
-        groups = f"_ng{n_group}_kg{config.size('topk_group', default=1)}"
+        constants = {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
+        groups = "_ng{n_group}_kg{topk_group}".format(**constants)
     shape = f"e{local}_h{hidden}_i{inner}"
     kind = quantisation(config)
     if kind == FP8_BLOCK:
         name = f"moe_fp8_block_scale_{routing}_topk{top_k}{groups}_{shape}"
         yield Need("routing and experts", "moe", name, {"top_k": top_k})
     else:
-        yield Need("routing", "moe_routing", _routing(routing, experts, top_k, groups))
+        name = _routing(routing, experts, top_k, groups)
+        yield Need("routing", "moe_routing", name, constants)
         weights = "mxfp4" if kind == MXFP4 else "bf16"
-        yield Need("experts", "moe", f"moe_{weights}_topk{top_k}_{shape}")
+        weights += "_scaled_input" if routing == "llama4" else ""
+        yield Need("experts", "moe_experts", f"moe_{weights}_topk{top_k}_{shape}")
     yield from _shared(config, deployment, hidden, size)
 
 

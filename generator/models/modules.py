@@ -27,7 +27,7 @@ def needs(config: Config, deployment: Deployment) -> list[Need]:
     Raises Failure where a figure is missing, contradicts another or can't be divided.
     """
     found: dict[str, Need] = {}
-    for need in _modules(config, deployment):
+    for need in modules(config, deployment):
         found.setdefault(need.name, need)
     return list(found.values())
 
@@ -37,7 +37,11 @@ def unplaced(config: Config) -> list[str]:
     return [what for key, what in _UNPLACED.items() if config.get(key)]
 
 
-def _modules(config: Config, deployment: Deployment) -> Iterator[Need]:
+def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
+    """Yield the need of each module, in the order of a forward pass.
+
+    Several modules may need one definition. Raises Failure as `needs` does.
+    """
     norms = _norm_constants(config)
     hidden = config.size("hidden_size")
     vocabulary = config.size("vocab_size")

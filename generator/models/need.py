@@ -19,8 +19,8 @@ class Need:
     """Name the definition that a module needs.
 
     `constants` are those that the definition's interface does not carry, with the
-    model's values. `stated` is the name that states them, where there is such a one: a
-    definition of `name` may be another model's.
+    model's values. `stated` is another name that serves: one that states these
+    constants, since a definition of `name` may be another model's, or another dtype.
     """
 
     module: str
@@ -68,10 +68,11 @@ class Projections:
     def linear(self, module: str, n: int, k: int) -> Iterator[Need]:
         """Yield a layer's product, in float8 where the model's layers are."""
         if quantisation(self.config) == FP8_BLOCK:
-            yield Need(module, "gemm", f"fp8_blockscale_gemm_sm90_n{n}_k{k}")
+            yield Need(module, "gemm_fp8", f"fp8_blockscale_gemm_sm90_n{n}_k{k}")
         else:
             yield from self.head(module, n, k)
 
     def head(self, module: str, n: int, k: int) -> Iterator[Need]:
         """Yield the product of a layer that is never quantised."""
-        yield Need(module, "gemm", f"gemm_n{n}_k{k}")
+        sizes = f"n{n}_k{k}"
+        yield Need(module, "gemm", f"gemm_{sizes}", stated=f"gemm_bf16_{sizes}")

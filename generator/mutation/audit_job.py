@@ -17,7 +17,7 @@ from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
 from generator.mutation.geometry import reduced, tiny
 from generator.ops.mutants import DomainMutant
-from generator.results.audit_result import (
+from generator.results.audits import (
     CAUGHT,
     EQUIVALENT,
     SURVIVED,

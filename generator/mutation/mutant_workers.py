@@ -13,8 +13,8 @@ from generator.execution.limits import MORE_BYTES, limit_memory
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
 from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.bench import loaded
-from generator.results import audit_result
-from generator.results.audit_result import CAUGHT, SURVIVED, MutantResult
+from generator.results import audits
+from generator.results.audits import CAUGHT, SURVIVED, MutantResult
 from generator.testing.memory import needed_bytes
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it
@@ -58,7 +58,7 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
     own = Planned(MutantResult(name, "", SURVIVED), loaded(job.definition.reference))
     alone = replace(job, planned=[own], equivalences=())
     for _, result in run_all(alone, 1, waiting):
-        if result.status in (CAUGHT, audit_result.TIMED_OUT):
+        if result.status in (CAUGHT, audits.TIMED_OUT):
             at = " in case ".join(filter(None, (result.test or "run", result.case)))
             return f"{name} itself does not pass {at} where mutants run: {result.why}"
     return None
@@ -67,7 +67,7 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
 def _result(planned: MutantResult, outcome: Outcome) -> MutantResult:
     """Return a mutant's result: one that ends its process is caught."""
     if outcome.status == TIMED_OUT:
-        return replace(planned, status=audit_result.TIMED_OUT, why=outcome.why)
+        return replace(planned, status=audits.TIMED_OUT, why=outcome.why)
     try:
         if outcome.status == DONE:
             return MutantResult(**outcome.value)

@@ -17,7 +17,7 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.results.audit_result import (
+from generator.results.audits import (
     CAUGHT,
     EQUIVALENT,
     SURVIVED,

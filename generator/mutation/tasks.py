@@ -14,7 +14,7 @@ from generator.execution.outcome import Outcome
 from generator.mutation.seeds_result import Alarm, SeedsResult
 from generator.mutation.tolerances.result import Floors
 from generator.ops.registry import other_files
-from generator.results.audit_result import DefinitionResult
+from generator.results.audits import DefinitionResult
 
 _FUNCTIONS = "generator.mutation.task_functions"
 # seconds to make the inputs, the random cases for one mutant, or a case with one seed

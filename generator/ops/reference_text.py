@@ -17,6 +17,15 @@ def reference_text(op_type: str, module: str, **constants: float) -> str:
     source = path.read_text(encoding="utf-8")
     if not source.isascii():
         raise ValueError(f"{module}: ast counts bytes; keep the reference ASCII")
+    lines = with_constants(source, **constants).splitlines(keepends=True)
+    return "".join(lines[_first_import(ast.parse(source)) - 1 :])
+
+
+def with_constants(source: str, **constants: float) -> str:
+    """Return a source with other values of top-level constants.
+
+    Raises ValueError if a constant is missing.
+    """
     tree = ast.parse(source)
     lines = source.splitlines(keepends=True)
     for name, number in constants.items():
@@ -24,7 +33,7 @@ def reference_text(op_type: str, module: str, **constants: float) -> str:
         row = value.lineno - 1
         head, tail = lines[row][: value.col_offset], lines[row][value.end_col_offset :]
         lines[row] = f"{head}{number!r}{tail}"
-    return "".join(lines[_first_import(tree) - 1 :])
+    return "".join(lines)
 
 
 def _first_import(tree: ast.Module) -> int:

@@ -18,7 +18,7 @@ from generator.dataset.paths import CUSTOM_INPUTS
 from generator.dataset.python_source import Unparsable, parse_module
 from generator.problems import Problem
 from generator.rendering.embedding import can_be_nested
-from generator.rules.rendered import CUSTOM_INPUTS_UNFIT
+from generator.rules.elsewhere import CUSTOM_INPUTS_UNFIT
 
 _CONSTANTS: Mapping[str, type] = {
     "CALL": dict,

@@ -16,8 +16,8 @@ from generator.rendering.files import FileOutcome, FileStatus, write_files
 from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
+from generator.rules.elsewhere import edited
 from generator.rules.load import Loaded, load_definitions
-from generator.rules.rendered import edited
 
 _HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
@@ -20,16 +21,12 @@ from generator.dataset.atomic_write import write_atomically
 from generator.dataset.json_file import MAX_BYTES
 from generator.dataset.paths import AUDIT, DatasetFile
 from generator.dataset.schema import read_checked
-from generator.problems.failure import Failure
+from generator.problems import Failure, pointer
 from generator.problems.messages import one_line, plural
-from generator.problems.problem import pointer
-from generator.results.audit_result import (
-    CAUGHT,
-    EQUIVALENT,
-    STATUSES,
-    SURVIVED,
-    DefinitionResult,
-)
+
+CAUGHT, SURVIVED = "caught", "survived"
+EQUIVALENT, TIMED_OUT = "equivalent", "timed out"
+STATUSES = (CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT)
 
 FORMAT = 1
 FIX = "Take the file from git, or delete it and run trace-dataset audit --all --record."
@@ -51,15 +48,85 @@ class BrokenAudit(Failure):
 
 
 @dataclass(frozen=True)
-class Survivor:
-    """Name a planted defect that no test caught, with its line before and after.
+class MutantResult:
+    """Tell what became of one mutant.
 
-    The lines are empty where the defect is no change of the reference's text.
+    `test` and `case` are the first that caught it and `why` is what they said; of an
+    equivalent one `why` says how that was shown. `raised` says that `run()` raised. `line` counts from 1 in the reference;
+    it is 0 where the mutant is no change of the text.
     """
 
     name: str
+    kind: str
+    status: str
+    line: int = 0
     before: str = ""
     after: str = ""
+    test: str = ""
+    case: str = ""
+    why: str = ""
+    raised: bool = False
+
+
+@dataclass(frozen=True)
+class DefinitionResult:
+    """Tell what became of all mutants of one definition.
+
+    `reduced` are the axes that were audited shorter than the definition has them.
+    `left_out` are tests that the reference itself does not pass: they catch nothing.
+    `error` says why a definition could not be audited at all.
+    """
+
+    definition: str
+    op_type: str
+    key: str
+    mutants: tuple[MutantResult, ...] = ()
+    reduced: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    recorded_cases: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many mutants have each status."""
+        found = Counter(mutant.status for mutant in self.mutants)
+        return {status: found[status] for status in STATUSES}
+
+    @property
+    def survivors(self) -> tuple[MutantResult, ...]:
+        """Return the mutants that no test caught and that are not equivalent."""
+        return tuple(m for m in self.mutants if m.status == SURVIVED)
+
+    @property
+    def first_tests(self) -> dict[str, int]:
+        """Return how many mutants each test caught first, the most first.
+
+        Those that raise are counted apart: any test would have caught them.
+        """
+        tests = Counter(
+            "raised" if m.raised else m.test.removeprefix("test_")
+            for m in self.mutants
+            if m.status == CAUGHT
+        )
+        return dict(sorted(tests.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def is_fine(self) -> bool:
+        """Return whether every defect shows, and the reference itself passes."""
+        return not (self.survivors or self.error or self.left_out)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {**asdict(self), "counts": self.counts}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> DefinitionResult:
+        """Read what `as_dict` gave. Raises KeyError, TypeError where it is not that."""
+        fields = {name: value[name] for name in cls.__dataclass_fields__}
+        mutants = tuple(MutantResult(**mutant) for mutant in value["mutants"])
+        left_out = tuple(value["left_out"])
+        return cls(**{**fields, "mutants": mutants, "left_out": left_out})
 
 
 @dataclass(frozen=True)
@@ -67,13 +134,15 @@ class Audited:
     """Hold what the last audit of a definition found.
 
     `sha256` is of the definition's file, `counts` maps each status of a mutant to how
-    many had it. `reduced` are axes that were audited shorter than they are. `gen_tests`
-    and `torch` are versions; `date` is the day, as 2026-11-21.
+    many had it. A survivor has its name, and its line `before` and `after`: both are
+    empty where it is no change of the reference's text. `reduced` are axes that were
+    audited shorter than they are. `gen_tests` and `torch` are versions; `date` is the
+    day, as 2026-11-21.
     """
 
     sha256: str
     counts: Mapping[str, int]
-    survivors: tuple[Survivor, ...] = ()
+    survivors: tuple[Mapping[str, str], ...] = ()
     reduced: Mapping[str, int] = field(default_factory=dict)
     gen_tests: str = ""
     torch: str = ""
@@ -96,16 +165,9 @@ class Audited:
 
     def named(self, most: int) -> str:
         """Return the names of the first survivors, and how many more there are."""
-        names = [survivor.name for survivor in self.survivors[:most]]
+        names = [survivor["name"] for survivor in self.survivors[:most]]
         more = self.survived - len(names)
         return ", ".join([*names, *([f"and {more} more"] if more else [])])
-
-
-def state_of(found: Audited | None, sha256: str) -> str:
-    """Return whether an audit is known, stale or absent, for a file with this hash."""
-    if found is None:
-        return ABSENT
-    return KNOWN if found.sha256 == sha256 else STALE
 
 
 def read_audits(root: Path) -> dict[str, Audited] | None:
@@ -143,7 +205,7 @@ def _read(value: Mapping[str, Any]) -> Audited:
         value["sha256"],
         {status: value["counts"][status] for status in STATUSES},
         tuple(
-            Survivor(*(_short(found[name]) for name in ("name", "before", "after")))
+            {name: _short(found[name]) for name in ("name", "before", "after")}
             for found in value["survivors"][:LISTED]
         ),
         {one_line(axis, 60): length for axis, length in value["reduced"].items()},

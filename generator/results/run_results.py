@@ -1,7 +1,8 @@
-"""Read what a run of the reference tests left; the file may be foreign or hostile.
+"""Read what a run of the reference tests left, and sum it up as evidence.
 
-JSON Lines of `pytest --results` are the format. JUnit XML, which earlier versions wrote,
-becomes the same values before anything else reads it.
+The file may be foreign or hostile. JSON Lines of `pytest --results` are the format.
+JUnit XML, which earlier versions wrote, becomes the same values before anything else
+reads it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.schema import check
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.results.error_maps import read_error_map
+from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
+from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE
 from generator.testing.obstacle import SKIP_KIND
+from generator.testing.source_names import is_of_itself
 
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024
@@ -28,6 +32,56 @@ _FACTS = "device cpu gpu sm memory_gib driver python torch cuda flashinfer sglan
 _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 # an integer of more is read as a float, which may be infinite
 _DIGITS = 18
+# of a comparison: what is no figure of its policy
+_KNOWN = (
+    "definition case source output rows_left_out not_independent verdict findings "
+    "elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
+    "hit_ratio expected_rms worst"
+)
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ErrorMap:
+    """Hold a histogram and a grid of |error| / allowed, as `testing.error_map` makes.
+
+    A cell of the grid is the largest ratio of its elements, NOT_FINITE, or None where
+    it has none.
+    """
+
+    rows: int
+    columns: int
+    histogram: tuple[int, ...]
+    grid: tuple[tuple[float | None, ...], ...]
+
+    @property
+    def ratios(self) -> dict[tuple[int, int], float]:
+        """Return row and column → largest ratio: infinite where one is not finite."""
+        return {
+            (i, j): math.inf if value == NOT_FINITE else value
+            for i, row in enumerate(self.grid)
+            for j, value in enumerate(row)
+            if value is not None
+        }
+
+
+def read_error_map(value: Mapping[str, Any]) -> ErrorMap:
+    """Return the map of a record that has the schema's form.
+
+    Raises ValueError where its parts don't fit each other.
+    """
+    rows, columns, grid = value["rows"], value["columns"], value["grid"]
+    if max(value["histogram"]) > rows * columns:
+        raise ValueError("the histogram of a comparison counts more than its elements")
+    high, wide = min(SIDE, rows), min(SIDE, columns)
+    if len(grid) != high or any(len(row) != wide for row in grid):
+        raise ValueError(f"the grid of a comparison is not {high} x {wide} ratios")
+    cells = (v for row in grid for v in row if v is not None)
+    # comparisons with NaN are False
+    if not all(v == NOT_FINITE or 0 <= v <= LARGEST for v in cells):
+        raise ValueError("the grid of a comparison has a cell that is not a ratio")
+    return ErrorMap(rows, columns, tuple(value["histogram"]), tuple(map(tuple, grid)))
 
 
 @dataclass(frozen=True)
@@ -47,7 +101,7 @@ class TestResult:
     status: str
     message: str
     seconds: float
-    comparisons: tuple[Mapping[str, Any], ...]
+    comparisons: tuple[Record, ...]
     skip_kind: str = ""
 
     @property
@@ -59,6 +113,11 @@ class TestResult:
     def is_bad(self) -> bool:
         """Return whether the test did not come out well."""
         return self.status in ("failed", "error")
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether it is bad, though no comparison says why."""
+        return self.is_bad and all(r["verdict"] == "PASSED" for r in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -194,8 +253,7 @@ def _results(
 
 def _test(value: Any) -> TestResult:
     """Return one line's result. Raises ValueError or TypeError where it is none."""
-    wrong = check(value, "result", "") and check(_finite(value), "result", "")
-    if wrong:
+    if wrong := check(value, "result", ""):
         raise ValueError(wrong[0].message)
     for record in value["comparisons"]:
         if record.get("where") is not None:
@@ -214,11 +272,97 @@ def _test(value: Any) -> TestResult:
     )
 
 
-def _finite(value: Any) -> Any:
-    """Return a value in which NaN and infinities, which JSON has not, are 0.5."""
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return list(map(_finite, value))
-    is_odd = isinstance(value, float) and not math.isfinite(value)
-    return 0.5 if is_odd else value
+def runs_of(results: Iterable[Results]) -> list[Run]:
+    """Return the runs of results; those of one day and machine are one run."""
+    runs: dict[Any, Run] = {}
+    tests: dict[Any, dict[str, list[TestResult]]] = defaultdict(dict)
+    for result in results:
+        run = Run(result.date, result.machine, {})
+        runs.setdefault(run.key, run)
+        for test in result.tests:
+            tests[run.key].setdefault(test.definition, []).append(test)
+    return [
+        Run(
+            runs[key].date,
+            runs[key].machine,
+            {name: _entry(of) for name, of in sorted(tests[key].items())},
+        )
+        for key in sorted(runs)
+    ]
+
+
+def _entry(tests: Sequence[TestResult]) -> DefinitionEvidence:
+    """Return the entry of one definition; of two texts of it, the later one's."""
+    sha256 = tests[-1].sha256
+    by_source: dict[str, list[TestResult]] = defaultdict(list)
+    failed = set()
+    for test in tests:
+        if test.sha256 != sha256:
+            continue
+        # a reference held against itself agrees with nobody: a test as any other
+        sources = {record["source"] for record in test.comparisons}
+        compared = {source for source in sources if not is_of_itself(source)}
+        for source in compared or {test.source}:
+            if source is not None:
+                by_source[source].append(test)
+            elif test.is_bad:
+                failed.add(test.function)
+    verdicts = {
+        source: _verdict(source, of) for source, of in sorted(by_source.items())
+    }
+    return DefinitionEvidence(sha256, verdicts, tuple(sorted(failed)))
+
+
+def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
+    """Return the worst of what tests say of one source."""
+    records = [r for t in tests for r in t.comparisons if r["source"] == source]
+    skips = [test for test in tests if test.status == "skipped"]
+    broken = [test for test in tests if test.is_broken]
+    cases = len({record["case"] for record in records})
+    told = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
+    if broken:
+        return SourceEvidence("ERROR", *told, reason=broken[0].message)
+    if not records and skips:
+        return SourceEvidence(SKIPPED, *told, skips[0].message, skips[0].skip_kind)
+    if not records:
+        return SourceEvidence("ERROR", *told, "passed without a comparison")
+    lse = [record for record in records if record["output"] == "lse"]
+    others = [record for record in records if record["output"] != "lse"]
+    hit_ratio = _range("hit_ratio", records)
+    names = {name for record in records for name in record} - {*_KNOWN.split()}
+    dependent = {
+        str(name)
+        for record in records
+        if isinstance(listed := record.get("not_independent"), list)
+        for name in listed
+    }
+    return SourceEvidence(
+        max((record["verdict"] for record in records), key=VERDICTS.index),
+        *told,
+        nmse=_greatest("nmse", others),
+        lse=_greatest("max_abs", lse),
+        hit_ratio=hit_ratio[0] if hit_ratio else None,
+        figures={
+            name: found for name in sorted(names) if (found := _range(name, records))
+        },
+        not_independent=tuple(sorted(dependent)),
+    )
+
+
+def _greatest(name: str, records: Iterable[Record]) -> float | None:
+    found = _range(name, records)
+    return found[1] if found else None
+
+
+def _range(name: str, records: Iterable[Record]) -> tuple[float, float] | None:
+    """Return the least and the greatest of a figure; NaN is both where there is one.
+
+    None where no comparison has the figure; true and false are none.
+    """
+    found = (record.get(name) for record in records)
+    values = [float(v) for v in found if v is not None and type(v) in (int, float)]
+    if not values:
+        return None
+    if any(map(math.isnan, values)):
+        return math.nan, math.nan
+    return float(f"{min(values):.3g}"), float(f"{max(values):.3g}")

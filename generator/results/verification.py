@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.paths import DatasetFile, Discovered
-from generator.results.audits import KNOWN, Audited, state_of
-from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
+from generator.results.audits import ABSENT, KNOWN, STALE, Audited
+from generator.results.evidence import SKIPPED, Run, SourceEvidence
 from generator.results.sources import ORACLE, OWN_TESTS, is_ground_truth
 
 _BAD = ("FAILED", "ERROR")
@@ -21,8 +21,8 @@ _SKIPS = _NEVER_RUN, _NOT_COMPARED = ("never run here", "not compared")
 class VerificationLine:
     """Hold one line of the table: a definition, a source, the verdict, from which run.
 
-    `source` is empty and `run` 0 where no run has the definition; else `run` counts the
-    runs of the table from 1. A `stale` verdict is one on another text of the definition.
+    `source` and `run` are empty where no run has the definition. A `stale` verdict
+    is one on another text of the definition.
     """
 
     op_type: str
@@ -30,7 +30,7 @@ class VerificationLine:
     source: str
     verdict: str
     stale: bool
-    run: int
+    run: Run
     figures: SourceEvidence | None
     note: str
 
@@ -40,11 +40,11 @@ class VerificationLine:
         return self.verdict in _BAD and not self.stale
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the line as plain JSON values; NaN and infinities are strings."""
+        """Return the line, but its run, as plain JSON values."""
         figures = asdict(self.figures) if self.figures is not None else {}
         for name in ("verdict", "reason", "skip_kind"):
             figures.pop(name, None)
-        own = {n: v for n, v in vars(self).items() if n != "figures"}
+        own = {n: v for n, v in vars(self).items() if n not in ("figures", "run")}
         return {**figures, **own}
 
 
@@ -103,68 +103,67 @@ def table_of(
     audits: Mapping[str, Audited] | None = None,
 ) -> Verification:
     """Return the table of a dataset's definitions. Raises OSError as reading does."""
-    ordered = dict(enumerate(sorted(runs, key=lambda run: run.key), 1))
+    ordered = sorted(runs, key=lambda run: run.key)
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
     for file in found.files:
         sha256 = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
-        lines += _lines(file, sha256, ordered)
+        lines += lines_of(file, sha256, ordered)
         if audits is not None:
             audit = audits.get(file.name)
-            state = state_of(audit, sha256)
+            state = ABSENT if audit is None else STALE
+            if audit is not None and audit.sha256 == sha256:
+                state = KNOWN
             audited.append(AuditLine(file.op_type, file.name, state, audit))
     known = {file.name for file in found.files}
-    named = {name for run in ordered.values() for name in run.definitions}
-    # runs that newer ones have replaced are not shown
-    used = sorted({line.run for line in lines if line.run})
-    numbers = {run: number for number, run in enumerate([0, *used])}
+    named = {name for run in ordered for name in run.definitions}
+    used = {id(line.run) for line in lines}
     return Verification(
-        tuple(ordered[number] for number in used),
-        tuple(replace(line, run=numbers[line.run]) for line in lines),
+        # runs that newer ones have replaced are not shown
+        tuple(run for run in ordered if id(run) in used),
+        tuple(lines),
         tuple(sorted((named | {*(audits or ())}) - known)),
         tuple(audited),
     )
 
 
-def _lines(
-    file: DatasetFile, sha256: str, runs: Mapping[int, Run]
+def lines_of(
+    file: DatasetFile, sha256: str, runs: Iterable[Run]
 ) -> list[VerificationLine]:
-    """Return a definition's lines, out of the runs in their order, oldest first."""
-    entries = [
-        (number, run.definitions[file.name])
-        for number, run in runs.items()
-        if file.name in run.definitions
-    ]
-    found = [
-        _line(file, number, source, verdict, entry.sha256 != sha256)
-        for number, entry in entries
-        for source, verdict in _with_own_tests(entry).items()
-    ]
-    lines = _chosen((line for line in found if line.verdict not in _SKIPS), runs)
-    sources = {line.source for line in lines} - {OWN_TESTS}
+    """Return a definition's lines, out of runs in the order of their keys.
+
+    `sha256` is of the definition's file as it is.
+    """
+    having = [run for run in runs if file.name in run.definitions]
+    found: list[VerificationLine] = []
+    for run in having:
+        entry = run.definitions[file.name]
+        sources = dict(entry.sources)
+        if entry.failed:
+            # the tests that compare with nothing
+            sources[OWN_TESTS] = SourceEvidence(
+                "FAILED", reason=", ".join(entry.failed)
+            )
+        stale = entry.sha256 != sha256
+        found += [_line(file, run, *one, stale) for one in sources.items()]
+    lines = _chosen(line for line in found if line.verdict not in _SKIPS)
+    compared = {line.source for line in lines} - {OWN_TESTS}
     # why a source was not asked matters if it is the GPU, or if no other one was
-    has_ground_truth = any(map(is_ground_truth, sources))
-    for line in _skips((line for line in found if line.source not in sources), runs):
+    has_ground_truth = any(map(is_ground_truth, compared))
+    # of each source one skip: the newest, one of a GPU before the CPU's
+    found.sort(key=lambda line: line.run.is_on_gpu)
+    skips = {line.source: line for line in found if line.source not in compared}
+    for line in skips.values():
         if line.verdict == _NEVER_RUN or not has_ground_truth:
             lines.append(line)
     if not lines:
-        note = "no test of it compares anything" if entries else "no run has it"
+        note = "no test of it compares anything" if having else "no run has it"
         whom = (file.op_type, file.name, "", _NOT_COMPARED)
-        lines.append(VerificationLine(*whom, False, 0, None, note))
-    return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run))
+        lines.append(VerificationLine(*whom, False, Run("", {}, {}), None, note))
+    return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run.key))
 
 
-def _with_own_tests(entry: DefinitionEvidence) -> dict[str, SourceEvidence]:
-    """Return an entry's verdicts, and one on the tests that compare with nothing."""
-    if not entry.failed:
-        return dict(entry.sources)
-    own = SourceEvidence("FAILED", reason=", ".join(entry.failed))
-    return {**entry.sources, OWN_TESTS: own}
-
-
-def _chosen(
-    found: Iterable[VerificationLine], runs: Mapping[int, Run]
-) -> list[VerificationLine]:
+def _chosen(found: Iterable[VerificationLine]) -> list[VerificationLine]:
     """Return for each source its best evidence, and every failure.
 
     Of each kind of machine the newest counts: on the definition as it is before one on
@@ -175,33 +174,23 @@ def _chosen(
 
     def rank(line: VerificationLine) -> tuple[bool, str, bool, int]:
         cases = line.figures.cases if line.figures else 0
-        return not line.stale, runs[line.run].date, line.verdict in _BAD, cases
+        return not line.stale, line.run.date, line.verdict in _BAD, cases
 
-    newest: dict[tuple[str, str], VerificationLine] = {}
+    newest: dict[str, dict[str, VerificationLine]] = {}
     for line in found:
-        key = (line.source, runs[line.run].machine.get("gpu", ""))
-        if key not in newest or rank(line) >= rank(newest[key]):
-            newest[key] = line
-    by_source: dict[str, list[VerificationLine]] = {}
-    for line in newest.values():
-        by_source.setdefault(line.source, []).append(line)
+        of_source = newest.setdefault(line.source, {})
+        gpu = line.run.machine.get("gpu", "")
+        if gpu not in of_source or rank(line) >= rank(of_source[gpu]):
+            of_source[gpu] = line
     chosen = []
-    for of in by_source.values():
-        best = max(of, key=lambda x: (not x.stale, runs[x.run].is_on_gpu, x.run))
-        chosen += [best, *(line for line in of if line.is_bad and line is not best)]
+    for of in newest.values():
+        best = max(of.values(), key=lambda x: (not x.stale, x.run.is_on_gpu, x.run.key))
+        chosen += [best, *(x for x in of.values() if x.is_bad and x is not best)]
     return chosen
 
 
-def _skips(
-    found: Iterable[VerificationLine], runs: Mapping[int, Run]
-) -> Iterable[VerificationLine]:
-    """Return one skip for each source: the newest, one of a GPU before the CPU's."""
-    ordered = sorted(found, key=lambda line: (runs[line.run].is_on_gpu, line.run))
-    return {line.source: line for line in ordered}.values()
-
-
 def _line(
-    file: DatasetFile, run: int, source: str, found: SourceEvidence, stale: bool
+    file: DatasetFile, run: Run, source: str, found: SourceEvidence, stale: bool
 ) -> VerificationLine:
     notes = [found.reason] if found.reason else []
     if found.hit_ratio is not None and found.hit_ratio < 1.0:

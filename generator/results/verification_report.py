@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from generator.problems.messages import plural
 from generator.reports.report import (
@@ -14,8 +15,14 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.results.audit_result import CAUGHT, EQUIVALENT, SURVIVED, TIMED_OUT
-from generator.results.audits import ABSENT, STALE
+from generator.results.audits import (
+    ABSENT,
+    CAUGHT,
+    EQUIVALENT,
+    STALE,
+    SURVIVED,
+    TIMED_OUT,
+)
 from generator.results.evidence import Run
 from generator.results.sources import is_ground_truth
 from generator.results.verification import (
@@ -27,7 +34,17 @@ from generator.results.verification import (
 
 _FACTS = "sm memory_gib driver torch cuda flashinfer sglang python"
 _RUNS = "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python"
-_LINES = "definition|compared with|verdict|cases|worst NMSE|worst LSE error|note|run|s"
+LINES = [
+    "definition",
+    "compared with",
+    "verdict",
+    "cases",
+    "worst NMSE",
+    "worst LSE error",
+    "note",
+]
+"""What `line_row` has in its cells."""
+
 _AUDITS = (
     "definition|caught|survived|timed out|equivalent|shorter axes|gen-tests|torch|date"
 )
@@ -49,15 +66,22 @@ _AUDIT_PREFACE = (
 def verification_report(found: Verification) -> Report:
     """Return the report; the same evidence gives the same one."""
     status = Status.FAILED if found.failed else Status.PASSED
+    numbers = {id(run): number for number, run in enumerate(found.runs, 1)}
     rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
     sections = [
         Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
     ]
-    by_op: dict[str, list[VerificationLine]] = {}
+    by_op: dict[str, list[Row]] = {}
     for line in found.lines:
-        by_op.setdefault(line.op_type, []).append(line)
+        row, number = line_row(line), numbers.get(id(line.run))
+        run = f"R{number}" if number else ""
+        seconds = f"{line.figures.seconds:.1f}" if line.figures is not None else ""
+        row = replace(row, cells=(*row.cells, run, seconds))
+        by_op.setdefault(line.op_type, []).append(row)
+    words = ("definition", "compared with", "verdict", "note")
     for op_type, lines in by_op.items():
-        sections.append(Section(op_type, [line_table(lines)]))
+        made = Table(lines, (*LINES, "run", "s"), words, keys=2)
+        sections.append(Section(op_type, [made]))
     return Report(
         title="What the definitions were compared with",
         command="trace-dataset verify --format text",
@@ -67,7 +91,10 @@ def verification_report(found: Verification) -> Report:
                 {"run": n, "date": run.date, "machine": dict(run.machine)}
                 for n, run in enumerate(found.runs, 1)
             ],
-            "lines": [line.as_dict() for line in found.lines],
+            "lines": [
+                {**line.as_dict(), "run": numbers.get(id(line.run), 0)}
+                for line in found.lines
+            ],
             "stale": list(found.stale),
             "unknown": list(found.unknown),
             "audits": [line.as_dict() for line in found.audits],
@@ -76,12 +103,6 @@ def verification_report(found: Verification) -> Report:
         preface=_PREFACE,
         is_page=True,
     )
-
-
-def line_table(lines: Iterable[VerificationLine]) -> Table:
-    """Return lines of the table of verification as a report's table."""
-    words = ("definition", "compared with", "verdict", "note")
-    return Table([_line(line) for line in lines], _LINES.split("|"), words, keys=2)
 
 
 def summary(found: Verification) -> str:
@@ -122,7 +143,8 @@ def _run(number: int, run: Run) -> list[str]:
     return [f"R{number}", run.date, run.device, *facts]
 
 
-def _line(line: VerificationLine) -> Row:
+def line_row(line: VerificationLine) -> Row:
+    """Return a line of the table of verification as a row of a report."""
     v = line.figures
     status = Status.PASSED if line.verdict == "PASSED" else Status.OPEN
     verdict = line.verdict
@@ -130,19 +152,17 @@ def _line(line: VerificationLine) -> Row:
         status, verdict = Status.OPEN, f"stale: {line.verdict}"
     elif line.is_bad:
         status = Status.FAILED
-    cases = nmse = lse = seconds = ""
+    cases = nmse = lse = ""
     if v is not None:
         cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
-        nmse, lse, seconds = _figure(v.nmse), _figure(v.lse), f"{v.seconds:.1f}"
-    run = f"R{line.run}" if line.run else ""
+        nmse, lse = nmse_of(v.nmse), nmse_of(v.lse)
     named = (line.definition, line.source or "-", verdict)
-    return Row((*named, cases, nmse, lse, line.note, run, seconds), status)
+    return Row((*named, cases, nmse, lse, line.note), status)
 
 
-def _figure(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "0" if value == 0.0 else f"{value:.1e}"
+def nmse_of(value: float | None) -> str:
+    """Return an NMSE, or another error, in two digits: `3.1e-05`."""
+    return "" if value is None else "0" if value == 0.0 else f"{value:.1e}"
 
 
 def _audit(found: Verification) -> Iterator[Section]:
@@ -174,7 +194,7 @@ def _survivors(lines: Iterable[AuditLine]) -> Iterator[Row]:
         found = line.current
         if found is None or not found.survived:
             continue
-        shown = [(one.name, one.before, one.after) for one in found.survivors[:_SHOWN]]
+        shown = [tuple(one.values()) for one in found.survivors[:_SHOWN]]
         if found.survived > len(shown):
             shown.append((f"and {found.survived - len(shown)} more", "", ""))
         for cells in shown:

@@ -19,7 +19,7 @@ from pygit2.enums import DiffOption, ObjectType
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
 from generator.problems.messages import one_line, quote
-from generator.review.snapshots import MAX_FILES, GitError, Tree, TreeEntry
+from generator.review.sources import MAX_FILES, GitError, Tree, TreeEntry
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from generator.problems import Severity
 from generator.problems.messages import plural
+from generator.reports import FORMATS as PRINTED
+from generator.reports import printed
 from generator.reports.report import (
     Code,
     Conclusion,
@@ -168,3 +170,19 @@ def of_run(executed: Executed) -> Iterator[str]:
         "A failure is believed. A pass is the word of a process that ran the reference "
         "beside the tests: it is worth what the screen of the source is worth."
     )
+
+
+FORMATS = (*PRINTED, "html")
+
+
+def shown(
+    review: Review, form: str, *, prefix: str = "", notes: bool = False
+) -> Iterator[str]:
+    """Yield the pieces of a review in a format of FORMATS."""
+    if form == "html":
+        # Jinja takes time to import, and only the page needs it
+        from generator.review.page import page
+
+        yield page(review)
+        return
+    yield from printed(review_report(review, prefix=prefix, notes=notes), form)

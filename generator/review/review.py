@@ -3,24 +3,104 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from generator.problems import Severity
+from generator.dataset.artifacts import Key
+from generator.dataset.paths import NOTHING_THERE
+from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
 from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, ReviewContext, answer_all
 from generator.review.executed import Executed
-from generator.review.page.rows import PageRow, evidence_rows
-from generator.review.problems import ProblemChanges, compare_problems
 from generator.review.sources import Revisions, Sources
+from generator.rules.workloads import WORKLOAD_MISSING
+from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
+from generator.validation.parallel import outcomes
+from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
 _NAMED = 20
 """Definitions that a command names one by one; for more it is run on all."""
+
+
+@dataclass(frozen=True)
+class ProblemChanges:
+    """Hold the Problems of head that base had not, those it mended, and the rest.
+
+    `known` counts those that both sides have.
+    """
+
+    new: tuple[Problem, ...]
+    mended: tuple[Problem, ...]
+    known: int
+    counts: Counts
+
+
+def compare_problems(
+    sources: Sources, renamed: Mapping[str, str], jobs: int
+) -> ProblemChanges:
+    """Validate what is judged of both sides, and the other definitions' own files.
+
+    `renamed` maps old to new paths: what was wrong with the old file is not blamed on
+    the new one.
+    """
+    counts = Counts()
+    head, base = make_plan(sources.head), make_plan(sources.base)
+    # a dataset that begins with this change mends nothing
+    there = tuple(p for p in base.problems if p.rule not in NOTHING_THERE)
+    base = replace(base, problems=there)
+    same = {_of(unit): unit for unit in head.units if _of(unit) not in sources.judged}
+    own = [replace(x, workloads=None, solutions=(), traces=()) for x in same.values()]
+    others = {
+        _of(unit): _of_own_file(outcome, same[_of(unit)])
+        for unit, outcome in outcomes(sources.head, own, None, jobs)
+    }
+
+    def problems(plan: ValidationPlan, counts: Counts) -> Iterator[Problem]:
+        judged = [unit for unit in plan.units if _of(unit) not in others]
+        fresh = outcomes(plan.root, judged, None, jobs)
+        checked = (
+            (unit, others[_of(unit)]) if _of(unit) in others else next(fresh)
+            for unit in plan.units
+        )
+        return run_plan(plan, counts, checked=checked)
+
+    old: dict[tuple[str, ...], list[Problem]] = defaultdict(list)
+    for problem in problems(base, Counts()):
+        old[_key(problem, renamed)].append(problem)
+    new, known = [], 0
+    for problem in problems(head, counts):
+        if before := old[_key(problem, {})]:
+            before.pop()
+            known += 1
+        else:
+            new.append(problem)
+    mended = (problem for left in old.values() for problem in left)
+    by_place = sorted(mended, key=lambda problem: (problem.file, problem.rule))
+    return ProblemChanges(tuple(new), tuple(by_place), known, counts)
+
+
+def _of_own_file(found: CheckedDefinition, unit: DefinitionFiles) -> CheckedDefinition:
+    """Return an outcome without what only shows that the other files were left out."""
+    problems = found.problems
+    if unit.workloads is not None:
+        problems = tuple(p for p in problems if p.rule != WORKLOAD_MISSING.id)
+    return replace(found, problems=problems, unused=())
+
+
+def _of(unit: DefinitionFiles) -> Key:
+    return (unit.file.op_type, unit.file.name)
+
+
+def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what makes a Problem the same one; its line may have moved."""
+    file = renamed.get(problem.file, problem.file)
+    return (problem.rule, file, problem.pointer, problem.message)
 
 
 class Verdict(str, Enum):
@@ -37,8 +117,8 @@ class Review:
 
     `reasons` lead to the verdict, and `of_tests` are those of them that name a test
     which failed when it was run; `to_run` are commands for a machine with a GPU;
-    `others` are changed files that are none of the dataset's; `kept` is what
-    verification/ has on the changed definitions.
+    `others` are changed files that are none of the dataset's; `known` is what
+    the points were answered from.
     """
 
     revisions: Revisions
@@ -52,7 +132,7 @@ class Review:
     others: tuple[str, ...]
     to_run: tuple[str, ...]
     executed: Executed | None = None
-    kept: tuple[PageRow, ...] = ()
+    known: ReviewContext | None = None
     of_tests: tuple[str, ...] = ()
 
     @property
@@ -65,7 +145,7 @@ class Review:
         return sum(p.severity is severity for p in self.compared.new)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+        """Return everything that JSON has of it."""
         counts = self.compared.counts
         return {
             "verdict": self.verdict.value,
@@ -74,7 +154,7 @@ class Review:
             "head": self.revisions.head or None,
             "base_is": self.revisions.said,
             "changes": [change.as_dict() for change in self.changes],
-            "checklist": [vars(answer) for answer in self.answers],
+            "checklist": self.answers,
             "problems": {
                 "new": [problem.as_dict() for problem in self.compared.new],
                 "mended": [problem.as_dict() for problem in self.compared.mended],
@@ -88,7 +168,7 @@ class Review:
             "tests": self.tests,
             "others": self.others,
             "to_run": self.to_run,
-            "executed": self.executed.as_dict() if self.executed else None,
+            "executed": self.executed,
         }
 
 
@@ -124,7 +204,7 @@ def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) ->
         tuple(found.tests),
         tuple(found.others),
         tuple(_commands(gpu)),
-        kept=tuple(evidence_rows(changes, known)),
+        known=known,
     )
 
 

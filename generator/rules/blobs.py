@@ -11,43 +11,29 @@ from generator.dataset.blobs import Blobs
 from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition, Tensor
 from generator.dataset.tensors import TensorFile
-from generator.problems import Problem
+from generator.problems import Problem, Rule, error, note
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import Rule, error, note
 from generator.rules.constraints import names_in
 from generator.rules.structure import has_role
 
-WORKLOAD_SIZE = error(
-    "workload-size",
-    "An input would take more memory than any machine has.",
-    "Correct the workload's axes.",
-    '`"axes": {"M": 9000000000000}`',
-)
-BLOB_KEY = error(
-    "blob-key",
-    "A workload names a tensor that its blob does not have.",
-    "Correct tensor_key, or write the tensor into the blob.",
-    '`"tensor_key": "indptr"` where the blob has only kv_indptr',
-)
-BLOB_SHAPE = error(
-    "blob-shape",
-    "A blob's tensor has another shape than the definition and the axes say.",
-    "Correct the workload's axes, or write the right tensor.",
-    "kv_indptr has 8 elements where len_indptr is 9",
-)
-BLOB_DTYPE = error(
-    "blob-dtype",
-    "A blob's tensor has another dtype than the definition says.",
-    "Write the tensor with the definition's dtype.",
-    "kv_indptr is I64 where the definition says int32",
-)
-BLOB_UNREAD = note(
-    "blob-unread",
-    "A tensor is too large for its values to be looked at.",
-    "Nothing, if the tensor has to be that large.",
-    "kv_indices of 100 MiB",
-)
-
+WORKLOAD_SIZE = error("""workload-size: An input would take more memory than any machine
+    has.
+    Fix: Correct the workload's axes.
+    Finds: `"axes": {"M": 9000000000000}`""")
+BLOB_KEY = error("""blob-key: A workload names a tensor that its blob does not have.
+    Fix: Correct tensor_key, or write the tensor into the blob.
+    Finds: `"tensor_key": "indptr"` where the blob has only kv_indptr""")
+BLOB_SHAPE = error("""blob-shape: A blob's tensor has another shape than the definition
+    and the axes say.
+    Fix: Correct the workload's axes, or write the right tensor.
+    Finds: kv_indptr has 8 elements where len_indptr is 9""")
+BLOB_DTYPE = error("""blob-dtype: A blob's tensor has another dtype than the definition
+    says.
+    Fix: Write the tensor with the definition's dtype.
+    Finds: kv_indptr is I64 where the definition says int32""")
+BLOB_UNREAD = note("""blob-unread: A tensor is too large for its values to be looked at.
+    Fix: Nothing, if the tensor has to be that large.
+    Finds: kv_indices of 100 MiB""")
 
 MAX_INPUT_BYTES = 1 << 44
 """16 TiB: no input is that large."""

@@ -3,73 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from importlib import import_module
 
-from generator.dataset import artifacts, file_reading, json_file, paths, schema
-from generator.dataset import blobs as blob_files
 from generator.dataset.paths import UnknownName
-from generator.problems import Problem, limit
-from generator.problems.rule import Rule
-from generator.rules import (
-    audits,
-    blobs,
-    constants,
-    constraints,
-    cross,
-    execution,
-    figures,
-    loadable,
-    made_up,
-    names,
-    reference,
-    rendered,
-    solutions,
-    static,
-    structure,
-    tags,
-    traces,
-    undefined_names,
-    workloads,
-)
+from generator.problems import Problem, Rule
 
-_PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "layout": ("dataset-", "directory-", "path-"),
-    "files": ("file-", "json-", "jsonl-"),
-    "schema": ("schema-", "too-many-"),
-    "definitions": (
-        "name-",
-        "axis-",
-        "input-",
-        "constraint-syntax",
-        "constraint-name",
-        "loader-dtype",
-    ),
-    "reference": ("reference-",),
-    "execute": ("execute-",),
-    "constants": ("constant-",),
-    "workloads": ("workload-", "blob-", "constraint-unchecked"),
-    "tags": ("tag-",),
-    "solutions": ("solution-", "baseline-", "loader-solution"),
-    "traces": ("trace-", "loader-trace"),
-    "cross": ("cross-", "model-"),
-    "audit": ("audit-",),
-    "rendered": ("rendered-", "custom-"),
+_MODULES = """
+    dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
+    rules.names rules.reference rules.static rules.screen rules.elsewhere rules.constants
+    rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
+    rules.constraints rules.made_up rules.tags rules.cross rules.figures
+    rules.solutions rules.traces rules.loadable rules.routes"""
+"""What declares rules, in the order in which a group lists them."""
+
+_PREFIXES: Mapping[str, str] = {
+    "layout": "dataset- directory- path-",
+    "files": "file- json- jsonl-",
+    "schema": "schema- too-many-",
+    "definitions": "name- axis- input- constraint-syntax constraint-name loader-dtype",
+    "reference": "reference-",
+    "execute": "execute-",
+    "constants": "constant-",
+    "workloads": "workload- blob- constraint-unchecked",
+    "tags": "tag-",
+    "solutions": "solution- baseline- loader-solution",
+    "traces": "trace- loader-trace",
+    "cross": "cross- model-",
+    "audit": "audit-",
+    "rendered": "rendered- custom-",
 }
 """Group of rules → how the ids of its rules begin."""
 
 _DECLARED = [
     value
-    for module in (
-        *(paths, file_reading, json_file, schema, limit, names, reference),
-        *(static, execution, constants, workloads, artifacts, blob_files, blobs),
-        *(structure, constraints, made_up, tags, cross, figures, solutions, traces),
-        *(audits, rendered, loadable, undefined_names),
-    )
-    for value in vars(module).values()
+    for module in _MODULES.split()
+    for value in vars(import_module(f"generator.{module}")).values()
     if isinstance(value, Rule)
 ]
 
 GROUPS: Mapping[str, tuple[Rule, ...]] = {
-    group: tuple(dict.fromkeys(r for r in _DECLARED if r.id.startswith(prefixes)))
+    group: tuple(
+        dict.fromkeys(r for r in _DECLARED if r.id.startswith(tuple(prefixes.split())))
+    )
     for group, prefixes in _PREFIXES.items()
 }
 """Group of rules → its rules; `--checks` takes a group or an id."""

@@ -13,31 +13,22 @@ from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
 from generator.dataset.python_source import all_nodes, parse_or_none
 from generator.ops.spec import OpSpec
-from generator.problems import Problem
-from generator.problems.limit import in_file
-from generator.problems.rule import error, warning
+from generator.problems import Problem, error, in_file, warning
 from generator.rules.names import name_tokens
 
-CONSTANT_DISAGREES = error(
-    "constant-disagrees",
-    "A constant of the reference (eps, say) is not what an independent source says.",
-    "Find out which one is right: correct the reference, or the model: tag.",
-    "`EPS = 1e-5` in a norm of qwen3-14b, whose eps is 1e-6",
-)
-CONSTANT_MODELS_DISAGREE = error(
-    "constant-models-disagree",
-    "The models that a definition's tags name have different values of a constant.",
-    "Keep the model: tags of models that share the constant; give the others a "
-    "definition of their own.",
-    "an rmsnorm with model:qwen3-14b and model:llama-3.1-8b",
-)
-CONSTANT_NOT_INDEPENDENT = warning(
-    "constant-not-independent",
-    "A constant has no source but the reference, so no test proves it.",
-    "Tag the definition with a model whose figures are known (model:NAME).",
-    "an rmsnorm whose tags name no model that is known",
-)
-
+CONSTANT_DISAGREES = error("""constant-disagrees: A constant of the reference (eps, say)
+    is not what an independent source says.
+    Fix: Find out which one is right: correct the reference, or the model: tag.
+    Finds: `EPS = 1e-5` in a norm of qwen3-14b, whose eps is 1e-6""")
+CONSTANT_MODELS_DISAGREE = error("""constant-models-disagree: The models that a
+    definition's tags name have different values of a constant.
+    Fix: Keep the model: tags of models that share the constant; give the others a
+    definition of their own.
+    Finds: an rmsnorm with model:qwen3-14b and model:llama-3.1-8b""")
+CONSTANT_NOT_INDEPENDENT = warning("""constant-not-independent: A constant has no source
+    but the reference, so no test proves it.
+    Fix: Tag the definition with a model whose figures are known (model:NAME).
+    Finds: an rmsnorm whose tags name no model that is known""")
 
 # what a config.json calls a constant, and the value where it does not mention it
 _FIGURES: Mapping[str, tuple[str, Any]] = {

@@ -15,35 +15,25 @@ from generator.dataset.constraints import (
 )
 from generator.dataset.definition import Definition
 from generator.dataset.python_source import Unparsable, parse_expression
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, note
 from generator.problems.messages import did_you_mean, one_line, quote
-from generator.problems.rule import blocking, error, note
 
-CONSTRAINT_SYNTAX = blocking(
-    "constraint-syntax",
-    "A constraint is not a Python expression.",
-    "Write one expression over axes and inputs, such as `n == m + 1`.",
-    '`"len_indptr == "`',
-)
-CONSTRAINT_NAME = blocking(
-    "constraint-name",
-    "A constraint uses a name that is no axis, input or known function.",
-    "Use the names of axes and inputs.",
-    '`"len_indptr == batch + 1"` where the axis is batch_size',
-)
-WORKLOAD_CONSTRAINT = error(
-    "workload-constraint",
-    "A workload breaks a constraint of its definition.",
-    "Correct the workload, or the constraint if it demands too much.",
-    "len_indptr is 8 and batch_size 8 under `len_indptr == batch_size + 1`",
-)
-CONSTRAINT_UNCHECKED = note(
-    "constraint-unchecked",
-    "A constraint is written so that it can't be checked without running it.",
-    "Write it with comparisons, arithmetic, len, shapes and the like.",
-    "`torch.all(a <= b)`",
-)
-
+CONSTRAINT_SYNTAX = blocking("""constraint-syntax: A constraint is not a Python
+    expression.
+    Fix: Write one expression over axes and inputs, such as `n == m + 1`.
+    Finds: `"len_indptr == "`""")
+CONSTRAINT_NAME = blocking("""constraint-name: A constraint uses a name that is no axis,
+    input or known function.
+    Fix: Use the names of axes and inputs.
+    Finds: `"len_indptr == batch + 1"` where the axis is batch_size""")
+WORKLOAD_CONSTRAINT = error("""workload-constraint: A workload breaks a constraint of
+    its definition.
+    Fix: Correct the workload, or the constraint if it demands too much.
+    Finds: len_indptr is 8 and batch_size 8 under `len_indptr == batch_size + 1`""")
+CONSTRAINT_UNCHECKED = note("""constraint-unchecked: A constraint is written so that it
+    can't be checked without running it.
+    Fix: Write it with comparisons, arithmetic, len, shapes and the like.
+    Finds: `torch.all(a <= b)`""")
 
 _SHOWN = 6
 """Values that a message shows of a constraint that does not hold."""

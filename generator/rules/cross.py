@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.ops.registry import op_specs
-from generator.problems import Problem
+from generator.problems import Problem, error, note, warning
 from generator.problems.messages import quote
-from generator.problems.rule import error, note, warning
 from generator.rules.constants import read_constant
 from generator.rules.figures import facts
-from generator.rules.flashinfer_symbols import has_symbol
 
-TAG_FI_API = error(
-    "tag-fi-api",
-    "The installed FlashInfer does not have what a fi_api: tag names.",
-    "Write the full dotted name that FlashInfer exports.",
-    '`"fi_api:flashinfer.norm.rmsnrom"`',
-)
-TAG_EVIDENCE = error(
-    "tag-evidence",
-    "A definition says status:verified, but no record of a passed run backs it.",
-    "Record a run against the production kernel in verification/, or say unverified.",
-    "status:verified on a definition that was edited after its last run",
-)
-CROSS_CONSTANT = warning(
-    "cross-constant",
-    "Two definitions have one geometry, but another constant (eps, say).",
-    "Check which one is right; if both are, say the constant in name and tags.",
-    "rmsnorm_h4096 with eps 1e-5 and rmsnorm_h4096_b with eps 1e-6",
-)
-CROSS_DUPLICATE = warning(
-    "cross-duplicate",
-    "Two definitions are the same but for their names and descriptions.",
-    "Keep one of them, with the model: tags of both.",
-    "gemm_n8_k4 and gemm_n8_k4_llama",
-)
-CROSS_NEAR_DUPLICATE = note(
-    "cross-near-duplicate",
-    "Two definitions have one interface; only their references differ.",
-    "Check that they are two operations and not one written twice.",
-    "the same axes, inputs and outputs, another `run`",
-)
-CROSS_MODEL = warning(
-    "cross-model",
-    "Two definitions of one model have different values of a figure of it.",
-    "Find out from the model's config.json which one is right.",
-    "model:toy with head_dim 64 in one definition and 128 in another",
-)
+TAG_FI_API = error("""tag-fi-api: The installed FlashInfer does not have what a fi_api:
+    tag names.
+    Fix: Write the full dotted name that FlashInfer exports.
+    Finds: `"fi_api:flashinfer.norm.rmsnrom"`""")
+TAG_EVIDENCE = error("""tag-evidence: A definition says status:verified, but no record
+    of a passed run backs it.
+    Fix: Record a run against the production kernel in verification/, or say unverified.
+    Finds: status:verified on a definition that was edited after its last run""")
+CROSS_CONSTANT = warning("""cross-constant: Two definitions have one geometry, but
+    another constant (eps, say).
+    Fix: Check which one is right; if both are, say the constant in name and tags.
+    Finds: rmsnorm_h4096 with eps 1e-5 and rmsnorm_h4096_b with eps 1e-6""")
+CROSS_DUPLICATE = warning("""cross-duplicate: Two definitions are the same but for their
+    names and descriptions.
+    Fix: Keep one of them, with the model: tags of both.
+    Finds: gemm_n8_k4 and gemm_n8_k4_llama""")
+CROSS_NEAR_DUPLICATE = note("""cross-near-duplicate: Two definitions have one interface;
+    only their references differ.
+    Fix: Check that they are two operations and not one written twice.
+    Finds: the same axes, inputs and outputs, another `run`""")
+CROSS_MODEL = warning("""cross-model: Two definitions of one model have different values
+    of a figure of it.
+    Fix: Find out from the model's config.json which one is right.
+    Finds: model:toy with head_dim 64 in one definition and 128 in another""")
+
+_MAX_BYTES = 4 * 1024 * 1024
+_IMPORT = re.compile(r"^\s*from\s+\S+\s+import\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -173,3 +165,60 @@ def _compared(summary: Summary, other: Summary) -> Problem:
             message += f"{shown}, which has the same axes and tensors."
             return CROSS_CONSTANT.at(message)
     return CROSS_NEAR_DUPLICATE.at(f"Only the reference differs from {shown}.")
+
+
+def installed_flashinfer() -> Path | None:
+    """Return the folder of the installed package, or None."""
+    spec = PathFinder.find_spec("flashinfer")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    # a folder of that name in the current directory is no package
+    return folder if (folder / "__init__.py").is_file() else None
+
+
+@lru_cache(maxsize=4096)
+def has_symbol(package: Path, symbol: str) -> bool:
+    """Return whether the sources under `package` seem to export a dotted name.
+
+    Where they can't tell (`import *`, a base class elsewhere) the answer is yes.
+    """
+    _, *parts = symbol.split(".")
+    folder = package
+    for index, part in enumerate(parts):
+        if (folder / part / "__init__.py").is_file():
+            folder = folder / part
+            continue
+        if (folder / f"{part}.py").is_file():
+            module, rest = folder / f"{part}.py", parts[index + 1 :]
+        else:
+            module, rest = folder / "__init__.py", parts[index:]
+        return not rest or _defines(_text(module), rest)
+    return True
+
+
+@lru_cache(maxsize=64)
+def _text(module: Path) -> str:
+    try:
+        with module.open("rb") as stream:
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _defines(text: str, names: list[str]) -> bool:
+    """Return whether a module's text binds a name, and the method of it if given."""
+    name = re.escape(names[0])
+    bound = re.search(
+        rf"^\s*(?:(async\s+)?def\s+{name}\b|{name}\s*[:=])", text, re.MULTILINE
+    )
+    kind = re.search(rf"^class\s+{name}\b(\([^)]*\))?[^\n]*", text, re.MULTILINE)
+    if kind is not None and len(names) > 1:
+        body = re.split(r"^\S", text[kind.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+        method = re.search(rf"\bdef\s+{re.escape(names[1])}\b", body)
+        return method is not None or kind[1] not in (None, "()")
+    if bound or kind:
+        return True
+    imports = [match[1] for match in _IMPORT.finditer(text)]
+    word = re.compile(rf"\b{name}\b")
+    return any(word.search(i) or i.strip().startswith("*") for i in imports)

@@ -9,23 +9,17 @@ from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_specs
 from generator.ops.spec import Figure
-from generator.problems import Problem
+from generator.problems import Problem, error
 from generator.problems.messages import one_line, quote
-from generator.problems.rule import error
 
-MODEL_FIGURES = error(
-    "model-figures",
-    "A const axis is not what the published config of the tagged model says.",
-    "Correct the axis, or the model: and tp: tags.",
-    "num_qo_heads is 24 with model:llama-3.1-8b and tp:1, whose heads are 32",
-)
-MODEL_CONFIG = error(
-    "model-config",
-    "A const axis is not what the file given with --model-config says.",
-    "Correct the axis, or the tp: and ep: tags.",
-    "hidden_size is 4096 where config.json has 5120",
-)
-
+MODEL_FIGURES = error("""model-figures: A const axis is not what the published config of
+    the tagged model says.
+    Fix: Correct the axis, or the model: and tp: tags.
+    Finds: num_qo_heads is 24 with model:llama-3.1-8b and tp:1, whose heads are 32""")
+MODEL_CONFIG = error("""model-config: A const axis is not what the file given with
+    --model-config says.
+    Fix: Correct the axis, or the tp: and ep: tags.
+    Finds: hidden_size is 4096 where config.json has 5120""")
 
 _OF_ONE_MODEL = frozenset(
     ("head_dim", "head_dim_ckv", "head_dim_kpe", "num_experts", "qk_dim", "vo_dim")

@@ -10,32 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition
-from generator.problems import Problem
-from generator.problems.messages import quote, show
-from generator.problems.rule import error, warning
+from generator.dataset.schema import check
+from generator.problems import Problem, error, warning
+from generator.problems.messages import quote
 from generator.rules.solutions import SOLUTION_DUPLICATE
 
-LOADER_DTYPE = warning(
-    "loader-dtype",
-    "flashinfer-bench does not have the dtype, and loads nothing of such a dataset.",
-    "Keep it where nobody loads the dataset with flashinfer-bench.",
-    '`"dtype": "uint8"`',
-)
-LOADER_SOLUTION = error(
-    "loader-solution",
-    "flashinfer-bench refuses the solution, and with it the whole dataset.",
-    "Write what its models require: target_hardware, a known binding, sources.",
-    '`"target_hardware": []`',
-)
-LOADER_TRACE = error(
-    "loader-trace",
-    "flashinfer-bench refuses the trace, and with it the whole dataset.",
-    "Write what its models require: environment, timestamp, and the numbers that the "
-    "status has.",
-    '`"status": "PASSED"` without `"correctness"`',
-)
-
-BINDINGS = ("tvm-ffi", "torch")
+LOADER_DTYPE = warning("""loader-dtype: flashinfer-bench does not have the dtype, and
+    loads nothing of such a dataset.
+    Fix: Keep it where nobody loads the dataset with flashinfer-bench.
+    Finds: `"dtype": "uint8"`""")
+LOADER_SOLUTION = error("""loader-solution: flashinfer-bench refuses the solution, and
+    with it the whole dataset.
+    Fix: Write what its models require: target_hardware, a known binding, sources.
+    Finds: `"target_hardware": []`""")
+LOADER_TRACE = error("""loader-trace: flashinfer-bench refuses the trace, and with it
+    the whole dataset.
+    Fix: Write what its models require: environment, timestamp, and the numbers that the
+    status has.
+    Finds: `"status": "PASSED"` without `"correctness"`""")
 
 
 def check_definition(definition: Definition) -> Iterator[Problem]:
@@ -52,60 +44,14 @@ def check_definition(definition: Definition) -> Iterator[Problem]:
 
 def check_solution(value: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what flashinfer-bench refuses of a solution that fits the schema."""
-    spec = value["spec"]
-    if not spec.get("target_hardware"):
-        message = "The solution names no target_hardware."
-        yield LOADER_SOLUTION.at(message, "spec")
-    if spec.get("binding") not in (None, *BINDINGS):
-        message = (
-            f"The binding is {quote(spec['binding'])}, not {' or '.join(BINDINGS)}."
-        )
-        yield LOADER_SOLUTION.at(message, "spec", "binding")
-    for index, source in enumerate(value["sources"]):
-        if not source["content"]:
-            message = f"The source {quote(source['path'], 200)} is empty."
-            yield LOADER_SOLUTION.at(message, "sources", index, "content")
+    for found in check(value, "loadable-solution", ""):
+        yield LOADER_SOLUTION.problem("", found.message, pointer=found.pointer)
 
 
 def check_trace(line: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what flashinfer-bench refuses of a trace that fits the schema."""
-    evaluation = line.get("evaluation")
-    if evaluation is None:
-        return
-    for where, message in _of_evaluation(evaluation):
-        yield LOADER_TRACE.at(message, "evaluation", *filter(None, where.split("/")))
-
-
-def _of_evaluation(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    environment = evaluation.get("environment")
-    if environment is None:
-        yield "", "The evaluation has no environment."
-    else:
-        hardware = environment.get("hardware")
-        if not isinstance(hardware, str) or not hardware:
-            yield "/environment", "The environment names no hardware."
-        libraries = environment.get("libs", {})
-        if not isinstance(libraries, dict):
-            yield "/environment/libs", f"The libs are {show(libraries)}, not an object."
-        elif not all(isinstance(v, str) for v in libraries.values()):
-            yield "/environment/libs", "A version in libs is not a string."
-    if not evaluation.get("timestamp"):
-        yield "", "The evaluation has no timestamp."
-    if evaluation.get("log", "") is None:
-        yield "/log", "The log is null, not a string."
-    status = evaluation["status"]
-    wanted = {
-        "correctness": status in ("PASSED", "INCORRECT_NUMERICAL"),
-        "performance": status == "PASSED",
-    }
-    for part, is_wanted in wanted.items():
-        measured = evaluation.get(part)
-        if (measured is not None) != is_wanted:
-            has = "without" if is_wanted else "with"
-            yield "", f"The trace is {status} {has} {part}."
-        for name, number in (measured or {}).items():
-            if number is None and name != "extra":
-                yield f"/{part}/{name}", f"The {name} is null, not a number."
+    for found in check(line, "loadable-trace", ""):
+        yield LOADER_TRACE.problem("", found.message, pointer=found.pointer)
 
 
 def check_solution_names(paths: Iterable[str]) -> Iterator[Problem]:

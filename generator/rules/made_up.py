@@ -9,41 +9,28 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from generator.problems import Problem
+from generator.problems import Problem, note, warning
 from generator.problems.messages import plural, quote
-from generator.problems.rule import note, warning
 
-WORKLOAD_NO_KEYS = note(
-    "workload-no-keys",
-    "Some queries see no key at all, so their output is a convention (0, -inf).",
-    "Check that the workload is meant so, and that the reference says what happens.",
-    "a causal prefill of 5 queries over 3 keys",
-)
-WORKLOAD_DUPLICATE_CONTENT = warning(
-    "workload-duplicate-content",
-    "Two workloads of a file have the same axes and inputs.",
-    "Keep one of them.",
-    "the same line under two uuids",
-)
-WORKLOAD_SWEEP = warning(
-    "workload-sweep",
-    "The axes of all workloads are one regular sweep, not what inference does.",
-    "Capture workloads from real inference.",
-    "batch_size is 1, 2, 4, 8, 16 and nothing else varies",
-)
-WORKLOAD_BATCH_ONE = warning(
-    "workload-batch-one",
-    "All workloads have a batch of one.",
-    "Capture workloads from a server under load.",
-    "batch_size is 1 in all 12 lines",
-)
-WORKLOAD_EQUAL_LENGTHS = warning(
-    "workload-equal-lengths",
-    "In each workload all sequences are equally long, unlike in real inference.",
-    "Capture workloads from real inference.",
-    "qo_indptr is 0, 128, 256, 384 and the like in all lines",
-)
-
+WORKLOAD_NO_KEYS = note("""workload-no-keys: Some queries see no key at all, so their
+    output is a convention (0, -inf).
+    Fix: Check that the workload is meant so, and that the reference says what happens.
+    Finds: a causal prefill of 5 queries over 3 keys""")
+WORKLOAD_DUPLICATE_CONTENT = warning("""workload-duplicate-content: Two workloads of a
+    file have the same axes and inputs.
+    Fix: Keep one of them.
+    Finds: the same line under two uuids""")
+WORKLOAD_SWEEP = warning("""workload-sweep: The axes of all workloads are one regular
+    sweep, not what inference does.
+    Fix: Capture workloads from real inference.
+    Finds: batch_size is 1, 2, 4, 8, 16 and nothing else varies""")
+WORKLOAD_BATCH_ONE = warning("""workload-batch-one: All workloads have a batch of one.
+    Fix: Capture workloads from a server under load.
+    Finds: batch_size is 1 in all 12 lines""")
+WORKLOAD_EQUAL_LENGTHS = warning("""workload-equal-lengths: In each workload all
+    sequences are equally long, unlike in real inference.
+    Fix: Capture workloads from real inference.
+    Finds: qo_indptr is 0, 128, 256, 384 and the like in all lines""")
 
 _FEW = 4
 """Fewer workloads than this show no pattern."""

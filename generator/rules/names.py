@@ -10,72 +10,48 @@ from generator.dataset.definition import Definition
 from generator.dataset.schema import NAME_UNSAFE
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, warning
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import blocking, error, warning
 from generator.rules.constraints import names_in
 
-NAME_FILE = blocking(
-    "name-file",
-    "The definition's name is not the file's name.",
-    "Make the two the same.",
-    '`"name": "gemm_n8_k5"` in gemm_n8_k4.json',
-)
-NAME_OP_TYPE = blocking(
-    "name-op-type",
-    "The definition's op_type is not the folder's name.",
-    "Make the two the same.",
-    '`"op_type": "rmsnorm"` in definitions/gemm/',
-)
-NAME_TOKEN = error(
-    "name-token",
-    "The definition's name states a constant that its axes contradict.",
-    "Correct the name or the axis.",
-    "gqa_paged_decode_h32_... where num_qo_heads is 16",
-)
-NAME_DUPLICATE = blocking(
-    "name-duplicate",
-    "Two files define the same name.",
-    "Rename or remove one of them.",
-    "gemm/gemm_n8_k4.json and other/gemm_n8_k4.json",
-)
-NAME_CASE = blocking(
-    "name-case",
-    "Two names differ only by case: some file systems hold only one of them.",
-    "Rename one of them.",
-    "gemm_n8_k4 and GEMM_n8_k4",
-)
-AXIS_UNDECLARED = blocking(
-    "axis-undeclared",
-    "A shape names an axis that the definition does not declare.",
-    "Declare the axis or correct the shape.",
-    '`"shape": ["M", "Q"]` without an axis Q',
-)
-AXIS_CASE = blocking(
-    "axis-case",
-    "Two axes differ only by case; a rendered test writes them in capitals.",
-    "Rename one of them.",
-    "the axes M and m",
-)
-AXIS_UNUSED = error(
-    "axis-unused",
-    "A variable axis appears in no shape and no constraint.",
-    "Use the axis in a shape or remove it.",
-    '`"L": {"type": "var"}` that no shape names',
-)
-AXIS_UNUSED_CONST = warning(
-    "axis-unused-const",
-    "A constant axis appears in no shape, no constraint and not in the name.",
-    "Use the axis or remove it.",
-    '`"L": {"type": "const", "value": 2}` that no shape names',
-)
-INPUT_OUTPUT_OVERLAP = error(
-    "input-output-overlap",
-    "An output has the name of an input.",
-    "Rename the output.",
-    "the input `state` and the output `state`",
-)
-
+NAME_FILE = blocking("""name-file: The definition's name is not the file's name.
+    Fix: Make the two the same.
+    Finds: `"name": "gemm_n8_k5"` in gemm_n8_k4.json""")
+NAME_OP_TYPE = blocking("""name-op-type: The definition's op_type is not the folder's
+    name.
+    Fix: Make the two the same.
+    Finds: `"op_type": "rmsnorm"` in definitions/gemm/""")
+NAME_TOKEN = error("""name-token: The definition's name states a constant that its axes
+    contradict.
+    Fix: Correct the name or the axis.
+    Finds: gqa_paged_decode_h32_... where num_qo_heads is 16""")
+NAME_DUPLICATE = blocking("""name-duplicate: Two files define the same name.
+    Fix: Rename or remove one of them.
+    Finds: gemm/gemm_n8_k4.json and other/gemm_n8_k4.json""")
+NAME_CASE = blocking("""name-case: Two names differ only by case: some file systems hold
+    only one of them.
+    Fix: Rename one of them.
+    Finds: gemm_n8_k4 and GEMM_n8_k4""")
+AXIS_UNDECLARED = blocking("""axis-undeclared: A shape names an axis that the definition
+    does not declare.
+    Fix: Declare the axis or correct the shape.
+    Finds: `"shape": ["M", "Q"]` without an axis Q""")
+AXIS_CASE = blocking("""axis-case: Two axes differ only by case; a rendered test writes
+    them in capitals.
+    Fix: Rename one of them.
+    Finds: the axes M and m""")
+AXIS_UNUSED = error("""axis-unused: A variable axis appears in no shape and no
+    constraint.
+    Fix: Use the axis in a shape or remove it.
+    Finds: `"L": {"type": "var"}` that no shape names""")
+AXIS_UNUSED_CONST = warning("""axis-unused-const: A constant axis appears in no shape,
+    no constraint and not in the name.
+    Fix: Use the axis or remove it.
+    Finds: `"L": {"type": "const", "value": 2}` that no shape names""")
+INPUT_OUTPUT_OVERLAP = error("""input-output-overlap: An output has the name of an
+    input.
+    Fix: Rename the output.
+    Finds: the input `state` and the output `state`""")
 
 _TOKEN = re.compile(r"([a-z]+)([0-9]+)")
 

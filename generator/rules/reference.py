@@ -20,47 +20,32 @@ from generator.dataset.python_source import (
     parse_module,
     parse_or_none,
 )
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, warning
 from generator.problems.messages import listing, nearest, plural, quote
-from generator.problems.rule import blocking, error, warning
 
-REFERENCE_SYNTAX = blocking(
-    "reference-syntax",
-    "The reference is not valid Python.",
-    "Correct the source at that line.",
-    "`def run(:`",
-)
-REFERENCE_NO_RUN = blocking(
-    "reference-no-run",
-    "The reference has no top-level function `run`.",
-    "Define `def run(...)` at the top level, with the inputs as parameters.",
-    "only `def gemm_reference(a, b):`",
-)
-REFERENCE_RUN_KIND = blocking(
-    "reference-run-kind",
-    "The reference's `run` is not a plain function.",
-    "Write it as `def run(...)` that returns its outputs.",
-    "`run = torch.matmul`",
-)
-REFERENCE_PARAMETERS = blocking(
-    "reference-parameters",
-    "The parameters of `run` are not the inputs in their order.",
-    "List the inputs as parameters, in the order of `inputs`.",
-    "`def run(B, A):` where the inputs are A, B",
-)
-REFERENCE_RETURNS = error(
-    "reference-returns",
-    "The reference's `run` does not return one value for each output.",
-    "Return a tensor, or a tuple in the order of `outputs`.",
-    "`return output` where the outputs are output and lse",
-)
-REFERENCE_IMPORT = warning(
-    "reference-import",
-    "The reference imports more than torch, numpy, math and typing.",
-    "Write the computation in plain PyTorch.",
-    "`import flashinfer`",
-)
-
+REFERENCE_SYNTAX = blocking("""reference-syntax: The reference is not valid Python.
+    Fix: Correct the source at that line.
+    Finds: `def run(:`""")
+REFERENCE_NO_RUN = blocking("""reference-no-run: The reference has no top-level function
+    `run`.
+    Fix: Define `def run(...)` at the top level, with the inputs as parameters.
+    Finds: only `def gemm_reference(a, b):`""")
+REFERENCE_RUN_KIND = blocking("""reference-run-kind: The reference's `run` is not a
+    plain function.
+    Fix: Write it as `def run(...)` that returns its outputs.
+    Finds: `run = torch.matmul`""")
+REFERENCE_PARAMETERS = blocking("""reference-parameters: The parameters of `run` are not
+    the inputs in their order.
+    Fix: List the inputs as parameters, in the order of `inputs`.
+    Finds: `def run(B, A):` where the inputs are A, B""")
+REFERENCE_RETURNS = error("""reference-returns: The reference's `run` does not return
+    one value for each output.
+    Fix: Return a tensor, or a tuple in the order of `outputs`.
+    Finds: `return output` where the outputs are output and lse""")
+REFERENCE_IMPORT = warning("""reference-import: The reference imports more than torch,
+    numpy, math and typing.
+    Fix: Write the computation in plain PyTorch.
+    Finds: `import flashinfer`""")
 
 ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 """The modules that a reference may import."""

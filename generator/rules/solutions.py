@@ -14,60 +14,42 @@ from generator.dataset.python_source import (
     imported_modules,
     parse_module,
 )
-from generator.problems import Problem
+from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, listing, quote
-from generator.problems.rule import error, warning
 from generator.rules.reference import run_function
 
-SOLUTION_PATH = error(
-    "solution-path",
-    "A solution's author, definition or name is not what its path says.",
-    "Make the two the same: solutions/<author>/<op_type>/<definition>/<name>.json.",
-    '`"author": "alice"` in solutions/bob/',
-)
-SOLUTION_DUPLICATE = error(
-    "solution-duplicate",
-    "Two solutions of a definition have the same name.",
-    "Rename one of them.",
-    "baseline/.../fast.json and alice/.../fast.json",
-)
-SOLUTION_SOURCE_PATH = error(
-    "solution-source-path",
-    "A source file's path leads out of the solution, or two files have the same.",
-    "Use distinct relative paths with forward slashes.",
-    '`"path": "../../run.py"`',
-)
-SOLUTION_SYNTAX = error(
-    "solution-syntax",
-    "A Python source of a solution does not parse.",
-    "Correct the source at that line.",
-    "`def run(:` in main.py",
-)
-SOLUTION_ENTRY_POINT = error(
-    "solution-entry-point",
-    "The entry point names a file or a function that the sources do not have.",
-    "Write entry_point as file::function, of one of the sources.",
-    '`"entry_point": "main.py::run"` where main.py defines only kernel',
-)
-SOLUTION_PARAMETERS = error(
-    "solution-parameters",
-    "The entry point can't be called with the definition's inputs.",
-    "Take the inputs in order, then the outputs if destination_passing_style.",
-    "`def run(A):` where the inputs are A, B",
-)
-BASELINE_REPEATS_REFERENCE = error(
-    "baseline-repeats-reference",
-    "A baseline solution is the reference again, so it measures nothing.",
-    "Call the production kernel.",
-    "solutions/baseline/... with the text of `reference`",
-)
-BASELINE_NO_KERNEL = warning(
-    "baseline-no-kernel",
-    "A baseline solution calls neither FlashInfer nor SGLang nor a kernel of its own.",
-    "Call the production kernel that the fi_api: tag names.",
-    "a baseline in Python that imports only torch",
-)
-
+SOLUTION_PATH = error("""solution-path: A solution's author, definition or name is not
+    what its path says.
+    Fix: Make the two the same: solutions/<author>/<op_type>/<definition>/<name>.json.
+    Finds: `"author": "alice"` in solutions/bob/""")
+SOLUTION_DUPLICATE = error("""solution-duplicate: Two solutions of a definition have the
+    same name.
+    Fix: Rename one of them.
+    Finds: baseline/.../fast.json and alice/.../fast.json""")
+SOLUTION_SOURCE_PATH = error("""solution-source-path: A source file's path leads out of
+    the solution, or two files have the same.
+    Fix: Use distinct relative paths with forward slashes.
+    Finds: `"path": "../../run.py"`""")
+SOLUTION_SYNTAX = error("""solution-syntax: A Python source of a solution does not
+    parse.
+    Fix: Correct the source at that line.
+    Finds: `def run(:` in main.py""")
+SOLUTION_ENTRY_POINT = error("""solution-entry-point: The entry point names a file or a
+    function that the sources do not have.
+    Fix: Write entry_point as file::function, of one of the sources.
+    Finds: `"entry_point": "main.py::run"` where main.py defines only kernel""")
+SOLUTION_PARAMETERS = error("""solution-parameters: The entry point can't be called with
+    the definition's inputs.
+    Fix: Take the inputs in order, then the outputs if destination_passing_style.
+    Finds: `def run(A):` where the inputs are A, B""")
+BASELINE_REPEATS_REFERENCE = error("""baseline-repeats-reference: A baseline solution is
+    the reference again, so it measures nothing.
+    Fix: Call the production kernel.
+    Finds: solutions/baseline/... with the text of `reference`""")
+BASELINE_NO_KERNEL = warning("""baseline-no-kernel: A baseline solution calls neither
+    FlashInfer nor SGLang nor a kernel of its own.
+    Fix: Call the production kernel that the fi_api: tag names.
+    Finds: a baseline in Python that imports only torch""")
 
 _KERNELS = frozenset(("cuda", "cpp", "triton", "tilelang"))
 _PRODUCTION = ("flashinfer", "sglang", "sgl_kernel", "triton", "tilelang", "deep_gemm")

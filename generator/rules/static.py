@@ -3,44 +3,56 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from types import CodeType
 
 from generator.dataset.definition import Definition
-from generator.dataset.python_source import all_nodes, own_nodes, parse_or_none
+from generator.dataset.python_source import (
+    Unparsable,
+    all_nodes,
+    compile_module,
+    own_nodes,
+)
 from generator.ops.registry import op_specs
-from generator.problems import Problem
-from generator.problems.messages import quote
-from generator.problems.rule import error, note, warning
+from generator.problems import Problem, error, note, warning
+from generator.problems.messages import did_you_mean, quote
 from generator.rules.reference import run_function
 
-REFERENCE_ASSERT = error(
-    "reference-assert",
-    "The reference asserts a size that the definition's axes contradict.",
-    "Correct the assert or the axis.",
-    "`assert head_dim == 64` where head_dim is 128",
-)
-REFERENCE_IN_PLACE = warning(
-    "reference-in-place",
-    "The reference writes to an input, which callers don't expect.",
-    "Clone the input and return what changes; or name a buffer that callers pass to be "
-    "filled with _buffer at its end.",
-    "`x.add_(residual)`, or `cache[i] = k`",
-)
-REFERENCE_GLOBAL = warning(
-    "reference-global",
-    "The reference changes state that outlives the call.",
-    "Keep everything in local names; pass a torch.Generator for random numbers.",
-    "`torch.manual_seed(0)`, or `global calls`",
-)
-REFERENCE_TOKEN_LOOP = note(
-    "reference-token-loop",
-    "The reference loops over tokens in Python, which is slow for real workloads.",
-    "Compute all tokens at once, where that reads as well.",
-    "`for t in range(num_tokens):`",
-)
+REFERENCE_ASSERT = error("""reference-assert: The reference asserts a size that the
+    definition's axes contradict.
+    Fix: Correct the assert or the axis.
+    Finds: `assert head_dim == 64` where head_dim is 128""")
+REFERENCE_IN_PLACE = warning("""reference-in-place: The reference writes to an input,
+    which callers don't expect.
+    Fix: Clone the input and return what changes; or name a buffer that callers pass to
+    be filled with _buffer at its end.
+    Finds: `x.add_(residual)`, or `cache[i] = k`""")
+REFERENCE_GLOBAL = warning("""reference-global: The reference changes state that
+    outlives the call.
+    Fix: Keep everything in local names; pass a torch.Generator for random numbers.
+    Finds: `torch.manual_seed(0)`, or `global calls`""")
+REFERENCE_TOKEN_LOOP = note("""reference-token-loop: The reference loops over tokens in
+    Python, which is slow for real workloads.
+    Fix: Compute all tokens at once, where that reads as well.
+    Finds: `for t in range(num_tokens):`""")
+REFERENCE_UNDEFINED_NAME = error("""reference-undefined-name: The reference reads a name
+    that it neither defines nor imports.
+    Fix: Define the helper in the reference, import the module, or correct the name.
+    Finds: `_dequantize(x)` without its `def`""")
 
-
+# what a module or a class body has without binding it
+_GIVEN = frozenset(
+    (
+        *dir(builtins),
+        *("__annotations__", "__builtins__", "__file__", "__module__", "__qualname__"),
+    )
+)
+# what binds names, or asks whether they are bound, in ways that no reader can follow
+_DYNAMIC = frozenset(("NameError", "exec", "globals", "locals", "setattr", "vars"))
+_READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
 _GLOBAL_CALLS = frozenset(
     (
         *("manual_seed", "seed", "set_default_device", "set_default_dtype"),
@@ -59,12 +71,20 @@ _TOKEN_AXES = frozenset(
 
 def check(definition: Definition) -> Iterator[Problem]:
     """Yield the Problems of a reference's source; none where it does not parse."""
-    tree = parse_or_none(definition.reference)
-    if tree is not None:
-        yield from _global_state(tree)
-    run = run_function(definition)
-    if run is None:
+    try:
+        tree, _ = compile_module(definition.reference)
+    except Unparsable:
         return
+    yield from _global_state(tree)
+    if (run := run_function(definition)) is not None:
+        yield from _of_run(definition, run)
+    bound, undefined = _names(definition.reference)
+    for name, line in undefined.items():
+        message = f"Nothing defines {quote(name)}.{did_you_mean(name, bound)}"
+        yield REFERENCE_UNDEFINED_NAME.at(message, "reference", line=line)
+
+
+def _of_run(definition: Definition, run: ast.FunctionDef) -> Iterator[Problem]:
     filled = filled_inputs(definition)
     for name, line in _written(run):
         tensor = definition.inputs.get(name)
@@ -252,3 +272,57 @@ def _global_state(tree: ast.Module) -> tuple[Problem, ...]:
             message = f"The reference {what}."
             found.append(REFERENCE_GLOBAL.at(message, "reference", line=line))
     return tuple(found)
+
+
+def undefined_names(source: str) -> dict[str, int]:
+    """Return the names that are read and never bound, with a line that reads each.
+
+    Empty where names may be bound in a way that can't be read: `import *`, `exec`.
+    Raises Unparsable.
+    """
+    return _names(source)[1]
+
+
+# many definitions have the same reference
+@lru_cache(maxsize=64)
+def _names(source: str) -> tuple[set[str], dict[str, int]]:
+    """Return the names that the module binds, and those that nothing binds.
+
+    The compiler knows which names are global, and leaves out the annotations that are
+    never evaluated.
+    """
+    tree, module = compile_module(source)
+    nodes = all_nodes(tree)
+    if any(_is_dynamic(node) for node in nodes):
+        return set(), {}
+    codes = [module]
+    for code in codes:
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    bound = {name for how, name, _ in _accesses(module) if how == "STORE_NAME"}
+    # to disassemble functions takes time: only where a name may be found
+    read = {node.id for node in nodes if isinstance(node, ast.Name)} - bound - _GIVEN
+    if read.isdisjoint(name for code in codes for name in code.co_names):
+        return bound, {}
+    accesses = [list(_accesses(code)) for code in codes]
+    bound |= {n for of in accesses for how, n, _ in of if how == "STORE_GLOBAL"}
+    found: dict[str, int] = {}
+    for of in accesses:
+        own = {name for how, name, _ in of if how == "STORE_NAME"}
+        for how, name, line in of:
+            if how in _READS and name in read - bound - own:
+                found[name] = min(line, found.get(name, line))
+    return bound, dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+
+
+def _accesses(code: CodeType) -> Iterator[tuple[str, str, int]]:
+    """Yield (instruction, name, line) of what a module, class or function does."""
+    lines, line = dict(dis.findlinestarts(code)), code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = lines.get(instruction.offset) or line
+        yield instruction.opname, instruction.argval, line
+
+
+def _is_dynamic(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.names[0].name == "*"
+    return isinstance(node, ast.Name) and node.id in _DYNAMIC

@@ -10,30 +10,21 @@ from typing import Any
 
 from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition
-from generator.problems import Problem
+from generator.problems import Problem, error
 from generator.problems.messages import quote
-from generator.problems.rule import error
 
-WORKLOAD_INDPTR = error(
-    "workload-indptr",
-    "An indptr does not begin at 0, decreases, or ends at another number than its "
-    "axis.",
-    "Capture the workload again: such a tensor makes kernels read outside.",
-    "qo_indptr is 0, 7, 5 where total_q is 5",
-)
-WORKLOAD_INDICES = error(
-    "workload-indices",
-    "An index leads out of the tensor that it is for.",
-    "Capture the workload again: such an index makes kernels read outside.",
-    "kv_indices has 512 where num_pages is 512",
-)
-WORKLOAD_LAST_PAGE = error(
-    "workload-last-page",
-    "A sequence's last page is empty or holds more tokens than a page.",
-    "Write a length of 1 to page_size.",
-    "kv_last_page_len has 65 where page_size is 64",
-)
-
+WORKLOAD_INDPTR = error("""workload-indptr: An indptr does not begin at 0, decreases, or
+    ends at another number than its axis.
+    Fix: Capture the workload again: such a tensor makes kernels read outside.
+    Finds: qo_indptr is 0, 7, 5 where total_q is 5""")
+WORKLOAD_INDICES = error("""workload-indices: An index leads out of the tensor that it
+    is for.
+    Fix: Capture the workload again: such an index makes kernels read outside.
+    Finds: kv_indices has 512 where num_pages is 512""")
+WORKLOAD_LAST_PAGE = error("""workload-last-page: A sequence's last page is empty or
+    holds more tokens than a page.
+    Fix: Write a length of 1 to page_size.
+    Finds: kv_last_page_len has 65 where page_size is 64""")
 
 _ENDS: Mapping[str, tuple[str, ...]] = {
     "qo_indptr": ("total_q",),

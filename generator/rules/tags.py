@@ -7,53 +7,34 @@ from collections.abc import Iterator, Mapping
 
 from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
-from generator.problems import Problem
+from generator.problems import Problem, Rule, note, warning
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import Rule, note, warning
 
-TAG_FORM = warning(
-    "tag-form",
-    "A tag is neither key:value nor one of the bare tags.",
-    "Write it as key:value, without spaces or special characters.",
-    '`"decode"` instead of `"stage:decode"`',
-)
-TAG_UNKNOWN = warning(
-    "tag-unknown",
-    "A tag's key is not one of the vocabulary, so no search finds it.",
-    "Use a key of the vocabulary: model, status, fi_api, stage, tp, ep and the like.",
-    '`"stages:decode"`',
-)
-TAG_SYNONYM = note(
-    "tag-synonym",
-    "A tag's key is seldom used; another one means the same.",
-    "Use the usual key.",
-    '`"quant:fp8"` instead of `"quantization:..."`',
-)
-TAG_VALUE = warning(
-    "tag-value",
-    "A tag's value is not one that its key may have.",
-    "Write one of the allowed values.",
-    '`"tp:two"`, or `"status:tested"`',
-)
-TAG_DUPLICATE = warning(
-    "tag-duplicate",
-    "A definition has the same tag twice.",
-    "Remove one of them.",
-    '`["tp:1", "tp:1"]`',
-)
-TAG_CONFLICT = warning(
-    "tag-conflict",
-    "Tags contradict each other or the definition's name.",
-    "Keep the one that is right.",
-    "stage:prefill on gqa_paged_decode_...",
-)
-TAG_MODEL = note(
-    "tag-model",
-    "The figures of a model that a tag names are not known here.",
-    "Check the const axes with --model-config and the model's config.json.",
-    '`"model:my-model"`',
-)
-
+TAG_FORM = warning("""tag-form: A tag is neither key:value nor one of the bare tags.
+    Fix: Write it as key:value, without spaces or special characters.
+    Finds: `"decode"` instead of `"stage:decode"`""")
+TAG_UNKNOWN = warning("""tag-unknown: A tag's key is not one of the vocabulary, so no
+    search finds it.
+    Fix: Use a key of the vocabulary: model, status, fi_api, stage, tp, ep and the like.
+    Finds: `"stages:decode"`""")
+TAG_SYNONYM = note("""tag-synonym: A tag's key is seldom used; another one means the
+    same.
+    Fix: Use the usual key.
+    Finds: `"quant:fp8"` instead of `"quantization:..."`""")
+TAG_VALUE = warning("""tag-value: A tag's value is not one that its key may have.
+    Fix: Write one of the allowed values.
+    Finds: `"tp:two"`, or `"status:tested"`""")
+TAG_DUPLICATE = warning("""tag-duplicate: A definition has the same tag twice.
+    Fix: Remove one of them.
+    Finds: `["tp:1", "tp:1"]`""")
+TAG_CONFLICT = warning("""tag-conflict: Tags contradict each other or the definition's
+    name.
+    Fix: Keep the one that is right.
+    Finds: stage:prefill on gqa_paged_decode_...""")
+TAG_MODEL = note("""tag-model: The figures of a model that a tag names are not known
+    here.
+    Fix: Check the const axes with --model-config and the model's config.json.
+    Finds: `"model:my-model"`""")
 
 _SYNONYMS: Mapping[str, str] = {"quant": "quantization"}
 _STAGES = ("decode", "prefill", "mtp", "indexer")

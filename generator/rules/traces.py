@@ -7,71 +7,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.problems import Problem
+from generator.problems import Problem, error, note, warning
 from generator.problems.messages import did_you_mean, plural, quote, show
-from generator.problems.rule import error, note, warning
 
-TRACE_DEFINITION = error(
-    "trace-definition",
-    "A trace names another definition than its file does.",
-    "Move the line to its definition's file.",
-    '`"definition": "gemm_n8_k5"` in gemm_n8_k4.jsonl',
-)
-TRACE_INCOMPLETE = error(
-    "trace-incomplete",
-    "A trace has no solution or no evaluation: it is a workload, not a trace.",
-    "Move the line to workloads/, or run the solution.",
-    '`"evaluation": null`',
-)
-TRACE_WORKLOAD = error(
-    "trace-workload",
-    "A trace is of a workload that the definition does not have, or has otherwise.",
-    "Run the solution on the dataset's workloads.",
-    "a uuid that is not in workloads/",
-)
-TRACE_SOLUTION = error(
-    "trace-solution",
-    "A trace is of a solution that the dataset does not have.",
-    "Add the solution, or remove its traces.",
-    '`"solution": "gone"`',
-)
-TRACE_AUTHOR = error(
-    "trace-author",
-    "A trace lies in another author's folder than its solution.",
-    "Move it to the folder of the solution's author.",
-    "a solution of alice in traces/bob/",
-)
-TRACE_DUPLICATE = warning(
-    "trace-duplicate",
-    "A solution has two traces of one workload.",
-    "Keep the newer one.",
-    "the same solution and uuid in lines 3 and 9",
-)
-TRACE_COVERAGE = warning(
-    "trace-coverage",
-    "A solution was not run on all workloads of its definition.",
-    "Run it on the others as well.",
-    "5 of 8 workloads have a trace of it",
-)
-TRACE_BASELINE_FAILED = error(
-    "trace-baseline-failed",
-    "A baseline's trace is not PASSED: reference and kernel disagree.",
-    "Find out which side is wrong before anything is built on the reference.",
-    '`"status": "INCORRECT_NUMERICAL"` in traces/baseline/',
-)
-TRACE_NUMBERS = error(
-    "trace-numbers",
-    "A trace's numbers can't be true, or contradict each other.",
-    "Measure again.",
-    '`"latency_ms": -1`, or a speedup that is not the ratio of the latencies',
-)
-TRACE_NO_MEASUREMENT = note(
-    "trace-no-measurement",
-    "A PASSED trace lacks its errors or its latencies.",
-    "Run the benchmark again with correctness and performance recorded.",
-    '`"status": "PASSED"` with `"performance": null`',
-)
-
+TRACE_DEFINITION = error("""trace-definition: A trace names another definition than its
+    file does.
+    Fix: Move the line to its definition's file.
+    Finds: `"definition": "gemm_n8_k5"` in gemm_n8_k4.jsonl""")
+TRACE_INCOMPLETE = error("""trace-incomplete: A trace has no solution or no evaluation:
+    it is a workload, not a trace.
+    Fix: Move the line to workloads/, or run the solution.
+    Finds: `"evaluation": null`""")
+TRACE_WORKLOAD = error("""trace-workload: A trace is of a workload that the definition
+    does not have, or has otherwise.
+    Fix: Run the solution on the dataset's workloads.
+    Finds: a uuid that is not in workloads/""")
+TRACE_SOLUTION = error("""trace-solution: A trace is of a solution that the dataset does
+    not have.
+    Fix: Add the solution, or remove its traces.
+    Finds: `"solution": "gone"`""")
+TRACE_AUTHOR = error("""trace-author: A trace lies in another author's folder than its
+    solution.
+    Fix: Move it to the folder of the solution's author.
+    Finds: a solution of alice in traces/bob/""")
+TRACE_DUPLICATE = warning("""trace-duplicate: A solution has two traces of one workload.
+    Fix: Keep the newer one.
+    Finds: the same solution and uuid in lines 3 and 9""")
+TRACE_COVERAGE = warning("""trace-coverage: A solution was not run on all workloads of
+    its definition.
+    Fix: Run it on the others as well.
+    Finds: 5 of 8 workloads have a trace of it""")
+TRACE_BASELINE_FAILED = error("""trace-baseline-failed: A baseline's trace is not
+    PASSED: reference and kernel disagree.
+    Fix: Find out which side is wrong before anything is built on the reference.
+    Finds: `"status": "INCORRECT_NUMERICAL"` in traces/baseline/""")
+TRACE_NUMBERS = error("""trace-numbers: A trace's numbers can't be true, or contradict
+    each other.
+    Fix: Measure again.
+    Finds: `"latency_ms": -1`, or a speedup that is not the ratio of the latencies""")
+TRACE_NO_MEASUREMENT = note("""trace-no-measurement: A PASSED trace lacks its errors or
+    its latencies.
+    Fix: Run the benchmark again with correctness and performance recorded.
+    Finds: `"status": "PASSED"` with `"performance": null`""")
 
 _SPEEDUP_SLACK = 0.02
 """Of the stated speedup: latencies are often rounded."""

@@ -6,53 +6,36 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition, Tensor
-from generator.problems import Problem
+from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, quote, show
-from generator.problems.rule import error, warning
 
-WORKLOAD_MISSING = warning(
-    "workload-missing",
-    "The definition has no workload file.",
-    "Add workloads/<op_type>/<name>.jsonl, captured from real inference.",
-    "gemm_n8_k4.json without gemm_n8_k4.jsonl",
-)
-WORKLOAD_DEFINITION = error(
-    "workload-definition",
-    "A workload names another definition than its file does.",
-    "Move the line to its definition's file.",
-    '`"definition": "gemm_n8_k5"` in gemm_n8_k4.jsonl',
-)
-WORKLOAD_DUPLICATE_UUID = error(
-    "workload-duplicate-uuid",
-    "Two workloads of a file have the same uuid.",
-    "Give each workload its own uuid.",
-    "a line copied, its axes changed, its uuid not",
-)
-WORKLOAD_AXIS = error(
-    "workload-axis",
-    "A workload's axes are not the definition's variable axes.",
-    "Give a value to every variable axis and to nothing else.",
-    '`"axes": {"M": 3, "N": 8}` where N is a constant',
-)
-WORKLOAD_INPUT = error(
-    "workload-input",
-    "A workload's inputs are not the definition's inputs.",
-    "Describe every input of the definition and nothing else.",
-    "a line without the input `B`",
-)
-WORKLOAD_INPUT_KIND = error(
-    "workload-input-kind",
-    "A workload gives a tensor for a scalar input or a scalar for a tensor.",
-    "Use scalar exactly for inputs whose shape is null.",
-    '`"sm_scale": {"type": "random"}`',
-)
-WORKLOAD_SCALAR = error(
-    "workload-scalar",
-    "A scalar's value does not fit the input's dtype.",
-    "Write a value of that dtype.",
-    '`{"type": "scalar", "value": 0.5}` for an int32',
-)
-
+WORKLOAD_MISSING = warning("""workload-missing: The definition has no workload file.
+    Fix: Add workloads/<op_type>/<name>.jsonl, captured from real inference.
+    Finds: gemm_n8_k4.json without gemm_n8_k4.jsonl""")
+WORKLOAD_DEFINITION = error("""workload-definition: A workload names another definition
+    than its file does.
+    Fix: Move the line to its definition's file.
+    Finds: `"definition": "gemm_n8_k5"` in gemm_n8_k4.jsonl""")
+WORKLOAD_DUPLICATE_UUID = error("""workload-duplicate-uuid: Two workloads of a file have
+    the same uuid.
+    Fix: Give each workload its own uuid.
+    Finds: a line copied, its axes changed, its uuid not""")
+WORKLOAD_AXIS = error("""workload-axis: A workload's axes are not the definition's
+    variable axes.
+    Fix: Give a value to every variable axis and to nothing else.
+    Finds: `"axes": {"M": 3, "N": 8}` where N is a constant""")
+WORKLOAD_INPUT = error("""workload-input: A workload's inputs are not the definition's
+    inputs.
+    Fix: Describe every input of the definition and nothing else.
+    Finds: a line without the input `B`""")
+WORKLOAD_INPUT_KIND = error("""workload-input-kind: A workload gives a tensor for a
+    scalar input or a scalar for a tensor.
+    Fix: Use scalar exactly for inputs whose shape is null.
+    Finds: `"sm_scale": {"type": "random"}`""")
+WORKLOAD_SCALAR = error("""workload-scalar: A scalar's value does not fit the input's
+    dtype.
+    Fix: Write a value of that dtype.
+    Finds: `{"type": "scalar", "value": 0.5}` for an int32""")
 
 INTEGERS: Mapping[str, tuple[int, int]] = {
     "uint8": (0, 255),

@@ -14,9 +14,8 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
-from generator.problems import Problem
-from generator.problems.limit import in_file, limited
-from generator.rules import figures, loadable, static, tags, undefined_names
+from generator.problems import Problem, in_file, limited
+from generator.rules import figures, loadable, routes, static, tags
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary, summarise
 from generator.rules.load import load_file
@@ -94,8 +93,8 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from static.check(definition)
-    yield from undefined_names.check(definition)
     yield from loadable.check_definition(definition)
+    yield from routes.check(definition)
     yield from figures.check(definition, config)
 
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from generator.dataset.paths import AUDIT
 from generator.problems import Problem
 from generator.problems.messages import plural
-from generator.rules.audits import (
+from generator.rules.cross import Summary
+from generator.rules.elsewhere import (
     AUDIT_FILE,
     AUDIT_MISSING,
     AUDIT_STALE,
     AUDIT_SURVIVORS,
 )
-from generator.rules.cross import Summary
 
 if TYPE_CHECKING:
     from generator.results.audits import Audited

@@ -22,10 +22,11 @@ from generator.dataset.paths import (
     problems_of_paths,
     select,
 )
-from generator.problems import Problem, Severity
-from generator.problems.limit import in_file
-from generator.rules.cross import Beside
-from generator.rules.flashinfer_symbols import installed_flashinfer
+from generator.problems import Problem, Severity, in_file
+from generator.problems.messages import plural
+from generator.reports.report import Conclusion, Report, Status
+from generator.rules.catalogue import GROUPS
+from generator.rules.cross import Beside, installed_flashinfer
 from generator.rules.load import repeated_names
 from generator.rules.loadable import check_solution_names
 from generator.validation.definition_check import DefinitionFiles
@@ -150,3 +151,49 @@ def _ordered(problems: Iterable[Problem]) -> Iterator[Problem]:
     rest = iter(problems)
     yield from sorted(islice(rest, _SORTED), key=lambda p: p.file)
     yield from rest
+
+
+def validation_report(
+    problems: Iterable[Problem],
+    counts: Counts,
+    *,
+    prefix: str = "",
+    notes: bool = False,
+    strict: bool = False,
+    hint: str = "",
+) -> Report:
+    """Return the report of problems as they come; `counts` is right after the last.
+
+    `hint` follows the number of notes where there are some.
+    """
+
+    def conclude() -> Conclusion:
+        errors, warnings, noted = (counts.found[severity] for severity in Severity)
+        failed = errors or (strict and warnings)
+        summary = (
+            f"{plural(counts.definitions, 'definition')}, "
+            f"{plural(counts.workloads, 'workload')}: "
+            f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
+        )
+        if noted:
+            summary += f", {plural(noted, 'note')}{hint}"
+        return Conclusion(Status.FAILED if failed else Status.PASSED, summary)
+
+    return Report(
+        title="Dataset validation",
+        command="trace-dataset validate",
+        conclude=conclude,
+        payload={
+            "problems": (problem.as_dict() for problem in problems),
+            "counts": lambda: {
+                "definitions": counts.definitions,
+                "workloads": counts.workloads,
+                **{f"{s.value}s": count for s, count in counts.found.items()},
+            },
+        },
+        problems=problems,
+        rules=GROUPS,
+        prefix=prefix,
+        notes=notes,
+        strict=strict,
+    )

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from generator.problems import Problem
 from generator.reports import FORMATS, printed
-from generator.validation.report import validation_report
-from generator.validation.validate import Counts, make_plan, run_plan
+from generator.validation.validate import Counts, make_plan, run_plan, validation_report
 from tests.audits import AUDIT, audited, entry
 from tests.functional import hostile, hostile_solutions, hostile_verification
 from tests.functional.hostile import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.formats import FORMATS, shown
+from generator.review.report import FORMATS, shown
 from generator.review.review import Review, Verdict, make_review
 from generator.review.sources import open_sources
 from tests.functional import hostile, hostile_verification

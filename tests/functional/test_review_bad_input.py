@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.snapshots import GitError
-from generator.review.sources import open_sources
+from generator.review.sources import GitError, open_sources
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,

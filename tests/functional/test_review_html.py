@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.page.rows import FIGURES
+from generator.review.page import FIGURES
 from generator.testing.error_map import BINS, WITHIN
 from tests.functional.pages import (
     executed,

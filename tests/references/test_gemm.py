@@ -11,6 +11,30 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+7311671f45061979b723e6f62e5e7cef765c6e1c943b6d206cff35e61a4f431a  gemm_bf16_n128256_k3072
+61688ceb686afd32f716704bcb7b21da69915a5b2e0c0990d769fcbc3f89f12c  gemm_bf16_n128256_k4096
+9d2575ffad380dfcdbc97eb50349e3d9bbe62bfeea53ccfcb182f23cc5ad5415  gemm_bf16_n128256_k8192
+e176f592e5e1dc6e8a82986cfef32e0d07a2d05309dabeb7e2644151232ff19c  gemm_bf16_n128_k2880
+d71aedb133d9f70c9a5bf671b5eb66da4599fea5f4732e887a18c4e336e7c90c  gemm_bf16_n128_k4096
+a7f4de6cb4fac41adc8152ed5a38ad2478cef6de1c381d881123fedc21fda8e0  gemm_bf16_n129280_k7168
+aa067cdad4619c0cf79cefff5ca904ae2f43e7081e42b1d93221988f068b9a3a  gemm_bf16_n151936_k2048
+9d4bf92bd0f427a4658ba2453c41bd791e1353b336b55626de7deec3cb396924  gemm_bf16_n151936_k4096
+3583663d3865d651547d2e05b8c63c9a234188cfaab74ed8e0b1a87d7cdd0aa7  gemm_bf16_n151936_k5120
+09cb36660767474d79fc4d43a9cb303f051bef992df127ce5a0f8b37b8832306  gemm_bf16_n152064_k3584
+9b6dd808decc2788d8a7551eb30bc7374f3d6ee2be166f76b9cf7ac5cac3f5bb  gemm_bf16_n160_k5120
+4bdc7f981ba5b8fc8f9c2eb36f9efcd8c14b7330dcb976649ff6f8a3fd0f773d  gemm_bf16_n163840_k7168
+526c4de7092fa3031fa73e465d87c9f892228f6a921dc9118417a4d05a1923a5  gemm_bf16_n16_k5120
+0f56f020abb2925cd7a2b8f6a4e443c601f9649661f09e83ce35840ad574aac7  gemm_bf16_n200064_k3072
+618038b95c7cbcea31bff3d607267c90cce80f72b472064f0f25d27d437cf0c5  gemm_bf16_n201088_k2880
+14543014e0242d42cf23648c9dbacd148395a64126e3d28980a15a87cbc0da69  gemm_bf16_n262208_k5376
+8f594b4eb00f9dceddab8c7aaba89d0613c0bc0a0c2ccd553be9f1840c459881  gemm_bf16_n2880_k4096
+8ec8ff53ddcd6664df01414547b11b4babf8ded4606637a099e6e329ee7a3c4f  gemm_bf16_n32_k2880
+30860ebab7173d12f79ba82ff5ccb2ec3978d3e2fb804b80252b29c27c8c5f67  gemm_bf16_n384_k7168
+778a11db8daec3c3dbae490e1a5a20477ae68e40d13054fdcd7f83cd246ce9ee  gemm_bf16_n4096_k8192
+cbf6731736ddfd6b2c87e749291ef633f5508ebf6b31d23441c4c73c89050818  gemm_bf16_n5120_k8192
+300089955415cfcc21bb4bd8170cbed8eb820ef56dd168c2618a3f9712c964b2  gemm_bf16_n512_k2048
+aeda77e7431a4dadba9998415eac2f30f7ed1db3e9ba37019e620507bb66192c  gemm_bf16_n6144_k6144
+445c18c1e398d9de4ec068b2485642e122afd808c1b0ef6f42bebb73cb8f666b  gemm_bf16_n8_k6144
 133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144  gemm_n10240_k8192
 73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7  gemm_n128_k2048
 3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee  gemm_n16384_k3072
@@ -61,6 +85,7 @@ from generator.testing.harness import (
     MatchesPyTorch,
     main,
 )
+from generator.testing.memory import dtype_of
 from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
 from generator.testing.replay import MatchesRecorded
@@ -86,11 +111,12 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return A float16 [M, K] and B float16 [N, K]; elements of C are about 1."""
+    """Return A [M, K] and B [N, K] of C's dtype; elements of C are about 1."""
     n, k = definition.axes["N"], definition.axes["K"]
+    dtype = dtype_of(definition.interface.output_specs["C"].dtype)
     return {
-        "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+        "A": stream.child("A").values((case.axes["M"], k), 1.0, dtype),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
     }
 
 
@@ -106,16 +132,21 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of both generations."""
-    return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    """Return the kernels of both generations, and for bfloat16 cuBLASLt."""
+    grouped = (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    if definition.interface.output_specs["C"].dtype == "float16":
+        return grouped
+    return (*grouped, Backend("cublaslt", min_sm=80))
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Return the product, float16 [M, N], as the one segment of a grouped GEMM."""
-    from flashinfer.gemm import SegmentGEMMWrapper
+    """Return the product [M, N], as mm_bf16 or as the one segment of a grouped GEMM."""
+    from flashinfer.gemm import SegmentGEMMWrapper, mm_bf16
 
+    if backend == "cublaslt":
+        return mm_bf16(inputs["A"], inputs["B"].T, backend=backend)
     a, b = inputs["A"], inputs["B"]
     workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.int8, device=a.device)
     # lengths of segments would be rounded to float16: 2049 rows to 2048
@@ -132,12 +163,21 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the product, float16 [M, N], by torch.nn.functional.linear as in serving."""
+    """Return the product [M, N] by torch.nn.functional.linear as in serving."""
     return torch.nn.functional.linear(inputs["A"], inputs["B"])
 
 
 # ---- the interfaces
 
+INTERFACE_GEMM_BF16 = Interface(
+    inputs={
+        "A": "bfloat16[M, K]",
+        "B": "bfloat16[N, K]",
+    },
+    outputs={
+        "C": "bfloat16[M, N]",
+    },
+)
 INTERFACE_GEMM = Interface(
     inputs={
         "A": "float16[M, K]",
@@ -152,6 +192,21 @@ INTERFACE_GEMM = Interface(
 
 
 # fmt: off
+# of gemm_bf16_n128256_k3072 and 23 more definitions
+def reference_gemm_bf16():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        a = A.float()
+        # Rows of B a block at a time: a float32 copy of all of B may take gigabytes.
+        columns = [(a @ rows.float().T).to(torch.bfloat16) for rows in torch.split(B, 4096)]
+        return torch.cat(columns, dim=1)
+
+    return run
+
+
 # of gemm_n10240_k8192 and 31 more definitions
 def reference_gemm():
     import torch
@@ -178,8 +233,6 @@ class GemmTests(
 
     op_type = "gemm"
     sizes = ("small", "medium")
-    interface = INTERFACE_GEMM
-    reference = staticmethod(reference_gemm)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
     make_inputs = staticmethod(make_inputs)
@@ -191,11 +244,277 @@ class GemmTests(
     pytorch_ground_truth = staticmethod(pytorch_ground_truth)
 
 
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3072 to 128256 features.
+# model:llama-3.2-3b
+class TestGemmBf16N128256K3072(GemmTests):
+    name = "gemm_bf16_n128256_k3072"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 3072
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 4096 to 128256 features.
+# model:llama-3.1-8b
+class TestGemmBf16N128256K4096(GemmTests):
+    name = "gemm_bf16_n128256_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 8192 to 128256 features.
+# model:llama-3.1-70b
+class TestGemmBf16N128256K8192(GemmTests):
+    name = "gemm_bf16_n128256_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128256
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
+# to 128 features.
+# model:gpt-oss-120b
+class TestGemmBf16N128K2880(GemmTests):
+    name = "gemm_bf16_n128_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
+# to 128 features.
+# model:qwen3-235b-a22b
+class TestGemmBf16N128K4096(GemmTests):
+    name = "gemm_bf16_n128_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 128
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 7168 to 129280 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestGemmBf16N129280K7168(GemmTests):
+    name = "gemm_bf16_n129280_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 129280
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 2048 to 151936 features.
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
+class TestGemmBf16N151936K2048(GemmTests):
+    name = "gemm_bf16_n151936_k2048"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 2048
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 4096 to 151936 features.
+# model:qwen3-8b, model:qwen3-235b-a22b
+class TestGemmBf16N151936K4096(GemmTests):
+    name = "gemm_bf16_n151936_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 5120 to 151936 features.
+# model:qwen3-14b, model:qwen3-32b
+class TestGemmBf16N151936K5120(GemmTests):
+    name = "gemm_bf16_n151936_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 151936
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3584 to 152064 features.
+# model:qwen2.5-7b
+class TestGemmBf16N152064K3584(GemmTests):
+    name = "gemm_bf16_n152064_k3584"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 152064
+    K = 3584
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
+# to 160 features.
+# model:glm-4.6
+class TestGemmBf16N160K5120(GemmTests):
+    name = "gemm_bf16_n160_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 160
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 7168 to 163840 features.
+# model:kimi-k2
+class TestGemmBf16N163840K7168(GemmTests):
+    name = "gemm_bf16_n163840_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 163840
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
+# to 16 features.
+# model:llama-4-scout
+class TestGemmBf16N16K5120(GemmTests):
+    name = "gemm_bf16_n16_k5120"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 16
+    K = 5120
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 3072 to 200064 features.
+# model:minimax-m2
+class TestGemmBf16N200064K3072(GemmTests):
+    name = "gemm_bf16_n200064_k3072"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 200064
+    K = 3072
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 2880 to 201088 features.
+# model:gpt-oss-20b, model:gpt-oss-120b
+class TestGemmBf16N201088K2880(GemmTests):
+    name = "gemm_bf16_n201088_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 201088
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, 5376 to 262208 features.
+# model:gemma-3-27b
+class TestGemmBf16N262208K5376(GemmTests):
+    name = "gemm_bf16_n262208_k5376"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 262208
+    K = 5376
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 4096 to 2880 features.
+# model:gpt-oss-20b, model:gpt-oss-120b
+class TestGemmBf16N2880K4096(GemmTests):
+    name = "gemm_bf16_n2880_k4096"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 2880
+    K = 4096
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
+# to 32 features.
+# model:gpt-oss-20b
+class TestGemmBf16N32K2880(GemmTests):
+    name = "gemm_bf16_n32_k2880"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 32
+    K = 2880
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
+# to 384 features.
+# model:kimi-k2
+class TestGemmBf16N384K7168(GemmTests):
+    name = "gemm_bf16_n384_k7168"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 384
+    K = 7168
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 8192 to 4096 features.
+# model:qwen3-235b-a22b, model:nemotron-h-8b
+class TestGemmBf16N4096K8192(GemmTests):
+    name = "gemm_bf16_n4096_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 4096
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 8192 to 5120 features.
+# model:qwen3-32b
+class TestGemmBf16N5120K8192(GemmTests):
+    name = "gemm_bf16_n5120_k8192"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 5120
+    K = 8192
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
+# to 512 features.
+# model:qwen3-next-80b-a3b
+class TestGemmBf16N512K2048(GemmTests):
+    name = "gemm_bf16_n512_k2048"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 512
+    K = 2048
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection, 6144 to 6144 features.
+# model:mixtral-8x22b
+class TestGemmBf16N6144K6144(GemmTests):
+    name = "gemm_bf16_n6144_k6144"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 6144
+    K = 6144
+
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
+# to 8 features.
+# model:mixtral-8x22b
+class TestGemmBf16N8K6144(GemmTests):
+    name = "gemm_bf16_n8_k6144"
+    interface = INTERFACE_GEMM_BF16
+    reference = staticmethod(reference_gemm_bf16)
+    N = 8
+    K = 6144
+
+
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
 # value projection, 8192 to 10240 features.
 # model:llama-3.1-70b
 class TestGemmN10240K8192(GemmTests):
     name = "gemm_n10240_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 10240
     K = 8192
 
@@ -205,6 +524,8 @@ class TestGemmN10240K8192(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN128K2048(GemmTests):
     name = "gemm_n128_k2048"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 128
     K = 2048
 
@@ -214,6 +535,8 @@ class TestGemmN128K2048(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN16384K3072(GemmTests):
     name = "gemm_n16384_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 16384
     K = 3072
 
@@ -223,6 +546,8 @@ class TestGemmN16384K3072(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN2048K4096(GemmTests):
     name = "gemm_n2048_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 2048
     K = 4096
 
@@ -232,6 +557,8 @@ class TestGemmN2048K4096(GemmTests):
 # model:gemma-3-27b
 class TestGemmN2048K5376(GemmTests):
     name = "gemm_n2048_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 2048
     K = 5376
 
@@ -241,6 +568,8 @@ class TestGemmN2048K5376(GemmTests):
 # model:gemma-3-27b
 class TestGemmN21504K5376(GemmTests):
     name = "gemm_n21504_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 21504
     K = 5376
 
@@ -250,6 +579,8 @@ class TestGemmN21504K5376(GemmTests):
 # model:minimax-m2
 class TestGemmN256K3072(GemmTests):
     name = "gemm_n256_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 256
     K = 3072
 
@@ -259,6 +590,8 @@ class TestGemmN256K3072(GemmTests):
 # model:deepseek-v3, model:deepseek-r1
 class TestGemmN256K7168(GemmTests):
     name = "gemm_n256_k7168"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 256
     K = 7168
 
@@ -268,6 +601,8 @@ class TestGemmN256K7168(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN28672K4096(GemmTests):
     name = "gemm_n28672_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 28672
     K = 4096
 
@@ -277,6 +612,8 @@ class TestGemmN28672K4096(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN3072K3072(GemmTests):
     name = "gemm_n3072_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 3072
 
@@ -286,6 +623,8 @@ class TestGemmN3072K3072(GemmTests):
 # model:minimax-m2
 class TestGemmN3072K6144(GemmTests):
     name = "gemm_n3072_k6144"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 6144
 
@@ -295,6 +634,8 @@ class TestGemmN3072K6144(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN3072K8192(GemmTests):
     name = "gemm_n3072_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3072
     K = 8192
 
@@ -304,6 +645,8 @@ class TestGemmN3072K8192(GemmTests):
 # model:qwen3-14b
 class TestGemmN34816K5120(GemmTests):
     name = "gemm_n34816_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 34816
     K = 5120
 
@@ -313,6 +656,8 @@ class TestGemmN34816K5120(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN3584K18944(GemmTests):
     name = "gemm_n3584_k18944"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3584
     K = 18944
 
@@ -322,6 +667,8 @@ class TestGemmN3584K18944(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN3584K3584(GemmTests):
     name = "gemm_n3584_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 3584
     K = 3584
 
@@ -331,6 +678,8 @@ class TestGemmN3584K3584(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN37888K3584(GemmTests):
     name = "gemm_n37888_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 37888
     K = 3584
 
@@ -340,6 +689,8 @@ class TestGemmN37888K3584(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN4096K14336(GemmTests):
     name = "gemm_n4096_k14336"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 14336
 
@@ -349,6 +700,8 @@ class TestGemmN4096K14336(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN4096K4096(GemmTests):
     name = "gemm_n4096_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 4096
 
@@ -358,6 +711,8 @@ class TestGemmN4096K4096(GemmTests):
 # model:gemma-3-27b
 class TestGemmN4096K5376(GemmTests):
     name = "gemm_n4096_k5376"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4096
     K = 5376
 
@@ -367,6 +722,8 @@ class TestGemmN4096K5376(GemmTests):
 # model:qwen2.5-7b
 class TestGemmN4608K3584(GemmTests):
     name = "gemm_n4608_k3584"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 4608
     K = 3584
 
@@ -376,6 +733,8 @@ class TestGemmN4608K3584(GemmTests):
 # model:qwen3-14b
 class TestGemmN5120K17408(GemmTests):
     name = "gemm_n5120_k17408"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 17408
 
@@ -385,6 +744,8 @@ class TestGemmN5120K17408(GemmTests):
 # model:qwen3-30b-a3b
 class TestGemmN5120K2048(GemmTests):
     name = "gemm_n5120_k2048"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 2048
 
@@ -394,6 +755,8 @@ class TestGemmN5120K2048(GemmTests):
 # model:llama-3.2-3b
 class TestGemmN5120K3072(GemmTests):
     name = "gemm_n5120_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 3072
 
@@ -403,6 +766,8 @@ class TestGemmN5120K3072(GemmTests):
 # model:qwen3-14b
 class TestGemmN5120K5120(GemmTests):
     name = "gemm_n5120_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5120
     K = 5120
 
@@ -412,6 +777,8 @@ class TestGemmN5120K5120(GemmTests):
 # model:gemma-3-27b
 class TestGemmN5376K21504(GemmTests):
     name = "gemm_n5376_k21504"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5376
     K = 21504
 
@@ -421,6 +788,8 @@ class TestGemmN5376K21504(GemmTests):
 # model:gemma-3-27b
 class TestGemmN5376K4096(GemmTests):
     name = "gemm_n5376_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 5376
     K = 4096
 
@@ -430,6 +799,8 @@ class TestGemmN5376K4096(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN57344K8192(GemmTests):
     name = "gemm_n57344_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 57344
     K = 8192
 
@@ -439,6 +810,8 @@ class TestGemmN57344K8192(GemmTests):
 # model:llama-3.1-8b
 class TestGemmN6144K4096(GemmTests):
     name = "gemm_n6144_k4096"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 6144
     K = 4096
 
@@ -448,6 +821,8 @@ class TestGemmN6144K4096(GemmTests):
 # model:qwen3-14b
 class TestGemmN7168K5120(GemmTests):
     name = "gemm_n7168_k5120"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 7168
     K = 5120
 
@@ -457,6 +832,8 @@ class TestGemmN7168K5120(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN8192K28672(GemmTests):
     name = "gemm_n8192_k28672"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 28672
 
@@ -466,6 +843,8 @@ class TestGemmN8192K28672(GemmTests):
 # model:minimax-m2
 class TestGemmN8192K3072(GemmTests):
     name = "gemm_n8192_k3072"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 3072
 
@@ -475,6 +854,8 @@ class TestGemmN8192K3072(GemmTests):
 # model:llama-3.1-70b
 class TestGemmN8192K8192(GemmTests):
     name = "gemm_n8192_k8192"
+    interface = INTERFACE_GEMM
+    reference = staticmethod(reference_gemm)
     N = 8192
     K = 8192
 

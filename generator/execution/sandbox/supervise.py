@@ -198,14 +198,9 @@ def _captured(file: IO[bytes], keep: int) -> tuple[str, bool]:
 
 def _text(file: IO[bytes], start: int, size: int) -> str:
     text = os.pread(file.fileno(), size, start).decode(errors="replace")
-    return text if text.replace("\n", "").isprintable() else "".join(map(_shown, text))
-
-
-def _shown(char: str) -> str:
-    if char.isprintable() or char in "\n\t":
-        return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text
+    )
 
 
 def _in_memory(data: bytes) -> int:

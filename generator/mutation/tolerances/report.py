@@ -16,9 +16,8 @@ from generator.mutation.tolerances.judge import (
     written,
 )
 from generator.mutation.tolerances.result import LEAST, MOST, PROPOSED, Floors
-from generator.problems import Problem, Severity, has_errors
+from generator.problems import Problem, Severity, error, has_errors
 from generator.problems.messages import plural
-from generator.problems.rule import error
 from generator.reports.report import (
     Conclusion,
     Report,
@@ -99,24 +98,17 @@ _WORDS = ("op_type", "output", "source", "tolerance", "neediest")
 _OF_ONE = ("definition", "output", "source", *_COLUMNS[3:7], *_COLUMNS[8:10])
 
 RULES = (
-    error(
-        TIGHT,
-        f"A tolerance leaves less than {LEAST:g} times the arithmetic error seen.",
-        "Widen the bound to the value that is proposed, with the reason beside it.",
-        "an rtol of 1e-4 for a bfloat16 output",
-    ),
-    error(
-        LOOSE,
-        f"A tolerance is more than {MOST:g} times what right answers need.",
-        "Narrow the bound to the value that is proposed.",
-        "an rtol of 0.5 for a bfloat16 output",
-    ),
-    error(
-        OFF,
-        "A reference run in float64 is further off the oracle than rounding explains.",
-        "Find out which side is wrong: the reference, or the op's oracle.",
-        "an eps of 1e-5 where the oracle has 1e-6",
-    ),
+    error(f"""{TIGHT}: A tolerance leaves less than {LEAST:g} times the arithmetic error
+        seen.
+        Fix: Widen the bound to the value that is proposed, with the reason beside it.
+        Finds: an rtol of 1e-4 for a bfloat16 output"""),
+    error(f"""{LOOSE}: A tolerance is more than {MOST:g} times what right answers need.
+        Fix: Narrow the bound to the value that is proposed.
+        Finds: an rtol of 0.5 for a bfloat16 output"""),
+    error(f"""{OFF}: A reference run in float64 is further off the oracle than rounding
+        explains.
+        Fix: Find out which side is wrong: the reference, or the op's oracle.
+        Finds: an eps of 1e-5 where the oracle has 1e-6"""),
 )
 
 

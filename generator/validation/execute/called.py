@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from generator.ops.registry import op_module, op_specs
-from generator.rules.execution import (
+from generator.rules.elsewhere import (
     EXECUTE_DEVICE,
     EXECUTE_DTYPE,
     EXECUTE_GUESSED,

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.hub.choose import choose
+from generator.hub.pull import PullState, choose, read_state, write_state
 from generator.hub.remote import RemoteFile, listing_of
-from generator.hub.state import PullState, read_state, write_state
 from generator.review.sources import blobs_named
 
 OID = "0" * 40
@@ -39,7 +38,9 @@ def test_a_path_that_is_listed_twice() -> None:
 
 def test_files_beside_the_dataset_are_no_harm() -> None:
     listing = listing_of(OID, [file(".gitattributes"), file("a?"), file("../a")])
-    assert (list(listing.files), list(listing.refused)) == ([], ["../a"])
+    assert list(listing.files) == [".gitattributes", "a?"]
+    assert list(listing.refused) == ["../a"]
+    assert choose(listing, (), ()) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from generator.models.config import load, names
 from generator.models.modules import needs, unplaced
 from generator.models.parallel import Deployment
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 LLAMA = {
     "model_type": "llama",
@@ -96,7 +96,8 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
         (
             "mla_paged_decode_h16_ckv512_kpe64_ps64 fp8_blockscale_gemm_sm90_n1536_k7168 "
             "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048 silu_and_mul_i2304 "
-            "mla_ragged_prefill_causal_h16_qk192_vo128 gemm_n256_k7168"
+            "mla_ragged_prefill_causal_h16_qk192_vo128 gemm_n256_k7168 "
+            "rope_with_cos_sin_cache_gptj_style_d64_rd64 append_paged_mla_kv_cache_ckv512_kpe64"
         ),
     ),
     (

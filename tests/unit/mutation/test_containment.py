@@ -13,7 +13,7 @@ import torch
 from generator.mutation.audit_job import AuditJob, Planned, prepare
 from generator.mutation.bench import loaded
 from generator.mutation.mutant_workers import objection, run_all
-from generator.results.audit_result import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
+from generator.results.audits import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
 from tests.builders import loaded as definition_of
 
 # seconds of a clock after which a mutant that says nothing is ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from generator.mutation import geometry
 from tests.builders import known, loaded, replaced, run_of, sized
 from tests.golden.op_types import kept
 
@@ -52,6 +53,8 @@ def reduced(name):
     if definition.op_type == "gemm":
         square = axes["N"] == axes["K"]
         return {"N": min(axes["N"], 1024), "K": 1024 if square else 1536}
+    if definition.op_type in ("gemm_fp8", "quantization", "moe_experts"):
+        return geometry.reduced(definition.op_type, axes)
     if definition.op_type == "moe":
         return WIDE_EXPERTS | (WIDE_BLOCKS if name.startswith("moe_fp8_block") else {})
     return {

@@ -22,7 +22,7 @@ from generator.problems import Problem, Severity
 from generator.reports import FORMATS, printed
 from generator.reports.report import Conclusion, Quoted, Report, Section, Status, Table
 from generator.reports.report import Row as Cells
-from generator.results.audit_result import SURVIVED, DefinitionResult, MutantResult
+from generator.results.audits import SURVIVED, DefinitionResult, MutantResult
 from tests.functional.test_hostile import PAYLOADS
 
 BAD = [*PAYLOADS, "".join(PAYLOADS) * 50]

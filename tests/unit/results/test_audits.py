@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 
 from generator.dataset.paths import AUDIT
-from generator.problems.failure import Failure
-from generator.results.audit_result import STATUSES, DefinitionResult, MutantResult
+from generator.problems import Failure
 from generator.results.audits import (
     LISTED,
+    STATUSES,
     Audited,
     BrokenAudit,
-    Survivor,
+    DefinitionResult,
+    MutantResult,
     as_text,
     audits_in,
     merge,
@@ -30,7 +31,7 @@ COUNTS = {"caught": 40, "equivalent": 3, "survived": 1, "timed out": 1}
 FOUND = Audited(
     "a" * 64,
     COUNTS,
-    (Survivor("constant 3:6 2 → 3", "x = 2", "x = 3"),),
+    ({"name": "constant 3:6 2 → 3", "before": "x = 2", "after": "x = 3"},),
     {"num_experts": 8},
     "0.1.0",
     "2.13.0",
@@ -74,7 +75,7 @@ def test_a_result_becomes_short_lines_and_its_counts_stay(tmp_path):
     assert len(found.survivors) == LISTED
     assert (found.survived, found.defects) == (LISTED + 7, LISTED + 8)
     assert found.share == f"1 / {LISTED + 8}"
-    texts = vars(found.survivors[0]).values()
+    texts = found.survivors[0].values()
     assert all(text.isprintable() and len(text) <= 300 for text in texts)
     assert found.named(2).endswith(f", and {LISTED + 5} more")
     put(tmp_path, as_text({NAME: found}))
@@ -263,5 +264,5 @@ def test_texts_of_a_foreign_file_are_put_on_one_line(tmp_path):
     found = entry("0" * 64, nasty, reduced={nasty: 8}, torch=nasty, gen_tests=nasty)
     write_audit(tmp_path, {NAME: found})
     read = read_audits(tmp_path)[NAME]
-    texts = (*vars(read.survivors[0]).values(), *read.reduced, read.torch)
+    texts = (*read.survivors[0].values(), *read.reduced, read.torch)
     assert all(text.isprintable() and len(text) <= 300 for text in texts)

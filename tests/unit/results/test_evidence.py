@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from generator.dataset.paths import evidence_files, is_evidence
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.evidence import (
     as_text,
     kept_runs,
@@ -17,9 +17,8 @@ from generator.results.evidence import (
     read_evidence,
     runs_in,
 )
-from generator.results.run_results import read_results
+from generator.results.run_results import read_results, runs_of
 from generator.results.sources import backs_verified, is_ground_truth
-from generator.results.summary import runs_of
 from generator.validation.recorded import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 

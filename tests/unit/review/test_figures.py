@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generator.results.error_maps import ErrorMap, read_error_map
-from generator.review.page.figures import (
+from generator.results.run_results import ErrorMap, read_error_map
+from generator.review.figures import (
     cells,
     level,
     of_grid,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.review.page.line_diff import (
+from generator.review.line_diff import (
     GAP,
     GONE,
     MOST,

@@ -153,7 +153,7 @@ CASES: dict[str, Case] = {
     "loader-solution": (
         _solution(spec=_spec(target_hardware=[])),
         "solutions/baseline/gemm/gemm_n8_k4/fast.json",
-        "/spec",
+        "/spec/target_hardware",
         None,
     ),
     "loader-trace": (_trace(evaluation={"log": None}), TRACES, "/evaluation/log", 1),

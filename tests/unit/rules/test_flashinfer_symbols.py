@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.rules.flashinfer_symbols import has_symbol, installed_flashinfer
+from generator.rules.cross import has_symbol, installed_flashinfer
 
 SOURCES = {
     "__init__.py": "from .norm import rmsnorm as rmsnorm\nfrom .rope import (\n    apply,\n)\n",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import generator
-from generator.rules.undefined_names import undefined_names
+from generator.rules.static import undefined_names
 
 ROOT = Path(generator.__file__).parent.parent
 

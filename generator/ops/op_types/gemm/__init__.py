@@ -1,4 +1,4 @@
-"""Matrix products C = A·Bᵀ in float16."""
+"""Matrix products C = A·Bᵀ in float16 and bfloat16."""
 
 from __future__ import annotations
 

@@ -8,16 +8,21 @@ from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
+from generator.ops.workloads.captured import CapturedWorkload
+from generator.ops.workloads.structure import MEMORY_LIMIT
 
 # Where the batch sizes of a model without captured workloads come from.
 LLAMA = "gemm_n28672_k4096"
 QWEN = "gemm_n2048_k4096"
+DEEPSEEK = "gemm_n256_k7168"
 
 QKV = "fused query, key and value projection"
 OUT = "attention output projection"
 UP = "fused gate and up projection"
 DOWN = "down projection"
 ROUTER = "expert router"
+HEAD = "output head, one row a vocabulary entry"
+F16, BF16 = "float16", "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,11 @@ class Layer:
     models: tuple[str, ...]
     use: str
     captured_from: str | None = None
+    dtype: str = F16
+
+
+def _bf16(n: int, k: int, models: str, use: str, captured_from: str = LLAMA) -> Layer:
+    return Layer(n, k, tuple(models.split()), use, captured_from, BF16)
 
 
 LAYERS = (
@@ -64,6 +74,30 @@ LAYERS = (
     Layer(8192, 28672, ("llama-3.1-70b",), DOWN, LLAMA),
     Layer(8192, 3072, ("minimax-m2",), QKV, QWEN),
     Layer(8192, 8192, ("llama-3.1-70b",), OUT, LLAMA),
+    _bf16(8, 6144, "mixtral-8x22b", ROUTER),
+    _bf16(16, 5120, "llama-4-scout", ROUTER),
+    _bf16(32, 2880, "gpt-oss-20b", ROUTER, QWEN),
+    _bf16(128, 2880, "gpt-oss-120b", ROUTER, QWEN),
+    _bf16(128, 4096, "qwen3-235b-a22b", ROUTER, QWEN),
+    _bf16(160, 5120, "glm-4.6", ROUTER, QWEN),
+    _bf16(384, 7168, "kimi-k2", ROUTER, DEEPSEEK),
+    _bf16(512, 2048, "qwen3-next-80b-a3b", ROUTER, QWEN),
+    _bf16(2880, 4096, "gpt-oss-20b gpt-oss-120b", OUT, QWEN),
+    _bf16(4096, 8192, "qwen3-235b-a22b nemotron-h-8b", OUT, QWEN),
+    _bf16(5120, 8192, "qwen3-32b", OUT, QWEN),
+    _bf16(6144, 6144, "mixtral-8x22b", OUT),
+    _bf16(128256, 3072, "llama-3.2-3b", HEAD),
+    _bf16(128256, 4096, "llama-3.1-8b", HEAD),
+    _bf16(128256, 8192, "llama-3.1-70b", HEAD),
+    _bf16(129280, 7168, "deepseek-v3 deepseek-r1 deepseek-v3.2", HEAD, DEEPSEEK),
+    _bf16(151936, 2048, "qwen3-30b-a3b qwen3-next-80b-a3b", HEAD, QWEN),
+    _bf16(151936, 4096, "qwen3-8b qwen3-235b-a22b", HEAD, QWEN),
+    _bf16(151936, 5120, "qwen3-14b qwen3-32b", HEAD, QWEN),
+    _bf16(152064, 3584, "qwen2.5-7b", HEAD, QWEN),
+    _bf16(163840, 7168, "kimi-k2", HEAD, DEEPSEEK),
+    _bf16(200064, 3072, "minimax-m2", HEAD, QWEN),
+    _bf16(201088, 2880, "gpt-oss-20b gpt-oss-120b", HEAD, QWEN),
+    _bf16(262208, 5376, "gemma-3-27b", HEAD),
 )
 
 
@@ -78,16 +112,19 @@ def instance(
     """Return the definition of a name for a model, None for another kind's."""
     if not name.startswith("gemm_"):
         return None
-    return layer_spec(Layer(sizes["n"], sizes["k"], (model,), "linear layer"))
+    dtype = BF16 if name.startswith("gemm_bf16_") else F16
+    layer = Layer(sizes["n"], sizes["k"], (model,), "linear layer", None, dtype)
+    return layer_spec(layer)
 
 
 def layer_spec(layer: Layer) -> Spec:
     """Return the definition for one set of constants."""
-    name = f"gemm_n{layer.n}_k{layer.k}"
+    kind = "gemm" if layer.dtype == F16 else "gemm_bf16"
+    name = f"{kind}_n{layer.n}_k{layer.k}"
     return Spec(
         name=name,
         description=(
-            f"Matrix product C = A @ B.T in float16 with float32 accumulation: "
+            f"Matrix product C = A @ B.T in {layer.dtype} with float32 accumulation: "
             f"{layer.use}, {layer.k} to {layer.n} features."
         ),
         op_type="gemm",
@@ -98,10 +135,17 @@ def layer_spec(layer: Layer) -> Spec:
             "K": Axis("Input features.", layer.k),
         },
         inputs={
-            "A": Tensor(("M", "K"), "float16", "Activations, one row a token."),
-            "B": Tensor(("N", "K"), "float16", "Weight, one row an output feature."),
+            "A": Tensor(("M", "K"), layer.dtype, "Activations, one row a token."),
+            "B": Tensor(("N", "K"), layer.dtype, "Weight, one row an output feature."),
         },
-        outputs={"C": Tensor(("M", "N"), "float16", "A @ B.T")},
-        reference=reference_text("gemm", "gemm"),
+        outputs={"C": Tensor(("M", "N"), layer.dtype, "A @ B.T")},
+        reference=reference_text("gemm", kind),
         captured_from=layer.captured_from or name,
+        fits=_fits,
     )
+
+
+def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the output fits in memory: a head gives rows of a vocabulary."""
+    size = 2 * captured.axes["M"] * spec.const("N")
+    return size <= MEMORY_LIMIT or spec.outputs["C"].dtype == F16

@@ -11,19 +11,23 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
     on_inputs,
     on_outputs,
 )
 from generator.testing.definition import Definition
 
+# shorter dtypes that a product may be rounded to
+_SHORTER = {"float16": torch.bfloat16, "bfloat16": torch.float8_e4m3fn}
+
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants; only a square B can be left untransposed."""
+    shorter = _SHORTER[definition.interface.output_specs["C"].dtype]
+    name = str(shorter).removeprefix("torch.")
     changes: dict[str, Change] = {
         "last product missing": _without_last,
-        "inputs rounded to bfloat16": lambda i: {
-            name: value.bfloat16().to(value.dtype) for name, value in i.items()
+        f"inputs rounded to {name}": lambda i: {
+            name: value.to(shorter).to(value.dtype) for name, value in i.items()
         },
         "columns of B shifted": lambda i: {"B": i["B"].roll(1, 1)},
     }
@@ -31,7 +35,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         changes["B not transposed"] = lambda i: {"B": i["B"].T.contiguous()}
     return (
         *(on_inputs(definition, name, change) for name, change in changes.items()),
-        on_outputs(definition, "output rounded to bfloat16", _rounded),
+        on_outputs(
+            definition,
+            f"output rounded to {name}",
+            lambda o, i: (o[0].to(shorter).to(o[0].dtype),),
+        ),
     )
 
 
@@ -39,10 +47,6 @@ def _without_last(inputs: Inputs) -> dict[str, Any]:
     a = inputs["A"].clone()
     a[:, -1] = 0
     return {"A": a}
-
-
-def _rounded(outputs: Outputs, inputs: Inputs) -> Outputs:
-    return tuple(output.to(torch.bfloat16).to(output.dtype) for output in outputs)
 
 
 MUTANTS = (MutantGroup(mutants, "A B N K"),)

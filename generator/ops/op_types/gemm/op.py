@@ -1,9 +1,10 @@
-"""gemm: C = A @ B.T in float16 with float32 accumulation.
+"""gemm: C = A @ B.T in float16 or bfloat16 with float32 accumulation.
 
 The production kernel is cuBLAS through PyTorch, which a reference may call itself.
 FlashInfer's grouped GEMM, of one group here, is CUTLASS: independent of it, as the
 float64 oracle is. Measured on an H100, both backends are within NMSE 4.4e-8 of that
-oracle, a rounding to float16: they need no tolerance of their own.
+oracle in float16, a rounding: they need no tolerance of their own. cuBLASLt through
+FlashInfer's mm_bf16 is a third, for bfloat16.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 
 from generator.ops.op_types.gemm.relations import gemm_relations
 from generator.testing.definition import Backend, Case, Definition
+from generator.testing.memory import dtype_of
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override
@@ -36,11 +38,12 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return A float16 [M, K] and B float16 [N, K]; elements of C are about 1."""
+    """Return A [M, K] and B [N, K] of C's dtype; elements of C are about 1."""
     n, k = definition.axes["N"], definition.axes["K"]
+    dtype = dtype_of(definition.interface.output_specs["C"].dtype)
     return {
-        "A": stream.child("A").values((case.axes["M"], k), 1.0, torch.float16),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+        "A": stream.child("A").values((case.axes["M"], k), 1.0, dtype),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
     }
 
 
@@ -56,16 +59,21 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of both generations."""
-    return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    """Return the kernels of both generations, and for bfloat16 cuBLASLt."""
+    grouped = (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+    if definition.interface.output_specs["C"].dtype == "float16":
+        return grouped
+    return (*grouped, Backend("cublaslt", min_sm=80))
 
 
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Return the product, float16 [M, N], as the one segment of a grouped GEMM."""
-    from flashinfer.gemm import SegmentGEMMWrapper
+    """Return the product [M, N], as mm_bf16 or as the one segment of a grouped GEMM."""
+    from flashinfer.gemm import SegmentGEMMWrapper, mm_bf16
 
+    if backend == "cublaslt":
+        return mm_bf16(inputs["A"], inputs["B"].T, backend=backend)
     a, b = inputs["A"], inputs["B"]
     workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.int8, device=a.device)
     # lengths of segments would be rounded to float16: 2049 rows to 2048
@@ -82,5 +90,5 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the product, float16 [M, N], by torch.nn.functional.linear as in serving."""
+    """Return the product [M, N] by torch.nn.functional.linear as in serving."""
     return torch.nn.functional.linear(inputs["A"], inputs["B"])

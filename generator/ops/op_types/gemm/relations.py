@@ -9,51 +9,70 @@ import torch
 
 from generator.ops.row_relations import reordered
 from generator.testing.definition import Case, Definition
+from generator.testing.memory import dtype_of
 from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Tolerance
 from generator.testing.trial import Inputs
 
 _ALIKE = {
-    "C": Bound(
+    "float16": Bound(
         Tolerance(rtol=1e-3, atol=4e-5, nmse=1e-7),
         "float32 sums of up to 28672 products of about 1/170 in another order: 4e-5 at "
         "most where they cancel; both sides round once, to neighbours at most: 2^-10",
-    )
+    ),
+    "bfloat16": Bound(
+        Tolerance(rtol=8e-3, atol=4e-5, nmse=1e-6),
+        "float32 sums in another order, 4e-5 at most where they cancel; both sides round "
+        "once, to neighbours at most: 2^-7, and that is rare",
+    ),
 }
-_ADDED = Bound(
-    Tolerance(rtol=5e-4, atol=4e-3, nmse=1.5e-7),
-    "both parts and the whole are rounded to float16, half an ulp of values up to 5, "
-    "2^-11 each; three such of 4e-8 (2^-11/sqrt(3)/1.44, squared), of which the parts "
-    "have half the power, are 8e-8 of the power",
-)
+_ADDED = {
+    "float16": Bound(
+        Tolerance(rtol=5e-4, atol=4e-3, nmse=1.5e-7),
+        "both parts and the whole are rounded to float16, half an ulp of values up to 5, "
+        "2^-11 each; three such of 4e-8 (2^-11/sqrt(3)/1.44, squared), of which the parts "
+        "have half the power, are 8e-8 of the power",
+    ),
+    "bfloat16": Bound(
+        Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
+        "as in float16, with roundings of 2^-8 instead of 2^-11: eight times the error, "
+        "64 times its square",
+    ),
+}
 
 
 def gemm_relations(definition: Definition) -> list[Relation]:
     """Return the relations of C = A·Bᵀ."""
+    alike = {"C": _ALIKE[_dtype(definition)]}
     cases = [RelatedCase("three-rows-in-two", "small", {"M": 9}, {}, _rows_with_parts)]
     return [
-        reordered("rows-and-columns-reversed", ["M", "N"], _ALIKE, cases),
+        reordered("rows-and-columns-reversed", ["M", "N"], alike, cases),
         Relation("k-in-two", _k_in_two, cases),
     ]
 
 
+def _dtype(definition: Definition) -> str:
+    return definition.interface.output_specs["C"].dtype
+
+
 def _rows_with_parts(definition: Definition, case: Case, stream: Stream) -> Inputs:
-    """Return float16 A [M, K] and B [N, K] for both relations.
+    """Return A [M, K] and B [N, K] for both relations.
 
     A has M / 3 rows, then the same with only the first third of K, then with only the
     rest; the other elements are 0. One product serves both relations, as it is slow.
     """
     n, k = definition.axes["N"], definition.axes["K"]
-    a = stream.child("A").values((case.axes["M"] // 3, k), 1.0, torch.float16)
+    dtype = dtype_of(_dtype(definition))
+    a = stream.child("A").values((case.axes["M"] // 3, k), 1.0, dtype)
     early = torch.arange(k) < k // 3
     return {
         "A": torch.cat([a, a.where(early, 0.0), a.where(~early, 0.0)]),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), torch.float16),
+        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
     }
 
 
 def _k_in_two(subject: Subject) -> Iterator[Claim]:
     """Add the products of the two parts of K."""
     whole, early, late = subject.whole["C"].double().chunk(3)
-    yield Claim("C", early + late, whole, _ADDED)
+    yield Claim("C", early + late, whole, _ADDED[_dtype(subject.definition)])

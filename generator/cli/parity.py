@@ -1,0 +1,78 @@
+"""The command `trace-dataset parity`: definitions composed into a model, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from generator.cli import options
+from generator.cli.choose import require_definitions
+from generator.cli.output import progress, show
+
+_LEVELS = ("stage", "layer", "forward", "decode", "train")
+
+
+@click.command()
+@options.several(
+    *("--model", "models"),
+    of="FAMILY|NAME|CONFIG.json",
+    what="A family, a model whose figures come with this software, or its config; may "
+    "be repeated.",
+    required=True,
+)
+@options.dataset
+@options.several(
+    *("--level", "levels"),
+    of=(*_LEVELS, "all"),
+    what="What is compared; may be repeated.",
+    default=("stage",),
+)
+@options.value(
+    "--geometry",
+    of=("tiny", "real"),
+    what="Some small layers, or one layer of each type at the model's own sizes.",
+    default="tiny",
+)
+@options.several(
+    *("--dtype", "dtypes"),
+    of=("float32", "bfloat16"),
+    what="Data type of the models; may be repeated.",
+    default=("float32", "bfloat16"),
+)
+@options.path(
+    "--weights", what="Folder of the model's *.safetensors; drawn if not given."
+)
+@options.path(
+    "--transformers",
+    what="Folder that `pip install --target` put transformers into.",
+    default=".transformers",
+    envvar="GEN_TESTS_TRANSFORMERS",
+)
+@options.form()
+def parity(
+    models: tuple[str, ...],
+    dataset: Path,
+    levels: tuple[str, ...],
+    geometry: str,
+    dtypes: tuple[str, ...],
+    weights: Path | None,
+    transformers: Path,
+    form: str,
+) -> int:
+    """Compare a model that definitions compose with transformers.
+
+    Each stage of a layer is computed by its definition's reference, which is executed.
+    Weights are drawn from a seed. Exit status 1 where something differs by more than
+    rounding explains.
+    """
+    from generator.dataset.paths import discover_definitions
+    from generator.parity.parity import Question, compare
+
+    found = discover_definitions(dataset)
+    require_definitions(found.problems)
+    chosen = [one for one in _LEVELS if one in levels or "all" in levels]
+    question = Question(chosen, dtypes, geometry == "tiny", weights)
+    with progress(f"Comparing {', '.join(models)} with transformers"):
+        report = compare(dataset, found, models, question, transformers)
+    return show(report, form)

@@ -1,0 +1,10 @@
+"""Matrix products of float8_e4m3fn, with scales of blocks or of whole tensors."""
+
+from __future__ import annotations
+
+from generator.ops.spec import OpSpec
+
+SPEC = OpSpec(
+    "gemm_fp8",
+    name_tokens={"b": "batch_size", "n": "N", "k": "K"},
+)

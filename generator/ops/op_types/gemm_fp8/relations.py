@@ -1,0 +1,120 @@
+"""Relations of float8 products: rows, blocks, scales, and shards of tensor parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from generator.ops.row_relations import reordered, select
+from generator.testing.definition import Definition
+from generator.testing.relation import (
+    Bound,
+    Claim,
+    RelatedCase,
+    Relation,
+    Subject,
+    alike,
+)
+from generator.testing.tolerance import EXACT, Tolerance
+
+_BLOCK = 128
+_ALIKE = Bound(
+    Tolerance(rtol=8e-3, atol=2e-4, nmse=1e-6),
+    "float32 sums of elements of about 1 in another order; both sides round once, to "
+    "neighbours at most: 2^-7, and that is rare",
+)
+_ADDED = Bound(
+    Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
+    "both parts and the whole are rounded to bfloat16, by 2^-8 of values up to 5; three "
+    "such of 2.4e-6 (2^-8/sqrt(3)/1.44, squared), of which the parts have half the power",
+)
+_POWERS = Bound(EXACT, "a power of two changes the exponent of every sum alone")
+
+
+def gemm_fp8_relations(definition: Definition) -> list[Relation]:
+    """Return the relations of the definition's kind of scales.
+
+    Shards: a rank of row parallelism has a part of K, one of column parallelism a part
+    of N, and of batches, which are heads. Where N has no two whole halves of blocks,
+    columns are not divided.
+    """
+    cases = [RelatedCase("five-rows", "small", {"M": 5})]
+    (output,) = definition.interface.outputs
+    bounds = {output: _ALIKE}
+    shared = [Relation("k-shards-add-up", _k_shards, cases)]
+    if "A" in definition.interface.inputs:
+        axes = ["batch_size", "M", "N"]
+        return [
+            reordered("batches-rows-and-columns-reversed", axes, bounds, cases),
+            Relation("scales-exchanged", _exchanged, cases),
+            *shared,
+        ]
+    found = [
+        reordered("rows-reversed", ["M"], bounds, cases),
+        Relation("k-blocks-reversed", _blocks_reversed, cases),
+        Relation("factor-moved-to-the-weight", _moved, cases),
+        *shared,
+    ]
+    if definition.axes["N"] % (2 * _BLOCK) == 0:
+        found.append(Relation("n-shards-exchanged", _n_shards, cases))
+    return found
+
+
+def _k_shards(subject: Subject) -> Iterator[Claim]:
+    """Add the products of two parts of K: the other part's activations are zeros."""
+    (output,) = subject.whole
+    name = "A" if "A" in subject.inputs else "input"
+    length = subject.definition.axes["K"]
+    cut = max(length // 3 // _BLOCK, 1) * _BLOCK if length > _BLOCK else length // 3
+    total = torch.zeros_like(subject.whole[output], dtype=torch.float64)
+    for part in (slice(0, cut), slice(cut, None)):
+        # float8 has no arithmetic; the code of zero is zero
+        kept = torch.zeros_like(subject.inputs[name].view(torch.uint8))
+        kept[..., part] = subject.inputs[name].view(torch.uint8)[..., part]
+        shard = {**subject.inputs, name: kept.view(torch.float8_e4m3fn)}
+        total += subject.run(shard)[output]
+    yield Claim(output, total, subject.whole[output].double(), _ADDED)
+
+
+def _exchanged(subject: Subject) -> Iterator[Claim]:
+    """Exchange the scales: only their product matters."""
+    a, b = subject.inputs["A_scale"], subject.inputs["B_scale"]
+    actual = subject.run({**subject.inputs, "A_scale": b, "B_scale": a})
+    yield from alike(subject.whole, actual, {"C": _ALIKE})
+
+
+def _blocks_reversed(subject: Subject) -> Iterator[Claim]:
+    """Take the blocks of K in reverse, in codes and scales."""
+    inputs = subject.inputs
+    blocks = subject.definition.axes["num_k_blocks"]
+    order = torch.arange(blocks - 1, -1, -1)
+    places = torch.arange(blocks * _BLOCK).view(blocks, _BLOCK)[order].flatten()
+    other = {name: select(inputs[name], 1, places) for name in ("input", "weight")}
+    for name in ("input_scale", "weight_scale"):
+        other[name] = select(inputs[name], 1, order)
+    yield from alike(subject.whole, subject.run(other), {"out": _ALIKE})
+
+
+def _moved(subject: Subject) -> Iterator[Claim]:
+    """Divide the scales of the input by 4, multiply those of the weight by 4."""
+    other = {
+        **subject.inputs,
+        "input_scale": subject.inputs["input_scale"] / 4.0,
+        "weight_scale": subject.inputs["weight_scale"] * 4.0,
+    }
+    yield from alike(subject.whole, subject.run(other), {"out": _POWERS})
+
+
+def _n_shards(subject: Subject) -> Iterator[Claim]:
+    """Exchange the halves of the weight's rows: the output's columns follow."""
+    inputs, blocks = subject.inputs, subject.definition.axes["num_n_blocks"]
+    half = torch.arange(blocks).roll(blocks // 2)
+    places = torch.arange(blocks * _BLOCK).view(blocks, _BLOCK)[half].flatten()
+    other = {
+        **inputs,
+        "weight": select(inputs["weight"], 0, places),
+        "weight_scale": select(inputs["weight_scale"], 0, half),
+    }
+    expected = select(subject.whole["out"], 1, places)
+    yield from alike({"out": expected}, subject.run(other), {"out": _ALIKE})

@@ -1,0 +1,209 @@
+"""moe_routing: which experts each token takes, and with what weights.
+
+Four kinds choose the experts of the largest scores: a softmax whose largest are divided
+by their sum, sigmoids, and sigmoids or sqrt(log(1 + exp(logit))) with a bias that
+chooses but does not weigh. A fifth reads the experts from a table. The experts of a token
+stand in falling order of what chose them, or as in the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.moe_routing.inputs import routing_inputs
+from generator.ops.op_types.moe_routing.relations import routing_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+TOLERANCES = (
+    Override(
+        "topk_weights",
+        Tolerance(rtol=4e-6, atol=1e-20, nmse=1e-12),
+        "float32: exp and log1p of 2 ulp each, the sum of a token's weights and two "
+        "divisions are at most 30 roundings of 2^-24, which is 1.8e-6; the softmax's own "
+        "sum is in all weights alike and cancels; below 2^-126 a sigmoid is 0",
+        source="oracle",
+    ),
+    Override(
+        "topk_weights",
+        Tolerance(rtol=2e-5, atol=2e-7, nmse=1e-10),
+        "exp by ex2.approx rounds the product logit times log2(e): at logits of 80 by "
+        "2^-24 of 115, 7e-6 of a weight on either side; a sigmoid made of a hyperbolic "
+        "tangent is off by 2^-23 of 1, which a sum of the weights divides",
+    ),
+)
+_HIGH: dict[str, dict[str, Any]] = {
+    "softmax": {"std": 16.0, "mean": 90.0},
+    "sqrtsoftplus": {"std": 16.0, "mean": 90.0},
+    "sigmoid": {"std": 2.0, "mean": 6.0},
+}
+_VOCABULARY = {"small": 1000, "medium": 5000, "large": 129_280}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of ordinary logits, and logits at both ends of the scores."""
+    inputs, apart = definition.interface.inputs, {"std": 2.0}
+    found: list[tuple[str, str, int, dict[str, Any]]] = [
+        ("one-token", "small", 1, apart),
+        ("odd-tokens", "small", 7, apart),
+        ("batch", "medium", 67, apart),
+        ("long-batch", "large", 4096, apart),
+    ]
+    if "bias" in inputs:
+        found += [
+            ("low-scores", "small", 5, {"std": 1.5, "mean": -3.0, "factor": 1.5}),
+            ("bias-decides", "small", 9, {"std": 1.0, "bias_std": 1.0}),
+            # a group that is left out must not win by a 0 in place of its scores
+            ("sums-below-zero", "small", 9, {"std": 1.5, "bias_mean": -3.0}),
+        ]
+    else:
+        found += [
+            ("low-logits", "small", 5, {"std": 2.0, "mean": -8.0}),
+            # exp() of the largest overflows float32; of sigmoids all would be 1
+            ("high-logits", "small", 5, _HIGH[definition.constants["scoring_func"]]),
+        ]
+    if "n_group" in definition.constants:
+        unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
+        found.append(("no-expert-wanted", "small", 4, unwanted))
+    return [_case(definition, *one) for one in found]
+
+
+def _case(
+    definition: Definition, name: str, size: str, tokens: int, params: dict[str, Any]
+) -> Case:
+    axes = {"num_tokens": tokens}
+    if "tid2eid" in definition.interface.inputs:
+        axes["vocab_size"] = _VOCABULARY[size]
+    return Case(name, size, axes, params)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `routing_inputs` for their shapes."""
+    return routing_inputs(definition, case, stream)
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weights, float64, and experts by sorting all scores, groups by counting."""
+    logits = inputs["router_logits"].double()
+    scores, function = logits, definition.constants["scoring_func"]
+    if function == "sigmoid":
+        scores = torch.exp(-torch.logaddexp(torch.zeros_like(logits), -logits))
+    if function == "sqrtsoftplus":
+        scores = torch.logaddexp(torch.zeros_like(logits), logits) ** 0.5
+    if "tid2eid" in inputs:
+        experts = inputs["tid2eid"][inputs["input_ids"]].long()
+    else:
+        wanted = scores + inputs.get("bias", torch.zeros(())).double().to(scores.device)
+        wanted = _within_groups(definition, wanted)
+        experts = wanted.argsort(dim=1, descending=True)[:, : definition.axes["topk"]]
+    weights = scores.gather(1, experts)
+    if function == "softmax":
+        weights = torch.exp(weights - weights.logsumexp(dim=1, keepdim=True))
+    elif "bias" in inputs or "tid2eid" in inputs:
+        # the sum of sigmoids that are all but 0 is small beside this
+        least = 1e-20 if function == "sigmoid" else 0.0
+        weights = weights / (weights.sum(dim=1, keepdim=True) + least)
+    weights = weights * inputs.get("routed_scaling_factor", 1.0)
+    return weights, experts.to(torch.int32)
+
+
+def _within_groups(definition: Definition, scores: torch.Tensor) -> torch.Tensor:
+    """Return scores of -inf in groups that as many as are kept are better than."""
+    groups = definition.constants.get("n_group", 1)
+    grouped = scores.view(len(scores), groups, -1)
+    two_best = grouped.sort(dim=2).values[:, :, -2:].sum(dim=2)
+    better = (two_best[:, None, :] > two_best[:, :, None]).sum(dim=2)
+    left = better < definition.constants.get("topk_group", 1)
+    return grouped.masked_fill(~left[:, :, None], -torch.inf).flatten(1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between tokens and experts in other orders, and other factors."""
+    return routing_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the CUDA kernels of two kinds; the others have none on Hopper."""
+    name = definition.name
+    if name.startswith("fused_topk_deepseek"):
+        return (Backend("", min_sm=89),)
+    return (Backend(""),) if name.startswith("hash_topk") else ()
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call flashinfer.fused_moe's kernels; the order that one leaves open is made."""
+    from flashinfer import fused_moe
+
+    logits = inputs["router_logits"]
+    if "tid2eid" in inputs:
+        return fused_moe.hash_topk(logits, inputs["input_ids"], inputs["tid2eid"])
+    shape = (len(logits), definition.axes["topk"])
+    weights = torch.empty(shape, dtype=torch.float32, device=logits.device)
+    experts = torch.empty(shape, dtype=torch.int32, device=logits.device)
+    fused_moe.fused_topk_deepseek(
+        logits,
+        inputs["bias"],
+        definition.constants["n_group"],
+        definition.constants["topk_group"],
+        definition.axes["topk"],
+        inputs["routed_scaling_factor"],
+        weights,
+        experts,
+    )
+    return _falling(logits.sigmoid() + inputs["bias"], weights, experts)
+
+
+def _falling(
+    scores: torch.Tensor, weights: torch.Tensor, experts: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weights and experts in falling order of the scores that chose them."""
+    order = scores.gather(1, experts.long()).argsort(dim=1, descending=True)
+    return weights.gather(1, order), experts.gather(1, order)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere; none of it reads a table."""
+    if definition.name.startswith("hash_topk"):
+        return ()
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call the native routing of the kind, in float32, and sort what it gave."""
+    from sglang.srt.layers.moe import topk
+
+    logits, bias = inputs["router_logits"].float(), inputs.get("bias")
+    top_k, function = definition.axes["topk"], definition.constants["scoring_func"]
+    if bias is None:
+        weights, experts = topk.fused_topk_torch_native(
+            logits, logits, top_k, function == "softmax", None, function
+        )
+        return weights, experts.to(torch.int32)
+    if function == "sigmoid":
+        weights, experts = topk.biased_grouped_topk_impl(
+            logits,
+            logits,
+            bias,
+            top_k,
+            True,
+            definition.constants["n_group"],
+            definition.constants["topk_group"],
+        )
+        scores = logits.sigmoid()
+    else:
+        weights, experts = topk.fused_topk_torch_native(
+            logits, logits, top_k, True, bias, function
+        )
+        scores = torch.nn.functional.softplus(logits).sqrt()
+    weights = weights * inputs["routed_scaling_factor"]
+    return _falling(scores + bias, weights, experts.to(torch.int32))

@@ -1,0 +1,7 @@
+"""Quantising activations to float8 and fp4 in blocks, and fp4 back to bfloat16."""
+
+from __future__ import annotations
+
+from generator.ops.spec import OpSpec
+
+SPEC = OpSpec("quantization", name_tokens={"k": "K"})

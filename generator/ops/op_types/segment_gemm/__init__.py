@@ -1,0 +1,11 @@
+"""Products of segments of rows, each with a weight of its own, as adapters need."""
+
+from __future__ import annotations
+
+from generator.ops.spec import OpSpec
+
+SPEC = OpSpec(
+    "segment_gemm",
+    name_tokens={"k": "K", "n": "N"},
+    absent={"sglang": "SGLang's kernels for adapters take another layout"},
+)

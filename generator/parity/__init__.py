@@ -1,0 +1,1 @@
+"""Parity: the dataset's definitions composed into models, and held against transformers."""

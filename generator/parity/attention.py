@@ -1,0 +1,135 @@
+"""Attention of a chain: within one sequence, or over the pages of a cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.parity.site import Pages, Site
+from generator.problems import Failure
+
+Tensor = torch.Tensor
+_GROUPED = ("append_key", "append_value", "k_cache", "v_cache")
+_LATENT = ("append_ckv", "append_kpe", "ckv_cache", "kpe_cache")
+"""Inputs of definitions: what is written to the two parts of a cache, and these."""
+
+
+def attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Attend within one sequence, or to the pages of a cache that keys are added to."""
+    dim = site.attention.head_dim
+    query, key, value = (part.reshape(len(part), -1, dim) for part in (q, k, v))
+    if not site.page_size:
+        return [_ragged(site, query, key, value)]
+    pages = _append(site, key, value, _GROUPED)
+    return [_paged(site, pages, _GROUPED, q=query)]
+
+
+def latent_attention(
+    site: Site,
+    q: Tensor,
+    q_turned: Tensor,
+    kv: Tensor,
+    k_turned: Tensor,
+    latent: Tensor,
+) -> list[Tensor]:
+    """Attend to keys and values made of a latent, or to the latents in a cache.
+
+    Over a cache the products with the latent's weight are taken into the query and out
+    of the output, where no definition stands.
+    """
+    module = site.attention
+    nope, count = module.qk_nope_head_dim, module.num_heads
+    query = q.reshape(len(q), count, -1)[..., :nope]
+    turned = q_turned.reshape(len(q), count, -1)
+    if not site.page_size:
+        keys, values = kv.reshape(len(q), count, -1).tensor_split([nope], dim=-1)
+        shared = k_turned[:, None].expand(-1, count, -1)
+        whole, key = torch.cat((query, turned), -1), torch.cat((keys, shared), -1)
+        return [_ragged(site, whole, key, values)]
+    pages = _append(site, latent, k_turned, _LATENT)
+    weight = module.kv_b_proj.weight.view(count, -1, module.kv_lora_rank)
+    absorbed = torch.einsum("thn,hnc->thc", query, weight[:, :nope])
+    attended = _paged(site, pages, _LATENT, q_nope=absorbed, q_pe=turned)
+    if site.role == "append":
+        return [attended]
+    latents = attended.reshape(len(q), count, -1)
+    return [torch.einsum("thc,hvc->thv", latents, weight[:, nope:]).flatten(1)]
+
+
+def _ragged(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    call = site.calls.get("ragged")
+    if call is None:
+        return _own_attention(site, q, k, v)
+    bounds = torch.tensor([0, len(q)], dtype=torch.int32)
+    found = call(q=q, k=k, v=v, qo_indptr=bounds, kv_indptr=bounds, **_scale(site))
+    return found["output"].flatten(1)
+
+
+def _paged(
+    site: Site, pages: Pages, names: tuple[str, ...], **queries: Tensor
+) -> Tensor:
+    """Return what a definition computes over pages; of the role `append`, the cache."""
+    rows = len(next(iter(queries.values())))
+    role = site.role or ("decode" if rows == 1 else "paged")
+    if role == "append":
+        return pages.read()
+    name = f"{role}@{site.page_size}"
+    if name not in site.calls:
+        raise Failure(f"layer {site.layer}: no definition computes attention, {name}.")
+    # many rows of decoding are sequences of their own, each as long as its place
+    are_prefixes = role == "decode" and rows > 1
+    structure = pages.prefixes(rows) if are_prefixes else pages.structure(rows)
+    cache = dict(zip(names[2:], (pages.keys, pages.values), strict=True))
+    found = site.calls[name](**queries, **cache, **structure, **_scale(site))
+    return found["output"].flatten(1)
+
+
+def _scale(site: Site) -> dict[str, Any]:
+    """Return the inputs that attention takes from its module."""
+    found: dict[str, Any] = {"sm_scale": site.attention.scaling}
+    if getattr(site.attention, "sinks", None) is not None:
+        found["sinks"] = site.attention.sinks
+    return found
+
+
+def _own_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return what transformers' attention computes: [tokens, heads * head_dim]."""
+    at = site.positions
+    hidden = at[None, :] > at[:, None]
+    window = getattr(site.attention, "sliding_window", None)
+    if window:
+        hidden |= at[None, :] <= at[:, None] - window
+    lowest = torch.finfo(q.dtype).min
+    mask = torch.zeros(hidden.shape, dtype=q.dtype).masked_fill(hidden, lowest)
+    heads = (part.transpose(0, 1)[None] for part in (q, k, v))
+    scaling = site.attention.scaling
+    attended: Tensor = site.subject.attend(
+        site.attention, *heads, mask[None, None], scaling=scaling
+    )[0]
+    return attended[0].flatten(1)
+
+
+def _append(site: Site, first: Tensor, second: Tensor, names: tuple[str, ...]) -> Pages:
+    """Write rows into both parts of the layer's pages."""
+    layer = site.layer or 0
+    if layer not in site.pages:
+        site.pages[layer] = Pages.empty(site.page_size, site.capacity, first, second)
+    pages = site.pages[layer]
+    start, pages.length = pages.length, pages.length + len(first)
+    positions = torch.arange(start, pages.length, dtype=torch.int32)
+    call = site.calls.get(f"append@{site.page_size}")
+    if call is None:
+        at = positions.long()
+        slots = pages.table[at // pages.page_size].long(), at % pages.page_size
+        pages.keys[slots], pages.values[slots] = first, second
+        return pages
+    given = (first, second, pages.keys, pages.values)
+    found = call(
+        **dict(zip(names, given, strict=True)),
+        **pages.structure(len(first)),
+        positions=positions,
+        batch_indices=torch.zeros_like(positions),
+    )
+    pages.keys, pages.values = found.values()
+    return pages

@@ -1,0 +1,100 @@
+"""What errors are, and which are allowed: each bound with where it comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+STAGE_FLOAT32 = 1e-12
+"""NMSE of a stage in float32. One rounding costs u² = 2^-48 = 3.6e-15; references and
+transformers differ in the order of sums of up to 2^8 terms, whose roundings add up to
+some 256 u² = 9e-13."""
+ABSORBED_FLOAT32 = 1e-11
+"""The same where products are taken in another order: latent attention over a cache."""
+ROUNDING_BFLOAT16 = 2.8e-6
+"""NMSE of one rounding to bfloat16: a spacing of 2^-7 to 2^-8 of the value gives
+(2^-7)² / 12 at a power of two and a quarter of it below the next, 2.8e-6 for mantissas
+that are spread as those of sums are."""
+ROUNDINGS: Mapping[str, int] = {
+    "embedding": 1,
+    "norm": 3,
+    "add_norm": 4,
+    "linear": 1,
+    # a definition rounds the product before the bias is added
+    "biased": 3,
+    "rope": 4,
+    "attention": 3,
+    "activation": 3,
+    "add": 1,
+    "latent_norm": 3,
+    "latent_rope": 4,
+    # the query and the output pass one more product each
+    "latent_attention": 6,
+    "router": 1,
+    "routing": 3,
+    "experts": 4,
+}
+"""Roundings to bfloat16 that the two sides don't share, by kind of stage: transformers
+rounds between the operations that a definition computes in float32."""
+SHARED = 2.0
+"""What bfloat16 may cost in place of transformers' own bfloat16, both against float32:
+two computations that round equally often lie within a factor of 2 (measured: 1.28)."""
+ROW = 10.0
+"""The worst row may have this many times the bound: outliers hide in a mean."""
+
+
+def nmse(actual: Tensor, expected: Tensor) -> float:
+    """Return Σ(a - e)² / Σe², NaN where either side has one."""
+    a, e = actual.double(), expected.double()
+    scale = float(e.square().sum())
+    error = float((a - e).square().sum())
+    return error / scale if scale else (0.0 if error == 0 else math.inf)
+
+
+def worst_row(actual: Tensor, expected: Tensor) -> tuple[int, float]:
+    """Return the row with the largest error, and that error.
+
+    It is relative to the row's energy, or to the mean energy where that is larger.
+    """
+    a, e = actual.double(), expected.double()
+    energies = e.square().sum(dim=1)
+    least = max(float(energies.mean()), torch.finfo(torch.float64).tiny)
+    errors = (a - e).square().sum(dim=1) / energies.clamp(min=least)
+    row = int(errors.argmax())
+    return row, float(errors[row])
+
+
+def worst_elements(actual: Tensor, expected: Tensor, most: int = 3) -> list[Any]:
+    """Return the elements that differ most: row, column, actual, expected."""
+    apart = (actual.double() - expected.double()).abs()
+    found = apart.flatten().topk(min(most, apart.numel())).indices.tolist()
+    columns = actual.shape[1]
+    return [
+        [
+            i // columns,
+            i % columns,
+            float(actual.flatten()[i]),
+            float(expected.flatten()[i]),
+        ]
+        for i in found
+    ]
+
+
+def stage_bound(kind: str, dtype: torch.dtype) -> float:
+    """Return the NMSE that is allowed of a stage on transformers' own inputs."""
+    if dtype == torch.float32:
+        return ABSORBED_FLOAT32 if kind == "latent_attention" else STAGE_FLOAT32
+    return SHARED * ROUNDINGS.get(kind, 4) * ROUNDING_BFLOAT16
+
+
+def depth_bound(layers: int) -> float:
+    """Return the NMSE that is allowed behind a chain of layers in float32.
+
+    Errors of layers add up: the measured growth is linear in depth.
+    """
+    return STAGE_FLOAT32 * (layers + 1)

@@ -1,0 +1,153 @@
+"""A model as its recipe composes it: stage after stage, from tokens to logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from generator.parity.kinds import KINDS
+from generator.parity.recipe import EMBED, FINAL, PAGE_SIZES, Family, Stage
+from generator.parity.site import Call, Pages, Site
+from generator.parity.subject import Capture, Subject
+
+Tensor = torch.Tensor
+Calls = Mapping[str, Mapping[str, Call]]
+
+
+@dataclass
+class Decoding:
+    """Hold the caches of a sequence: pages of `page_size` for `capacity` tokens."""
+
+    page_size: int
+    capacity: int
+    pages: dict[int, Pages] = field(default_factory=dict)
+
+
+class Chain:
+    """Run the stages of a family on the weights of a model of transformers."""
+
+    def __init__(self, subject: Subject, family: Family, calls: Calls) -> None:
+        self.subject = subject
+        self.family = family
+        self.calls = calls
+        # layer → which experts each token went to, one entry a call
+        self.choices: dict[int, list[Tensor]] = {}
+
+    def stages(self, layer: int) -> tuple[Stage, ...]:
+        """Return the stages of a layer."""
+        mixer = self.family.mixers.get(self.subject.kind(layer))
+        mixer = self.family.mixers[""] if mixer is None else mixer
+        mlp = getattr(self.subject.layers[layer], "mlp", None)
+        feed = "moe" if hasattr(mlp, "experts") else "dense"
+        return (*mixer, *self.family.feeds.get(feed, ()))
+
+    def calls_of(self, stage: Stage, layer: int | None) -> Mapping[str, Call]:
+        """Return the definitions of a stage by role."""
+        kind = "" if layer is None else self.subject.kind(layer)
+        own = self.calls.get(f"{kind}/{stage.name}")
+        return own if own is not None else self.calls.get(f"/{stage.name}", {})
+
+    def site(
+        self,
+        stage: Stage,
+        layer: int | None,
+        positions: Tensor,
+        decoding: Decoding | None = None,
+    ) -> Site:
+        """Return where a stage runs."""
+        calls = self.calls_of(stage, layer)
+        site = Site(self.subject, layer, stage.at, calls, positions)
+        if decoding is not None:
+            site.pages = decoding.pages
+            site.page_size = decoding.page_size
+            site.capacity = decoding.capacity
+        return site
+
+    def run(
+        self,
+        stage: Stage,
+        layer: int | None,
+        values: Mapping[str, Tensor],
+        positions: Tensor,
+        decoding: Decoding | None = None,
+    ) -> dict[str, Tensor]:
+        """Return what a stage writes."""
+        site = self.site(stage, layer, positions, decoding)
+        read = [values[name] for name in stage.reads.split()]
+        written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
+        found = dict(zip(stage.writes.split(), written, strict=True))
+        if stage.kind == "routing" and layer is not None:
+            self.choices.setdefault(layer, []).append(found[stage.writes] != 0)
+        return found
+
+    def has_bias(self, stage: Stage, layer: int | None) -> bool:
+        """Return whether a stage is a product with a bias."""
+        if stage.kind not in ("linear", "router"):
+            return False
+        modules = (self.subject.module(path, layer) for path in stage.at.split())
+        return any(getattr(module, "bias", None) is not None for module in modules)
+
+    def chosen(self) -> dict[int, Tensor]:
+        """Return and forget which experts tokens went to since the last call."""
+        chosen = {layer: torch.cat(of) for layer, of in self.choices.items()}
+        self.choices = {}
+        return chosen
+
+    def kept(self, value: Tensor) -> Tensor:
+        """Return a value in the chain's dtype if a definition has another of 16 bits."""
+        is_narrow = value.dtype in (torch.float16, torch.bfloat16)
+        return value.to(self.subject.model.dtype) if is_narrow else value
+
+    def page_sizes(self) -> list[int]:
+        """Return the sizes of pages for which every attention has its definitions."""
+        roles = [
+            set(self.calls_of(stage, layer))
+            for layer in range(len(self.subject.layers))
+            for stage in self.stages(layer)
+            if stage.needs == "attention"
+        ]
+        return [
+            size
+            for size in PAGE_SIZES
+            if roles and all({f"decode@{size}", f"paged@{size}"} <= of for of in roles)
+        ]
+
+    def layer(
+        self,
+        layer: int,
+        h: Tensor,
+        positions: Tensor,
+        decoding: Decoding | None = None,
+    ) -> Tensor:
+        """Return what a layer makes of the residual stream."""
+        values = {"h": h}
+        for stage in self.stages(layer):
+            values |= self.run(stage, layer, values, positions, decoding)
+        return values["out"]
+
+    def forward(
+        self,
+        tokens: Tensor,
+        first: int = 0,
+        decoding: Decoding | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the logits of tokens from position `first` on, and each layer's output."""
+        positions = torch.arange(first, first + len(tokens))
+        values = self.run(EMBED, None, {"tokens": tokens}, positions)
+        stream = []
+        for layer in range(len(self.subject.layers)):
+            h = self.layer(layer, values["h"], positions, decoding)
+            values["h"] = h
+            stream.append(h)
+        for stage in FINAL:
+            values |= self.run(stage, None, values, positions)
+        return values["logits"], stream
+
+
+def truths(stage: Stage, layer: int | None, seen: Capture) -> dict[str, Tensor]:
+    """Return what transformers computes of the values that a stage writes."""
+    places = (stage.truth or stage.at).split()
+    found = [value for place in places for value in seen.values(place, layer)]
+    return dict(zip(stage.writes.split(), found, strict=False))

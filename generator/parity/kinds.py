@@ -1,0 +1,159 @@
+"""How the values of a chain become the inputs of definitions, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch.nn import functional
+
+from generator.parity.attention import attention, latent_attention
+from generator.parity.site import Site
+from generator.parity.subject import dense
+
+Tensor = torch.Tensor
+
+
+def embedding(site: Site, tokens: Tensor) -> list[Tensor]:
+    """Look rows of the weight up."""
+    (module,) = site.modules
+    if site.call is None:
+        return [module(tokens)]
+    found = site.call(input_ids=tokens, weight=module.weight, vocab_start=0)
+    return [found["output"]]
+
+
+def norm(site: Site, x: Tensor) -> list[Tensor]:
+    """Normalise rows, each head by itself where the weight has a head's length."""
+    (module,) = site.modules
+    rows = x.reshape(-1, module.weight.numel())
+    if site.call is None:
+        return [module(rows).reshape(x.shape)]
+    found = site.call(hidden_states=rows, weight=module.weight)
+    return [found["output"].reshape(x.shape)]
+
+
+def add_norm(site: Site, branch: Tensor, residual: Tensor) -> list[Tensor]:
+    """Normalise the sum of a branch and the residual."""
+    (module,) = site.modules
+    if site.call is None:
+        return [module(residual + branch)]
+    found = site.call(hidden_states=branch, residual=residual, weight=module.weight)
+    return [found["output"]]
+
+
+def linear(site: Site, x: Tensor) -> list[Tensor]:
+    """Multiply by the weights of one or several modules, fused by rows."""
+    modules = site.modules
+    if site.call is None:
+        return [functional.linear(x, m.weight, m.bias) for m in modules]
+    fused = torch.cat([m.weight for m in modules])
+    product = site.call(A=x, B=fused)["C"]
+    parts = torch.split(product, [len(m.weight) for m in modules], dim=1)
+    biases = [getattr(m, "bias", None) for m in modules]
+    return [
+        part if bias is None else part + bias
+        for part, bias in zip(parts, biases, strict=True)
+    ]
+
+
+def router(site: Site, x: Tensor) -> list[Tensor]:
+    """Multiply by a router's weight; the logits stay as exact as they come."""
+    return [part.float() for part in linear(site, x)]
+
+
+def rope(site: Site, q: Tensor, k: Tensor) -> list[Tensor]:
+    """Turn the heads of queries and keys by their positions."""
+    dim = site.attention.head_dim
+    query, key = (part.reshape(len(part), -1, dim) for part in (q, k))
+    return [part.flatten(1) for part in _turned(site, query, key)]
+
+
+def _turned(site: Site, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    cache = site.subject.rope_cache(site.layer or 0)
+    if site.call is None:
+        query, key = site.subject.turned(q, k, cache, site.positions)
+        return query, key
+    found = site.call(q=q, k=k, cos_sin_cache=cache, positions=site.positions)
+    turned = found["q_out"], found["k_out"]
+    if not site.subject.pairs_neighbours:
+        return turned
+    # transformers leaves the even dimensions before the odd ones
+    query, key = (torch.cat((p[..., 0::2], p[..., 1::2]), dim=-1) for p in turned)
+    return query, key
+
+
+def activation(site: Site, gate: Tensor, up: Tensor) -> list[Tensor]:
+    """Activate the gate and multiply it by the up projection."""
+    (module,) = site.modules
+    if site.call is None:
+        return [module.act_fn(gate) * up]
+    return [*site.call(input=torch.cat((gate, up), dim=1)).values()]
+
+
+def latent_norm(site: Site, x: Tensor) -> list[Tensor]:
+    """Normalise the first columns: the latent, without the key's rotary part."""
+    return norm(site, x[:, : site.modules[0].weight.numel()].contiguous())
+
+
+def latent_rope(site: Site, q: Tensor, kv: Tensor) -> list[Tensor]:
+    """Turn the last dimensions of each query head, and of the latent."""
+    turning = site.attention.qk_rope_head_dim
+    heads = q.reshape(len(q), -1, site.attention.qk_head_dim)
+    query, key = heads[..., -turning:], kv[:, None, -turning:]
+    return [part.flatten(1) for part in _turned(site, query, key)]
+
+
+def routing(site: Site, logits: Tensor, y: Tensor) -> list[Tensor]:
+    """Choose experts: weights by expert, 0 for those that are not chosen."""
+    (module,) = site.modules
+    if site.call is None:
+        _, weights, experts = module(y)
+    else:
+        found = site.call(
+            router_logits=logits,
+            bias=getattr(module, "e_score_correction_bias", None),
+            routed_scaling_factor=getattr(module, "routed_scaling_factor", 1.0),
+        )
+        weights, experts = found.values()
+    return [dense(weights.to(y.dtype), experts, logits.shape[1])]
+
+
+def experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
+    """Sum what the chosen experts make of each token, by their weights."""
+    (module,) = site.modules
+    top_k = int((choice != 0).sum(dim=1).max())
+    chosen = choice.topk(top_k, dim=1)
+    if site.call is None:
+        return [module(y, chosen.indices, chosen.values)]
+    found = site.call(
+        hidden_states=y,
+        topk_ids=chosen.indices.int(),
+        topk_weights=chosen.values,
+        gemm1_weights=module.gate_up_proj,
+        gemm2_weights=module.down_proj,
+    )
+    return [next(iter(found.values()))]
+
+
+def add(site: Site, residual: Tensor, branch: Tensor) -> list[Tensor]:
+    """Add a branch to the residual: what stands between definitions."""
+    return [residual + branch]
+
+
+KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
+    "embedding": embedding,
+    "norm": norm,
+    "add_norm": add_norm,
+    "linear": linear,
+    "rope": rope,
+    "attention": attention,
+    "activation": activation,
+    "add": add,
+    "latent_norm": latent_norm,
+    "latent_rope": latent_rope,
+    "latent_attention": latent_attention,
+    "router": router,
+    "routing": routing,
+    "experts": experts,
+}

@@ -1,0 +1,156 @@
+"""Where a stage of a chain runs: definitions that are called, weights, and caches."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from generator.parity.subject import Subject
+from generator.problems import Failure
+
+Tensor = torch.Tensor
+
+
+class Call:
+    """Call a definition's reference on tensors of a chain's dtype.
+
+    In float32 nothing is rounded: a reference's 16-bit dtypes are float32 as well. In
+    bfloat16 inputs and outputs have the definition's dtypes.
+    """
+
+    def __init__(self, bound: Mapping[str, Any], dtype: torch.dtype) -> None:
+        self.name: str = bound["name"]
+        self.inputs: Mapping[str, str] = bound["inputs"]
+        self.outputs = tuple(bound["outputs"])
+        self.dtype = dtype
+        text = bound["text"]
+        if dtype == torch.float32:
+            for narrow in ("bfloat16", "float16"):
+                text = text.replace(f"torch.{narrow}", "torch.float32")
+        module = ModuleType("reference")
+        try:
+            exec(compile(text, f"<{self.name}>", "exec"), module.__dict__)  # noqa: S102
+            # without the no_grad around it, so that gradients pass
+            self.run: Callable[..., Any] = inspect.unwrap(module.run)
+        except Exception as error:
+            raise Failure(
+                f"{self.name}: the reference can't be loaded: {error}"
+            ) from error
+
+    def __call__(self, **offered: Any) -> dict[str, Tensor]:
+        """Return the outputs by name. Raises Failure where `run()` raises."""
+        lacks = [name for name in self.inputs if name not in offered]
+        if lacks:
+            raise Failure(f"{self.name}: the recipe has no input {lacks[0]}.")
+        given = [self._given(offered[name], of) for name, of in self.inputs.items()]
+        try:
+            returned = self.run(*given)
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise Failure(f"{self.name}: run() raised {what}") from error
+        whole = returned if isinstance(returned, (tuple, list)) else (returned,)
+        return dict(zip(self.outputs, whole, strict=True))
+
+    def _given(self, value: Any, declared: str) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        if self.dtype == torch.float32:
+            return value.float()
+        return value.to(getattr(torch, declared))
+
+
+@dataclass
+class Pages:
+    """Hold the paged cache of one layer: two parts, and the pages where tokens lie.
+
+    The parts are keys and values, or latents and their turned parts.
+
+    Slots that no token fills hold 1e4, so that a read of one is seen.
+    """
+
+    page_size: int
+    keys: Tensor
+    values: Tensor
+    table: Tensor
+    length: int = 0
+
+    @classmethod
+    def empty(cls, size: int, capacity: int, k: Tensor, v: Tensor) -> Pages:
+        """Return a cache for `capacity` tokens; its pages lie in a drawn order.
+
+        `k` and `v` are such as it will hold: one token a row.
+        """
+        count = -(-capacity // size) + 2
+        generator = torch.Generator().manual_seed(count)
+        table = torch.randperm(count, generator=generator).int()
+        keys, values = (of.new_full((count, size, *of.shape[1:]), 1e4) for of in (k, v))
+        return cls(size, keys, values, table)
+
+    def structure(self, rows: int) -> dict[str, Tensor]:
+        """Return the structural inputs for the last `rows` tokens as one sequence."""
+        used = -(-self.length // self.page_size)
+        return {
+            "kv_indptr": torch.tensor([0, used], dtype=torch.int32),
+            "kv_indices": self.table[:used],
+            "kv_last_page_len": torch.tensor(
+                [(self.length - 1) % self.page_size + 1], dtype=torch.int32
+            ),
+            "qo_indptr": torch.tensor([0, rows], dtype=torch.int32),
+        }
+
+    def prefixes(self, count: int) -> dict[str, Tensor]:
+        """Return the structural inputs of sequences of 1, 2, … `count` tokens."""
+        used = [-(-length // self.page_size) for length in range(1, count + 1)]
+        last = [(length - 1) % self.page_size + 1 for length in range(1, count + 1)]
+        return {
+            "kv_indptr": torch.tensor([0, *used]).cumsum(0).int(),
+            "kv_indices": torch.cat([self.table[:pages] for pages in used]),
+            "kv_last_page_len": torch.tensor(last, dtype=torch.int32),
+        }
+
+    def read(self) -> Tensor:
+        """Return the keys and values of the sequence: [tokens, both of all heads]."""
+        at = torch.arange(self.length)
+        slots = self.table[at // self.page_size].long(), at % self.page_size
+        return torch.cat(
+            [part[slots].flatten(1) for part in (self.keys, self.values)], 1
+        )
+
+
+@dataclass
+class Site:
+    """Say where a stage runs: the layer, its weights, and the definitions by role.
+
+    With a `page_size` attention is over `pages`, made for `capacity` tokens; `role`
+    chooses one of its definitions, which the number of rows does else.
+    """
+
+    subject: Subject
+    layer: int | None
+    at: str
+    calls: Mapping[str, Call]
+    positions: Tensor
+    pages: dict[int, Pages] = field(default_factory=dict)
+    page_size: int = 0
+    capacity: int = 0
+    role: str = ""
+
+    @property
+    def modules(self) -> list[Any]:
+        """Return transformers' modules that have the weights."""
+        return [self.subject.module(path, self.layer) for path in self.at.split()]
+
+    @property
+    def call(self) -> Call | None:
+        """Return the one definition of the stage, None where it has none."""
+        return self.calls.get("")
+
+    @property
+    def attention(self) -> Any:
+        """Return the layer's attention module."""
+        return self.subject.module("self_attn", self.layer)

@@ -1,0 +1,334 @@
+"""A model of transformers with seeded weights, and what its modules see in one forward."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+
+from generator.problems import Failure
+
+Tensor = torch.Tensor
+_FUNCTIONS = {
+    "apply_rotary_pos_emb": "rope",
+    "apply_rotary_pos_emb_interleave": "rope",
+    "eager_attention_forward": "attention",
+}
+"""Functions of transformers' modules that stages stand for, and their paths."""
+
+_ROUTERS = ("mlp.gate", "mlp.router")
+"""Where transformers' layers have routers."""
+
+
+class Subject:
+    """Hold one model of transformers in one dtype."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model: Any = model
+        self.config: Any = model.config
+        self.base: Any = getattr(model, str(model.base_model_prefix))
+        self.layers: list[Any] = list(self.base.layers)
+        self.modeling = sys.modules[type(self.base).__module__]
+        self._ropes: dict[str, Tensor] = {}
+
+    def module(self, path: str, layer: int | None) -> Any:
+        """Return a module by its path in a layer, or in the model."""
+        root = self.model if layer is None else self.layers[layer]
+        return root.get_submodule(path)
+
+    def kind(self, layer: int) -> str:
+        """Return the type of a layer as the config has it, empty where it has none."""
+        types = getattr(self.config, "layer_types", None)
+        return types[layer] if types else ""
+
+    @property
+    def pairs_neighbours(self) -> bool:
+        """Return whether RoPE turns a dimension with its neighbour."""
+        return bool(getattr(self.config, "rope_interleave", False))
+
+    def rope_cache(self, layer: int) -> Tensor:
+        """Return cosines and sines of all positions: float32 [positions, rotary_dim]."""
+        kind = self.kind(layer)
+        rotary = self.base.rotary_emb
+        own = getattr(rotary, f"{kind}_inv_freq", None)
+        key = kind if own is not None else ""
+        if key not in self._ropes:
+            half = (rotary.inv_freq if own is None else own).numel()
+            positions = torch.arange(self.config.max_position_embeddings)[None]
+            more = (kind,) if own is not None else ()
+            pair = rotary(torch.zeros(1, dtype=torch.float32), positions, *more)
+            self._ropes[key] = torch.cat([part[0, :, :half] for part in pair], dim=-1)
+        return self._ropes[key]
+
+    def turned(self, q: Tensor, k: Tensor, cache: Tensor, at: Tensor) -> Any:
+        """Return queries and keys turned by transformers' own function.
+
+        They are [tokens, heads, head_dim], as returned.
+        """
+        cos, sin = cache[at][None].to(q.dtype).chunk(2, dim=-1)
+        if "GptOss" not in type(self.base).__name__:
+            cos, sin = torch.cat((cos, cos), -1), torch.cat((sin, sin), -1)
+        name = "apply_rotary_pos_emb"
+        if self.pairs_neighbours:
+            name += "_interleave"
+        heads = (part.transpose(0, 1)[None] for part in (q, k))
+        turned = getattr(self.modeling, name)(*heads, cos, sin)
+        return [part[0].transpose(0, 1) for part in turned]
+
+    @cached_property
+    def attend(self) -> Callable[..., Any]:
+        """Return transformers' attention: eager in float32, sdpa in bfloat16.
+
+        Eager rounds the logits to bfloat16, which no kernel does.
+        """
+        eager: Callable[..., Any] = self.modeling.eager_attention_forward
+        has_sinks = hasattr(self.layers[0], "self_attn") and hasattr(
+            self.layers[0].self_attn, "sinks"
+        )
+        if self.model.dtype == torch.float32 or has_sinks:
+            return eager
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        return sdpa_attention_forward  # type: ignore[no-any-return]
+
+    def routed_logits(self, tokens: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+        """Return the logits of one sequence: [tokens, vocabulary], and its experts."""
+        with self.attending(), self.choosing() as chosen:
+            logits: Tensor = self.model(input_ids=tokens[None], use_cache=False).logits
+        return logits[0], chosen
+
+    def capture(self, tokens: Tensor) -> Capture:
+        """Run one forward and keep what every module is given and returns."""
+        found = Capture(len(tokens))
+        with torch.no_grad(), ExitStack() as stack:
+            for path, module in self.model.named_modules():
+                hook = module.register_forward_hook(found.hook(path), with_kwargs=True)
+                stack.callback(hook.remove)
+            for index, layer in enumerate(self.layers):
+                enter = layer.register_forward_pre_hook(
+                    found.entering(index), with_kwargs=True
+                )
+                stack.callback(enter.remove)
+            stack.enter_context(self.attending(found.function))
+            chosen = stack.enter_context(self.choosing())
+            self.model(input_ids=tokens[None], use_cache=False)
+        found.choices = chosen
+        prefixes = {id(m): path for path, m in self.model.named_modules()}
+        found.prefixes = [prefixes[id(layer)] for layer in self.layers]
+        return found
+
+    @contextmanager
+    def choosing(self) -> Iterator[dict[int, Tensor]]:
+        """Collect which experts the layers' routers choose, by layer."""
+        found: dict[int, Tensor] = {}
+
+        def keep(index: int) -> Callable[..., None]:
+            def hook(module: nn.Module, args: Any, returned: Any) -> None:
+                logits, weights, experts = returned
+                found[index] = dense(weights, experts, logits.shape[-1]) != 0
+
+            return hook
+
+        with ExitStack() as stack:
+            for index, layer in enumerate(self.layers):
+                modules = dict(layer.named_modules())
+                for path in (path for path in _ROUTERS if path in modules):
+                    hook = modules[path].register_forward_hook(keep(index))
+                    stack.callback(hook.remove)
+            yield found
+
+    @contextmanager
+    def attending(
+        self, keep: Callable[[str, Any], None] = lambda path, returned: None
+    ) -> Iterator[None]:
+        """Let attention be the one above, and functions of the module be seen."""
+        attend = self.attend
+        with ExitStack() as stack:
+            for name, path in _FUNCTIONS.items():
+                own = getattr(self.modeling, name, None)
+                if own is None:
+                    continue
+                called = attend if path == "attention" else own
+                seen = _seen(called, path, keep)
+                stack.enter_context(mock.patch.object(self.modeling, name, seen))
+            yield
+
+
+def _seen(
+    called: Callable[..., Any], path: str, keep: Callable[[str, Any], None]
+) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        returned = called(*args, **kwargs)
+        keep(path, returned)
+        return returned
+
+    return wrapper
+
+
+class Capture:
+    """Hold what modules were given and returned, as matrices of one row a token."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.given: dict[str, Any] = {}
+        self.returned: dict[str, Any] = {}
+        self.arguments: list[Mapping[str, Any]] = []
+        self.prefixes: list[str] = []
+        self.choices: dict[int, Tensor] = {}
+        self._layer = -1
+
+    def hook(self, path: str) -> Callable[..., None]:
+        """Return a hook that keeps what the module at a path is given and returns."""
+
+        def keep(module: nn.Module, args: Any, kwargs: Any, returned: Any) -> None:
+            given = [*args, *kwargs.values()]
+            self.given[path] = next(
+                (v for v in given if isinstance(v, Tensor) and v.dim() > 1), None
+            )
+            self.returned[path] = returned
+
+        return keep
+
+    def entering(self, index: int) -> Callable[..., None]:
+        """Return a hook that notes the layer, and the arguments it is called with."""
+
+        def note(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self._layer = index
+            self.arguments.append({**kwargs, "args": args})
+
+        return note
+
+    def function(self, path: str, returned: Any) -> None:
+        """Keep what a function returns in the layer that is running."""
+        self.returned[f"{path}@{self._layer}"] = returned
+
+    def values(self, place: str, layer: int | None) -> list[Tensor]:
+        """Return the matrices seen at a place of a recipe.
+
+        `PATH<` is what a module was given, `PATH+` the choice of a router, `.` is the
+        layer.
+        """
+        if place in _FUNCTIONS.values():
+            found = self.returned[f"{place}@{layer}"]
+            whole = found[:1] if place == "attention" else found
+            return [self._rows(value) for value in whole]
+        store = self.given if place.endswith("<") else self.returned
+        path = place.rstrip("<+")
+        if layer is not None:
+            path = f"{self.prefixes[layer]}.{path}".removesuffix("..")
+        if path not in store:
+            raise Failure(f"transformers has no module {path} that a recipe names.")
+        found = store[path]
+        whole = found if isinstance(found, (tuple, list)) else (found,)
+        if place.endswith("+"):
+            logits, weights, experts = whole
+            return [dense(weights, experts, logits.shape[-1])]
+        return [self._rows(v) for v in whole if isinstance(v, Tensor)]
+
+    def _rows(self, value: Tensor) -> Tensor:
+        """Return a value as a matrix of one row a token."""
+        if value.dim() == 4 and value.shape[1] != self.length:
+            value = value.transpose(1, 2)
+        return value.reshape(self.length, -1)
+
+
+def dense(weights: Tensor, experts: Tensor, count: int) -> Tensor:
+    """Return a choice of experts as a matrix: weights by expert, 0 where not chosen."""
+    empty = weights.new_zeros(len(weights), count)
+    return empty.scatter(1, experts.long(), weights)
+
+
+def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Subject]:
+    """Return one model in float32 and the same one in bfloat16.
+
+    The weights are those of a folder, or drawn; both have the same values. Raises
+    Failure where transformers refuses the figures, or the weights don't fit.
+    """
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    made = []
+    for dtype in (torch.float32, torch.bfloat16):
+        try:
+            config = transformers.AutoConfig.for_model(**figures)
+            config._experts_implementation = "eager"
+            model = transformers.AutoModelForCausalLM.from_config(
+                config, dtype=dtype, attn_implementation="eager"
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise Failure(f"transformers refuses the config: {error}") from error
+        made.append(model.eval().requires_grad_(False))
+    whole, half = made
+    if weights is None:
+        _draw(whole, seed)
+    else:
+        _load(whole, weights)
+    sources = dict(_drawn(whole))
+    for name, target in _drawn(half):
+        target.copy_(sources[name])
+    return [Subject(whole), Subject(half)]
+
+
+def _drawn(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield the parameters, and biases among the buffers, which training keeps."""
+    yield from model.named_parameters()
+    buffers = model.named_buffers()
+    yield from ((name, value) for name, value in buffers if name.endswith("bias"))
+
+
+def _draw(model: nn.Module, seed: int) -> None:
+    """Draw every weight, so that each one matters.
+
+    Initial norm weights are all 1 or 0 and biases 0, which hides what is left out.
+    Values are those of bfloat16, in float32.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, value in _drawn(model):
+        noise = torch.randn(value.shape, generator=generator)
+        if "embed" in name:
+            drawn = noise * 0.05
+        elif value.dim() == 1:
+            start = value if value.numel() and bool(torch.isfinite(value).all()) else 0
+            drawn = start + 0.2 * noise
+        else:
+            inputs = value.shape[1] if value.dim() == 2 else value.shape[-1]
+            drawn = noise / inputs**0.5
+        value.copy_(drawn.bfloat16())
+
+
+def _load(model: nn.Module, folder: Path) -> None:
+    """Load the weights of a folder's safetensors. Raises Failure where they don't fit."""
+    from safetensors import SafetensorError, safe_open
+
+    wanted = dict(model.named_parameters())
+    tied = getattr(model, "_tied_weights_keys", None) or {}
+    missing = {name for name in wanted if name not in tied}
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise Failure(f"{folder} has no *.safetensors.")
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118
+                    if name not in wanted:
+                        continue
+                    value = tensors.get_tensor(name)
+                    if value.shape != wanted[name].shape:
+                        shapes = [list(t.shape) for t in (value, wanted[name])]
+                        raise Failure(
+                            f"{file.name}: {name} is {shapes[0]}; the config says "
+                            f"{shapes[1]}."
+                        )
+                    wanted[name].copy_(value.bfloat16())
+                    missing.discard(name)
+        except (SafetensorError, OSError) as error:
+            raise Failure(f"{file.name} can't be read: {error}") from error
+    if missing:
+        raise Failure(f"{folder} lacks {min(missing)}, and {len(missing) - 1} more.")

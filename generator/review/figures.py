@@ -1,0 +1,110 @@
+"""A comparison's figures, histogram and heat map in words and numbers for a template."""
+
+from __future__ import annotations
+
+import math
+
+from generator.problems.messages import plural
+from generator.results.run_results import ErrorMap
+from generator.testing.error_map import BINS, NOT_FINITE, WITHIN, block, upper_edge
+
+LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, math.inf)
+"""Up to which ratio each colour of the heat map reaches; up to 1 is allowed."""
+
+
+def level(value: float | None) -> str:
+    """Return the name of a cell's colour: `h0` to `h6`, `lost`, or `empty`."""
+    if value is None:
+        return "empty"
+    if value == NOT_FINITE:
+        return "lost"
+    return f"h{next(n for n, upper in enumerate(LEVELS) if value <= upper)}"
+
+
+def cells(found: ErrorMap) -> list[tuple[str, list[tuple[int, int]]]]:
+    """Return the colours of a heat map, and row and column of their cells."""
+    places: dict[str, list[tuple[int, int]]] = {}
+    for i, row in enumerate(found.grid):
+        for j, value in enumerate(row):
+            places.setdefault(level(value), []).append((i, j))
+    return sorted(places.items())
+
+
+def worst_cell(found: ErrorMap) -> tuple[int, int] | None:
+    """Return row and column of the first of the worst cells; None without an error."""
+    ratios = {place: value for place, value in found.ratios.items() if value}
+    return max(ratios, key=ratios.__getitem__, default=None)
+
+
+def share(count: int, found: ErrorMap) -> float:
+    """Return how high a bar of the histogram is, of 1.
+
+    Heights are logarithmic, and at least 1/48: one element of a million is to be seen.
+    """
+    return max(math.log1p(count) / math.log1p(max(found.histogram)), 1 / 48)
+
+
+def span(index: int) -> str:
+    """Return which errors a bar of the histogram counts."""
+    if index == 0:
+        return f"up to {upper_edge(0):.0e} of what is allowed"
+    low = f"{upper_edge(index - 1):.2g}"
+    if index == BINS - 1:
+        return f"above {low} times what is allowed, or not finite"
+    return f"{low} to {upper_edge(index):.2g} times what is allowed"
+
+
+def of_histogram(found: ErrorMap) -> str:
+    """Return how many elements are beyond the tolerance."""
+    beyond, total = sum(found.histogram[WITHIN:]), sum(found.histogram)
+    if not beyond:
+        return f"All of {plural(total, 'element')} are within the tolerance."
+    percent = 100.0 * beyond / total
+    return (
+        f"{beyond} of {plural(total, 'element')} ({percent:.3g} %) are beyond the "
+        "tolerance."
+    )
+
+
+def of_grid(found: ErrorMap) -> str:
+    """Return how large the worst error is, and where it is."""
+    worst = worst_cell(found)
+    if worst is None:
+        return "There is no error."
+    said = ratio(found.ratios[worst])
+    rows = block(worst[0], len(found.grid), found.rows)
+    columns = block(worst[1], len(found.grid[0]), found.columns)
+    return f"Worst: {said} in {_range('row', rows)}, {_range('column', columns)}."
+
+
+def _range(noun: str, places: tuple[int, int]) -> str:
+    first, last = places
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+
+
+def ratio(value: float | None) -> str:
+    """Return how many times of what is allowed: `0.32x`, `not finite`."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "not finite"
+    if value >= 1e9:
+        return "beyond any bound"
+    # 1.001 is beyond what is allowed, and must not look like 1
+    return f"{value:.4g}x" if value < 1000 else f"{value:.1e}x"
+
+
+def within(value: float | None) -> str:
+    """Return the share of elements within the tolerance, rounded down: `87.5 %`."""
+    if value is None:
+        return ""
+    if not 0.0 <= value <= 1.0:
+        return "none"
+    return f"{math.floor(value * 1000) / 10:.1f}".removesuffix(".0") + " %"
+
+
+def sortable(value: float | None) -> str:
+    """Return a number that JavaScript reads; it has no word for NaN that sorts."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if math.isfinite(value) else "1e308"

@@ -1,1 +1,0 @@
-"""The review as an HTML page: rows, figures and differences for its template."""

@@ -1,0 +1,81 @@
+"""Names that FlashInfer asks for: it finds solutions by a name made of a call's axes.
+
+`trace_apply` makes the name of the function's trace template and the call's constant
+axes, and runs the solution of the definition that is called so. Neither the dtype, nor
+the tags, nor the definition's file plays a part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from generator.dataset.definition import Definition
+from generator.problems import Problem, note, warning
+from generator.problems.messages import quote
+from generator.rules.names import name_tokens
+
+NAME_ROUTE = note("""name-route: FlashInfer asks for solutions of this function by
+    another name.
+    Fix: Give a new definition the name that is asked for, if it says what every such
+    call computes; a published name stays, and its solutions are installed by hand.
+    Finds: top_k_sampling_from_probs_v128256, where top_k_sampling_v128256 is asked
+    for""")
+NAME_ROUTE_OTHER = warning("""name-route-other: FlashInfer asks for this name where it
+    calls another function.
+    Fix: Name the definition after the function that it describes.
+    Finds: rmsnorm_h5376 for gemma_rmsnorm: every plain norm of that size would get 1 +
+    weight""")
+
+
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield a Problem if solutions of a definition are not found by its name."""
+    apis = [tag[7:] for tag in definition.tags if tag.startswith("fi_api:")]
+    routes = _routes()
+    asked = [name for api in apis for name in _names(routes.get(api, ()), definition)]
+    if not asked or definition.name in asked:
+        return
+    others = [
+        api
+        for api, templates in routes.items()
+        if any(definition.name.startswith(prefix) for prefix, _ in templates)
+        and definition.name in _names(templates, definition)
+    ]
+    wanted = (
+        f"calls of {apis[0]} ask for {' or '.join(map(quote, dict.fromkeys(asked)))}."
+    )
+    if others:
+        yield NAME_ROUTE_OTHER.at(
+            f"Calls of {others[0]} ask for this name; {wanted}", "name"
+        )
+    else:
+        yield NAME_ROUTE.at(f"FlashInfer's {wanted}", "name")
+
+
+def _names(
+    templates: Iterable[tuple[str, Mapping[str, str]]], definition: Definition
+) -> Iterator[str]:
+    """Yield the names that templates make of a definition's axes.
+
+    An axis that the definition does not have (top_k, n_group) is read off its name; a
+    template with an axis that neither has makes no name.
+    """
+    tokens = dict(name_tokens(definition.name))
+    for prefix, axes in templates:
+        values = {
+            short: definition.const_axes.get(axis, tokens.get(short))
+            for axis, short in axes.items()
+        }
+        if None not in values.values():
+            yield "_".join([prefix, *(f"{a}{value}" for a, value in values.items())])
+
+
+@cache
+def _routes() -> Mapping[str, Any]:
+    """Return public function → (beginning of the name, axis → its abbreviation)."""
+    file = files("generator.rules") / "data" / "flashinfer_names.json"
+    routes: Mapping[str, Any] = json.loads(file.read_text("utf-8"))["routes"]
+    return routes

@@ -1,0 +1,235 @@
+"""Definitions against transformers: they agree, and planted defects are found.
+
+One process of transformers answers for all tests, and one dataset is planted in.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.dataset.paths import discover_definitions
+from generator.parity.parity import Question, ask_for, family_of
+from generator.parity.process import ask
+from generator.parity.report import failures
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(os.environ.get("GEN_TESTS_TRANSFORMERS", ROOT / ".transformers"))
+DENSE = ("llama", "qwen3", "gemma3")
+FAMILIES = (*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3")
+QUICK = ("stage", "layer", "forward", "decode")
+STEPS = 8
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(),
+    reason=f"{FOLDER.name} is not there: `python3 tools/dev.py test` installs it",
+)
+
+
+@dataclass(frozen=True)
+class Plant:
+    """Name a defect: where it is, and which stage must be the first to show it.
+
+    `key` and `role` name the definition whose text has `old`, replaced by `new`.
+    """
+
+    family: str
+    key: str
+    old: str
+    new: str
+    first: str
+    role: str = ""
+    level: str = "forward"
+
+
+PLANTS = {
+    "Gemma without 1 + weight": Plant(
+        "gemma3",
+        "sliding_attention/input_norm",
+        "(1.0 + weight.float())",
+        "weight.float()",
+        "input_norm",
+    ),
+    "RoPE interleaved": Plant(
+        "llama",
+        "/rope",
+        "x[..., :rotary_dim].float().chunk(2, dim=-1)",
+        "x[..., 0:rotary_dim:2].float(), x[..., 1:rotary_dim:2].float()",
+        "rope",
+    ),
+    "gate and up swapped": Plant("llama", "/act", "gate, up =", "up, gate =", "act"),
+    "KV off by one position": Plant(
+        "llama",
+        "/attention",
+        "+ last_page_lens[b]\n",
+        "+ last_page_lens[b] - 1\n",
+        "decode@64",
+        "decode@64",
+        "decode",
+    ),
+    "KV off by one position, pages of one token": Plant(
+        "llama",
+        "/attention",
+        "kv_indices[kv_start:kv_end]",
+        "kv_indices[kv_start + 1 : kv_end]",
+        "decode@1",
+        "decode@1",
+        "decode",
+    ),
+    "appended one position later": Plant(
+        "qwen3",
+        "/attention",
+        "slots = positions % page_size",
+        "slots = (positions + 1) % page_size",
+        "append@64",
+        "append@64",
+        "decode",
+    ),
+    "wrong GQA grouping": Plant(
+        "llama",
+        "/attention",
+        "queries.reshape(q_len, num_kv_heads, group_size, head_dim)",
+        "queries.reshape(q_len, group_size, num_kv_heads, head_dim).transpose(1, 2)",
+        "attention",
+        "ragged",
+    ),
+    "scale of the head's length": Plant(
+        "gemma3",
+        "full_attention/attention",
+        "* sm_scale",
+        "/ math.sqrt(head_dim)",
+        "attention",
+        "ragged",
+    ),
+    "window one key longer": Plant(
+        "gemma3",
+        "sliding_attention/attention",
+        "- WINDOW_LEFT",
+        "- WINDOW_LEFT - 1",
+        "attention",
+        "ragged",
+    ),
+    "softmax over all experts": Plant(
+        "gpt-oss",
+        "/routing",
+        "weights / weights.sum(dim=1, keepdim=True)",
+        "weights",
+        "routing",
+    ),
+    "no scaling of the routed experts": Plant(
+        "deepseek-v3", "/routing", "* routed_scaling_factor", "", "routing"
+    ),
+    "eps ten times as large": Plant(
+        "llama", "/input_norm", "EPS = 1e-05", "EPS = 1e-04", "input_norm"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, dict[str, Any]]:
+    """Return name → what the worker found: families as they are, and defects."""
+    found = discover_definitions(ROOT)
+
+    def request(family: str, question: Question) -> dict[str, Any]:
+        return ask_for(ROOT, found, *family_of(family), question)
+
+    requests = {
+        name: request(name, Question(QUICK, decoded=STEPS)) for name in FAMILIES
+    }
+    requests["trained"] = request("llama", Question(["train"], steps=2))
+    for name, plant in PLANTS.items():
+        levels = ["stage", plant.level]
+        asked = request(plant.family, Question(levels, ["float32"], decoded=STEPS))
+        requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
+    late = request("qwen3", Question(["stage", "forward"], ["float32"]))
+    requests["q and k norm after RoPE"] = normed_late(late)
+    return dict(zip(requests, ask(list(requests.values()), FOLDER), strict=True))
+
+
+def replacing(plant: Plant) -> Callable[[str], str]:
+    def replaced(text: str) -> str:
+        assert plant.old in text
+        return text.replace(plant.old, plant.new)
+
+    return replaced
+
+
+def planted(
+    request: dict[str, Any], key: str, role: str, change: Callable[[str], str]
+) -> dict[str, Any]:
+    changed = copy.deepcopy(request)
+    bound = changed["bound"][key][role]
+    bound["text"] = change(bound["text"])
+    return changed
+
+
+def normed_late(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request whose recipe turns queries and keys before it normalises them."""
+    changed: dict[str, Any] = json.loads(json.dumps(request))
+    (mixer,) = changed["recipe"]["mixers"].values()
+    stages = {stage["name"]: stage for stage in mixer}
+    stages["rope"] |= {"reads": "q k", "writes": "q_t k_t"}
+    stages["q_norm"] |= {"reads": "q_t", "writes": "q_r"}
+    stages["k_norm"] |= {"reads": "k_t", "writes": "k_r"}
+    order = [name for name in stages if name not in ("q_norm", "k_norm")]
+    place = order.index("rope") + 1
+    order[place:place] = ["q_norm", "k_norm"]
+    changed["recipe"]["mixers"] = {"": [stages[name] for name in order]}
+    return changed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_family_agrees_with_transformers(
+    answers: dict[str, Any], family: str, dtype: str
+) -> None:
+    found = answers[family][dtype]
+    assert tuple(found) == QUICK
+    broken = [why for level in QUICK for why in failures(level, found[level])]
+    assert broken == []
+    assert len(found["stage"]) > 40
+    assert found["decode"]["page_sizes"]
+
+
+@pytest.mark.parametrize("family", DENSE)
+def test_float32_has_the_bits_of_transformers(
+    answers: dict[str, Any], family: str
+) -> None:
+    found = answers[family]["float32"]
+    one_row = ("decode@1", "decode@64")
+    errors = {
+        e["stage"]: e["nmse"] for e in found["stage"] if e["stage"] not in one_row
+    }
+    assert set(errors.values()) == {0.0}
+    assert found["forward"]["nmse"] == 0.0
+
+
+def test_training_follows_transformers(answers: dict[str, Any]) -> None:
+    for dtype, found in answers["trained"].items():
+        assert found["train"]["passed"], (dtype, found["train"]["why"])
+        assert len(found["train"]["steps"]) == 2
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_defect_is_found_in_its_stage_and_in_the_whole(
+    answers: dict[str, Any], name: str
+) -> None:
+    found, plant = answers[name]["float32"], PLANTS[name]
+    broken = [entry for entry in found["stage"] if not entry["passed"]]
+    assert broken[0]["stage"] == plant.first
+    assert {entry["stage"] for entry in broken} == {plant.first}
+    assert not found[plant.level]["passed"]
+
+
+def test_an_order_of_stages_is_found(answers: dict[str, Any]) -> None:
+    found = answers["q and k norm after RoPE"]["float32"]
+    broken = [entry["stage"] for entry in found["stage"] if not entry["passed"]]
+    assert broken[:3] == ["rope", "q_norm", "k_norm"]
+    assert not found["forward"]["passed"]

@@ -1,0 +1,599 @@
+"""Reference tests of op_type gemm_fp8.
+
+Rendered: don't edit. `gen-tests --op-type gemm_fp8` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+1eaad3c47513e4c944610027a73a613a3c338a50af5663ceae0070dc10c320b8  bmm_fp8_b128_n128_k512
+b7c571bb65978bdbf828ef828036a5ea326aa35641466ebc141e84ede006f420  bmm_fp8_b128_n512_k128
+78319099c8e53c18b9f03d456f8456692267ff954a0a0e68e44c44b7e4f87353  bmm_fp8_b1_n28672_k4096
+fba4eab64ee77c49d045305485d42e9c2b8ba3db7d3941142ad90ac1df94859c  bmm_fp8_b1_n6144_k4096
+3223d95583648be7a430a60edf914c29657e34d63aa7ed9bc3827bbfc4801466  bmm_fp8_b64_n128_k512
+a57fd9722537f3024d12f49e9bd142734689d09fa753de7ffa6c7d10b2a6a5d9  bmm_fp8_b64_n512_k128
+4912ace4e32ff8b4d974ad79d354b8f618199db670cc0151f8e8a8a4bbf07971  fp8_blockscale_gemm_sm90_n12288_k1536
+5a7039b324b59df9ca7cc20884e0f401e1bfb5b90223c3a5d3c0fb666443a0f2  fp8_blockscale_gemm_sm90_n1536_k7168
+e7425bb14e5d70cd495a51182b63d0541513ae9c14c6ad39e22d37c4995e0bb3  fp8_blockscale_gemm_sm90_n16384_k512
+dd88ec59b4528615217a55e77c46831b09c68e460883e8eb44d1a588eddcd769  fp8_blockscale_gemm_sm90_n24576_k1536
+1ed238fba224a6543c63796fac6dddb120d903517803867ae892ca0cb83c50fd  fp8_blockscale_gemm_sm90_n3072_k6144
+635538738119f5cd424b76c0b1ab8ca3c62fd14cf0f986142a72852d2a55515f  fp8_blockscale_gemm_sm90_n32768_k512
+8cc0a23fbfc4d9ec6866bfec4476d7ffa64b1af07480bd2dd7d7a77f86385a1a  fp8_blockscale_gemm_sm90_n36864_k7168
+022eeff090cbec0005c60f842569f54320f9218e3aab8efbe7088d9206c2f4fa  fp8_blockscale_gemm_sm90_n4096_k7168
+99f0e4ec6379e8f0eab2ce5ba6b08587b8c409fd69b72d248f09705d6d814df6  fp8_blockscale_gemm_sm90_n576_k7168
+bbd879be3469d7a78cf1b3dc0ed9c92dc10c49ed38dc70161ee1f66216f615b6  fp8_blockscale_gemm_sm90_n7168_k16384
+02bcb20f9bc731051868018a8a043e88d4acf4fc5c2f4518a3d9f10813c642d2  fp8_blockscale_gemm_sm90_n7168_k18432
+13a19dc0378f4269c1e2f35163fc8c3f5a1f38252bf5c12f1e7c188cc2a22346  fp8_blockscale_gemm_sm90_n7168_k2048
+ab775dad7d43ffcbfbce63e24c2cf13a167ea18b100a411da865f62b03fd1f7f  fp8_blockscale_gemm_sm90_n7168_k8192
+d1a4542364c89802e1e54ddafe3f92f1163411b8f3ed8eb6281f51ed9539b668  fp8_blockscale_gemm_sm90_n8192_k3072
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
+_BLOCKS = (
+    "Hopper's tensor cores keep 14 bits of a sum of 32 products, and kernels add four "
+    "of these in float32: 4 * 2^-13 of a block's sum, 5e-4 of the RMS for all blocks; "
+    "both sides round once, to neighbours at most"
+)
+_FAST = (
+    "cuBLASLt is called with fast accumulation: sums of K up to 4096 keep 14 bits "
+    "throughout, 128 additions of 2^-13 at most, 1.6e-2, and half of it on average; "
+    "both sides round once"
+)
+TOLERANCES = (
+    Override("out", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
+    Override("C", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
+    Override("out", Tolerance(8e-3, 4e-3, 5e-6), _BLOCKS),
+    Override("C", Tolerance(1.6e-2, 2e-2, 1e-4), _FAST),
+)
+BLOCK = 128
+# deviation of codes, whose bound is sqrt(6) of it; and RMS of scales of 1 to 4
+_CODE_STD, _SCALE_RMS = 100.0, math.sqrt(7.0)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return few and many rows, rows of zeros, and the largest codes."""
+    return [
+        Case("one-row", "small", {"M": 1}),
+        Case("odd-rows", "small", {"M": 7}),
+        Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
+        Case("largest-codes", "small", {"M": 2}, {"largest": True}),
+        Case("rows", "medium", {"M": 65}),
+        Case("many-rows", "large", {"M": 2048}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return codes and scales of which the elements of the product are about 1.
+
+    Codes are float8_e4m3fn up to 245, with `largest` all of them 448 or -448 in the
+    activations. Scales of blocks are 1 to 4 times a unit, of 24 bits.
+    """
+    m, axes = case.axes["M"], definition.axes
+    n, k = axes["N"], axes["K"]
+    batch = axes.get("batch_size", 1)
+    x = stream.child("x").values((batch * m, k), _CODE_STD)
+    if case.params.get("largest"):
+        x = torch.where(x < 0, -448.0, 448.0)
+    weight = stream.child("weight").matrix(batch * n, k, _CODE_STD, torch.float8_e4m3fn)
+    size = float(x.square().mean().sqrt())
+    x[: case.params.get("zero_rows", 0)] = 0.0
+    x = x.to(torch.float8_e4m3fn)
+    unit = (1.0 / size, 1.0 / (_CODE_STD * math.sqrt(k)))
+    if "A" in definition.interface.inputs:
+        shapes = ((batch, m, k), (batch, n, k))
+        return {
+            "A": x.view(shapes[0]),
+            "B": weight.view(shapes[1]),
+            "A_scale": 1.25 * unit[0],
+            "B_scale": 0.75 * unit[1],
+        }
+    blocks = axes["num_k_blocks"]
+    return {
+        "input": x,
+        "weight": weight,
+        "input_scale": _scales(stream.child("input_scale"), m, blocks, unit[0]),
+        "weight_scale": _scales(
+            stream.child("weight_scale"), axes["num_n_blocks"], blocks, unit[1]
+        ),
+    }
+
+
+def _scales(stream: Stream, rows: int, columns: int, size: float) -> torch.Tensor:
+    """Return float32 [rows, columns] of RMS `size`, the largest four times the least."""
+    drawn = torch.tensor(stream.integers(0, 2**24, rows * columns)).double() / 2**24
+    return ((1.0 + 3.0 * drawn) * (size / _SCALE_RMS)).float().view(rows, columns)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the products, float64: sums of codes first, then scales."""
+    if "A" in inputs:
+        factor = float(inputs["A_scale"]) * float(inputs["B_scale"])
+        pairs = zip(inputs["A"], inputs["B"], strict=True)
+        return torch.stack([a.double() @ b.double().mT * factor for a, b in pairs])
+    x, weight = inputs["input"], inputs["weight"]
+    of_rows, of_blocks = inputs["input_scale"].double(), inputs["weight_scale"].double()
+    total = torch.zeros(len(x), len(weight), dtype=torch.float64, device=x.device)
+    for block in range(of_rows.shape[1]):
+        part = slice(block * BLOCK, (block + 1) * BLOCK)
+        product = x[:, part].double() @ weight[:, part].double().T
+        of_columns = of_blocks[:, block].repeat_interleave(BLOCK)[: len(weight)]
+        total += product * of_rows[:, block, None] * of_columns
+    return total
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between products of related matrices, shards among them."""
+    return gemm_fp8_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return DeepGEMM for blocks, which is Hopper's alone, cuBLASLt for tensors."""
+    if "A" in definition.interface.inputs:
+        return (Backend("cublas", min_sm=89),)
+    return (Backend("sm90", min_sm=90, max_sm=90),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer's kernel; return bfloat16 of the output's shape.
+
+    The block-scaled kernel reads the scales of the input column by column, each padded
+    to a multiple of four rows, whatever shape they have.
+    """
+    from flashinfer import gemm
+
+    if backend == "cublas":
+        a, b = inputs["A"], inputs["B"]
+        scales = (torch.tensor([inputs[n]]) for n in ("A_scale", "B_scale"))
+        on_device = (scale.float().to(a.device) for scale in scales)
+        return gemm.bmm_fp8(a, b.mT, *on_device, torch.bfloat16, backend=backend)
+    scale = inputs["input_scale"]
+    padded = scale.new_zeros((scale.shape[1], -(-len(scale) // 4) * 4))
+    padded[:, : len(scale)] = scale.T
+    return gemm.fp8_blockscale_gemm_sm90(
+        inputs["input"], inputs["weight"], padded, inputs["weight_scale"]
+    )
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the Triton kernel for blocks; for tensors SGLang calls FlashInfer's."""
+    if "A" in definition.interface.inputs:
+        return ()
+    return (Backend("triton", min_sm=89),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call SGLang's Triton kernel; return bfloat16 [M, N]."""
+    from sglang.kernels.ops.gemm.fp8_kernel import w8a8_block_fp8_matmul_triton
+
+    names = ("input", "weight", "input_scale", "weight_scale")
+    given = [inputs[name] for name in names]
+    return w8a8_block_fp8_matmul_triton(*given, [BLOCK, BLOCK], torch.bfloat16)
+
+
+# ---- the interfaces
+
+INTERFACE_BMM_FP8 = Interface(
+    inputs={
+        "A": "float8_e4m3fn[batch_size, M, K]",
+        "B": "float8_e4m3fn[batch_size, N, K]",
+        "A_scale": "float32",
+        "B_scale": "float32",
+    },
+    outputs={
+        "C": "bfloat16[batch_size, M, N]",
+    },
+)
+INTERFACE_FP8_BLOCKSCALE_GEMM = Interface(
+    inputs={
+        "input": "float8_e4m3fn[M, K]",
+        "weight": "float8_e4m3fn[N, K]",
+        "input_scale": "float32[M, num_k_blocks]",
+        "weight_scale": "float32[num_n_blocks, num_k_blocks]",
+    },
+    outputs={
+        "out": "bfloat16[M, N]",
+    },
+    constraints=(
+        "num_k_blocks == K // 128",
+        "num_n_blocks == (N + 127) // 128",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of bmm_fp8_b128_n128_k512 and 5 more definitions
+def reference_bmm_fp8():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        A: torch.Tensor, B: torch.Tensor, A_scale: float, B_scale: float
+    ) -> torch.Tensor:
+        products = []
+        # One batch at a time: float32 copies take four times the memory.
+        for a, b in zip(A, B, strict=True):
+            product = a.float() @ b.float().T
+            products.append((product * (A_scale * B_scale)).to(torch.bfloat16))
+        return torch.stack(products)
+
+    return run
+
+
+# of fp8_blockscale_gemm_sm90_n12288_k1536 and 13 more definitions
+def reference_fp8_blockscale_gemm():
+    import torch
+
+    BLOCK = 128
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        input_scale: torch.Tensor,
+        weight_scale: torch.Tensor,
+    ) -> torch.Tensor:
+        # A row of the input has a scale for each 128 elements.
+        x = input.float() * input_scale.repeat_interleave(BLOCK, dim=1)
+        columns = []
+        # Rows of the weight a block at a time: a float32 copy of all may take gigabytes.
+        for start in range(0, weight.shape[0], BLOCK):
+            rows = weight[start : start + BLOCK].float()
+            scales = weight_scale[start // BLOCK].repeat_interleave(BLOCK)
+            columns.append((x @ (rows * scales).T).to(torch.bfloat16))
+        return torch.cat(columns, dim=1)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class GemmFp8Tests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of gemm_fp8 share."""
+
+    op_type = "gemm_fp8"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
+# space, 512 to 128 features. A and B have one scale each. In float32, rounded to
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
+class TestBmmFp8B128N128K512(GemmFp8Tests):
+    name = "bmm_fp8_b128_n128_k512"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 128
+    N = 128
+    K = 512
+
+
+# Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
+# space, 128 to 512 features. A and B have one scale each. In float32, rounded to
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
+class TestBmmFp8B128N512K128(GemmFp8Tests):
+    name = "bmm_fp8_b128_n512_k128"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 128
+    N = 512
+    K = 128
+
+
+# Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
+# and B have one scale each. In float32, rounded to bfloat16 at the end. FlashInfer's
+# bmm_fp8 takes B transposed.
+# model:llama-3.1-8b, quantization:float8_e4m3fn
+class TestBmmFp8B1N28672K4096(GemmFp8Tests):
+    name = "bmm_fp8_b1_n28672_k4096"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 1
+    N = 28672
+    K = 4096
+
+
+# Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
+# features. A and B have one scale each. In float32, rounded to bfloat16 at the end.
+# FlashInfer's bmm_fp8 takes B transposed.
+# model:llama-3.1-8b, quantization:float8_e4m3fn
+class TestBmmFp8B1N6144K4096(GemmFp8Tests):
+    name = "bmm_fp8_b1_n6144_k4096"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 1
+    N = 6144
+    K = 4096
+
+
+# Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
+# space, 512 to 128 features. A and B have one scale each. In float32, rounded to
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:kimi-k2, quantization:float8_e4m3fn
+class TestBmmFp8B64N128K512(GemmFp8Tests):
+    name = "bmm_fp8_b64_n128_k512"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 64
+    N = 128
+    K = 512
+
+
+# Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
+# space, 128 to 512 features. A and B have one scale each. In float32, rounded to
+# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
+# model:kimi-k2, quantization:float8_e4m3fn
+class TestBmmFp8B64N512K128(GemmFp8Tests):
+    name = "bmm_fp8_b64_n512_k128"
+    interface = INTERFACE_BMM_FP8
+    reference = staticmethod(reference_bmm_fp8)
+    BATCH_SIZE = 64
+    N = 512
+    K = 128
+
+
+# Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
+# 12288 features. Each 128 elements of a row of the input share a scale, and each block
+# of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N12288K1536(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n12288_k1536"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 12288
+    K = 1536
+    NUM_K_BLOCKS = 12
+    NUM_N_BLOCKS = 96
+
+
+# Matrix product out = input @ weight.T of float8 values: compression of the query, 7168
+# to 1536 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N1536K7168(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n1536_k7168"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 1536
+    K = 7168
+    NUM_K_BLOCKS = 56
+    NUM_N_BLOCKS = 12
+
+
+# Matrix product out = input @ weight.T of float8 values: key and value projection, 512
+# to 16384 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N16384K512(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n16384_k512"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 16384
+    K = 512
+    NUM_K_BLOCKS = 4
+    NUM_N_BLOCKS = 128
+
+
+# Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
+# 24576 features. Each 128 elements of a row of the input share a scale, and each block
+# of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N24576K1536(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n24576_k1536"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 24576
+    K = 1536
+    NUM_K_BLOCKS = 12
+    NUM_N_BLOCKS = 192
+
+
+# Matrix product out = input @ weight.T of float8 values: attention output projection,
+# 6144 to 3072 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:minimax-m2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N3072K6144(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n3072_k6144"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 3072
+    K = 6144
+    NUM_K_BLOCKS = 48
+    NUM_N_BLOCKS = 24
+
+
+# Matrix product out = input @ weight.T of float8 values: key and value projection, 512
+# to 32768 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N32768K512(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n32768_k512"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 32768
+    K = 512
+    NUM_K_BLOCKS = 4
+    NUM_N_BLOCKS = 256
+
+
+# Matrix product out = input @ weight.T of float8 values: fused gate and up projection
+# of dense layers, 7168 to 36864 features. Each 128 elements of a row of the input share
+# a scale, and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at
+# the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N36864K7168(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n36864_k7168"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 36864
+    K = 7168
+    NUM_K_BLOCKS = 56
+    NUM_N_BLOCKS = 288
+
+
+# Matrix product out = input @ weight.T of float8 values: fused gate and up projection
+# of the shared expert, 7168 to 4096 features. Each 128 elements of a row of the input
+# share a scale, and each block of 128 x 128 of the weight. In float32, rounded to
+# bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N4096K7168(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n4096_k7168"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 4096
+    K = 7168
+    NUM_K_BLOCKS = 56
+    NUM_N_BLOCKS = 32
+
+
+# Matrix product out = input @ weight.T of float8 values: compression of key and value,
+# 7168 to 576 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N576K7168(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n576_k7168"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 576
+    K = 7168
+    NUM_K_BLOCKS = 56
+    NUM_N_BLOCKS = 5
+
+
+# Matrix product out = input @ weight.T of float8 values: attention output projection,
+# 16384 to 7168 features. Each 128 elements of a row of the input share a scale, and
+# each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N7168K16384(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n7168_k16384"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 7168
+    K = 16384
+    NUM_K_BLOCKS = 128
+    NUM_N_BLOCKS = 56
+
+
+# Matrix product out = input @ weight.T of float8 values: down projection of dense
+# layers, 18432 to 7168 features. Each 128 elements of a row of the input share a scale,
+# and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N7168K18432(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n7168_k18432"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 7168
+    K = 18432
+    NUM_K_BLOCKS = 144
+    NUM_N_BLOCKS = 56
+
+
+# Matrix product out = input @ weight.T of float8 values: down projection of the shared
+# expert, 2048 to 7168 features. Each 128 elements of a row of the input share a scale,
+# and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N7168K2048(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n7168_k2048"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 7168
+    K = 2048
+    NUM_K_BLOCKS = 16
+    NUM_N_BLOCKS = 56
+
+
+# Matrix product out = input @ weight.T of float8 values: attention output projection,
+# 8192 to 7168 features. Each 128 elements of a row of the input share a scale, and each
+# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N7168K8192(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n7168_k8192"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 7168
+    K = 8192
+    NUM_K_BLOCKS = 64
+    NUM_N_BLOCKS = 56
+
+
+# Matrix product out = input @ weight.T of float8 values: fused query, key and value
+# projection, 3072 to 8192 features. Each 128 elements of a row of the input share a
+# scale, and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at
+# the end.
+# model:minimax-m2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+class TestFp8BlockscaleGemmSm90N8192K3072(GemmFp8Tests):
+    name = "fp8_blockscale_gemm_sm90_n8192_k3072"
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    N = 8192
+    K = 3072
+    NUM_K_BLOCKS = 24
+    NUM_N_BLOCKS = 64
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

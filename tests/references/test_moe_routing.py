@@ -1,0 +1,685 @@
+"""Reference tests of op_type moe_routing.
+
+Rendered: don't edit. `gen-tests --op-type moe_routing` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+61f5ddaaca604d92c44c3824fbf294dbaf8646bb43a4f5323c7e789bbfe844ff  fused_topk_deepseek_e160_k8_ng1_kg1
+e00130c57304ab53daa65e5c3b929f9d6e9f05aec4a95cd46581548be718f38a  fused_topk_deepseek_e256_k8_ng1_kg1
+0a19ab44fa3a0b870e1d5fb4d9892032a2fde6ea1109ccaf38a767165d71bc28  fused_topk_deepseek_e256_k8_ng8_kg4
+e314163c7f3afde13f887ca68b6b4b2afb70afdee20d582a59b9a0ac5420120c  fused_topk_deepseek_e384_k8_ng1_kg1
+e3079bd9bda29faa5a7c348d2a3eaa58b94f70d06929fb3817fda9bf7d078c90  hash_topk_e256_k6
+bb0b450d59bb4beba1d7cb5f402b947c7fdd12ab30d129fe3867af99e9e5a446  topk_sigmoid_e128_k1
+b1546afb0770c7db04378c5d7d994368cd7ebb2317825a01435f58319132bd9a  topk_sigmoid_e16_k1
+5adef6858c7ea11e486f1654e1809cde3b7fd78c880c058530516dfe6e7963f7  topk_softmax_e128_k4_renorm
+39f056b2f03e364d12117a11ae1317df5b31b7871c3c96068ae49cf268e7ec83  topk_softmax_e128_k8_renorm
+66d2babd0c9cd69465bafa97a219f833668729e553009d064f9c9d9ce9854ee1  topk_softmax_e32_k4_renorm
+e42930efd04f259635d6b8e72e92730567489b1f65e88463fbd1f15a3429c7ed  topk_softmax_e512_k10_renorm
+427cd5a403cf8c3d876e3f2c2f0a1eddba1245019edb40d564e7b1c89ce26a33  topk_softmax_e8_k2_renorm
+c43f1213c286fa2ee0fb6d1ce4f6cbd61bcf17ac2e5d0378089b9588f8fc493c  topk_sqrtsoftplus_e256_k6
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.moe_routing.inputs import routing_inputs
+from generator.ops.op_types.moe_routing.relations import routing_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    Override(
+        "topk_weights",
+        Tolerance(rtol=4e-6, atol=1e-20, nmse=1e-12),
+        "float32: exp and log1p of 2 ulp each, the sum of a token's weights and two "
+        "divisions are at most 30 roundings of 2^-24, which is 1.8e-6; the softmax's own "
+        "sum is in all weights alike and cancels; below 2^-126 a sigmoid is 0",
+        source="oracle",
+    ),
+    Override(
+        "topk_weights",
+        Tolerance(rtol=2e-5, atol=2e-7, nmse=1e-10),
+        "exp by ex2.approx rounds the product logit times log2(e): at logits of 80 by "
+        "2^-24 of 115, 7e-6 of a weight on either side; a sigmoid made of a hyperbolic "
+        "tangent is off by 2^-23 of 1, which a sum of the weights divides",
+    ),
+)
+_HIGH: dict[str, dict[str, Any]] = {
+    "softmax": {"std": 16.0, "mean": 90.0},
+    "sqrtsoftplus": {"std": 16.0, "mean": 90.0},
+    "sigmoid": {"std": 2.0, "mean": 6.0},
+}
+_VOCABULARY = {"small": 1000, "medium": 5000, "large": 129_280}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return batches of ordinary logits, and logits at both ends of the scores."""
+    inputs, apart = definition.interface.inputs, {"std": 2.0}
+    found: list[tuple[str, str, int, dict[str, Any]]] = [
+        ("one-token", "small", 1, apart),
+        ("odd-tokens", "small", 7, apart),
+        ("batch", "medium", 67, apart),
+        ("long-batch", "large", 4096, apart),
+    ]
+    if "bias" in inputs:
+        found += [
+            ("low-scores", "small", 5, {"std": 1.5, "mean": -3.0, "factor": 1.5}),
+            ("bias-decides", "small", 9, {"std": 1.0, "bias_std": 1.0}),
+            # a group that is left out must not win by a 0 in place of its scores
+            ("sums-below-zero", "small", 9, {"std": 1.5, "bias_mean": -3.0}),
+        ]
+    else:
+        found += [
+            ("low-logits", "small", 5, {"std": 2.0, "mean": -8.0}),
+            # exp() of the largest overflows float32; of sigmoids all would be 1
+            ("high-logits", "small", 5, _HIGH[definition.constants["scoring_func"]]),
+        ]
+    if "n_group" in definition.constants:
+        unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
+        found.append(("no-expert-wanted", "small", 4, unwanted))
+    return [_case(definition, *one) for one in found]
+
+
+def _case(
+    definition: Definition, name: str, size: str, tokens: int, params: dict[str, Any]
+) -> Case:
+    axes = {"num_tokens": tokens}
+    if "tid2eid" in definition.interface.inputs:
+        axes["vocab_size"] = _VOCABULARY[size]
+    return Case(name, size, axes, params)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `routing_inputs` for their shapes."""
+    return routing_inputs(definition, case, stream)
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weights, float64, and experts by sorting all scores, groups by counting."""
+    logits = inputs["router_logits"].double()
+    scores, function = logits, definition.constants["scoring_func"]
+    if function == "sigmoid":
+        scores = torch.exp(-torch.logaddexp(torch.zeros_like(logits), -logits))
+    if function == "sqrtsoftplus":
+        scores = torch.logaddexp(torch.zeros_like(logits), logits) ** 0.5
+    if "tid2eid" in inputs:
+        experts = inputs["tid2eid"][inputs["input_ids"]].long()
+    else:
+        wanted = scores + inputs.get("bias", torch.zeros(())).double().to(scores.device)
+        wanted = _within_groups(definition, wanted)
+        experts = wanted.argsort(dim=1, descending=True)[:, : definition.axes["topk"]]
+    weights = scores.gather(1, experts)
+    if function == "softmax":
+        weights = torch.exp(weights - weights.logsumexp(dim=1, keepdim=True))
+    elif "bias" in inputs or "tid2eid" in inputs:
+        # the sum of sigmoids that are all but 0 is small beside this
+        least = 1e-20 if function == "sigmoid" else 0.0
+        weights = weights / (weights.sum(dim=1, keepdim=True) + least)
+    weights = weights * inputs.get("routed_scaling_factor", 1.0)
+    return weights, experts.to(torch.int32)
+
+
+def _within_groups(definition: Definition, scores: torch.Tensor) -> torch.Tensor:
+    """Return scores of -inf in groups that as many as are kept are better than."""
+    groups = definition.constants.get("n_group", 1)
+    grouped = scores.view(len(scores), groups, -1)
+    two_best = grouped.sort(dim=2).values[:, :, -2:].sum(dim=2)
+    better = (two_best[:, None, :] > two_best[:, :, None]).sum(dim=2)
+    left = better < definition.constants.get("topk_group", 1)
+    return grouped.masked_fill(~left[:, :, None], -torch.inf).flatten(1)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between tokens and experts in other orders, and other factors."""
+    return routing_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the CUDA kernels of two kinds; the others have none on Hopper."""
+    name = definition.name
+    if name.startswith("fused_topk_deepseek"):
+        return (Backend("", min_sm=89),)
+    return (Backend(""),) if name.startswith("hash_topk") else ()
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call flashinfer.fused_moe's kernels; the order that one leaves open is made."""
+    from flashinfer import fused_moe
+
+    logits = inputs["router_logits"]
+    if "tid2eid" in inputs:
+        return fused_moe.hash_topk(logits, inputs["input_ids"], inputs["tid2eid"])
+    shape = (len(logits), definition.axes["topk"])
+    weights = torch.empty(shape, dtype=torch.float32, device=logits.device)
+    experts = torch.empty(shape, dtype=torch.int32, device=logits.device)
+    fused_moe.fused_topk_deepseek(
+        logits,
+        inputs["bias"],
+        definition.constants["n_group"],
+        definition.constants["topk_group"],
+        definition.axes["topk"],
+        inputs["routed_scaling_factor"],
+        weights,
+        experts,
+    )
+    return _falling(logits.sigmoid() + inputs["bias"], weights, experts)
+
+
+def _falling(
+    scores: torch.Tensor, weights: torch.Tensor, experts: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weights and experts in falling order of the scores that chose them."""
+    order = scores.gather(1, experts.long()).argsort(dim=1, descending=True)
+    return weights.gather(1, order), experts.gather(1, order)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which runs anywhere; none of it reads a table."""
+    if definition.name.startswith("hash_topk"):
+        return ()
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call the native routing of the kind, in float32, and sort what it gave."""
+    from sglang.srt.layers.moe import topk
+
+    logits, bias = inputs["router_logits"].float(), inputs.get("bias")
+    top_k, function = definition.axes["topk"], definition.constants["scoring_func"]
+    if bias is None:
+        weights, experts = topk.fused_topk_torch_native(
+            logits, logits, top_k, function == "softmax", None, function
+        )
+        return weights, experts.to(torch.int32)
+    if function == "sigmoid":
+        weights, experts = topk.biased_grouped_topk_impl(
+            logits,
+            logits,
+            bias,
+            top_k,
+            True,
+            definition.constants["n_group"],
+            definition.constants["topk_group"],
+        )
+        scores = logits.sigmoid()
+    else:
+        weights, experts = topk.fused_topk_torch_native(
+            logits, logits, top_k, True, bias, function
+        )
+        scores = torch.nn.functional.softplus(logits).sqrt()
+    weights = weights * inputs["routed_scaling_factor"]
+    return _falling(scores + bias, weights, experts.to(torch.int32))
+
+
+# ---- the interfaces
+
+INTERFACE_TOPK = Interface(
+    inputs={
+        "router_logits": "float32[num_tokens, num_experts]",
+        "bias": "float32[num_experts]",
+        "routed_scaling_factor": "float32",
+    },
+    outputs={
+        "topk_weights": "float32[num_tokens, topk]",
+        "topk_ids": "int32[num_tokens, topk]",
+    },
+)
+INTERFACE_HASH_TOPK = Interface(
+    inputs={
+        "router_logits": "float32[num_tokens, num_experts]",
+        "input_ids": "int64[num_tokens]",
+        "tid2eid": "int32[vocab_size, topk]",
+    },
+    outputs={
+        "topk_weights": "float32[num_tokens, topk]",
+        "topk_ids": "int32[num_tokens, topk]",
+    },
+)
+INTERFACE_TOPK_2 = Interface(
+    inputs={
+        "router_logits": "bfloat16[num_tokens, num_experts]",
+    },
+    outputs={
+        "topk_weights": "float32[num_tokens, topk]",
+        "topk_ids": "int32[num_tokens, topk]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of fused_topk_deepseek_e160_k8_ng1_kg1, fused_topk_deepseek_e256_k8_ng1_kg1,
+# fused_topk_deepseek_e384_k8_ng1_kg1
+def reference_fused_topk_deepseek_ng1_kg1():
+    import torch
+
+    TOP_K = 8
+    N_GROUP = 1
+    TOPK_GROUP = 1
+
+
+    @torch.no_grad()
+    def run(
+        router_logits: torch.Tensor, bias: torch.Tensor, routed_scaling_factor: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_tokens, num_experts = router_logits.shape
+        scores = torch.sigmoid(router_logits)
+
+        # A group is as good as its two best experts together.
+        grouped = (scores + bias).view(num_tokens, N_GROUP, num_experts // N_GROUP)
+        group_scores = grouped.topk(2, dim=2).values.sum(dim=2)
+        groups = group_scores.topk(TOPK_GROUP, dim=1).indices
+        allowed = torch.zeros_like(group_scores).scatter(1, groups, 1.0).bool()
+        candidates = grouped.masked_fill(~allowed.unsqueeze(2), float("-inf"))
+        experts = candidates.flatten(1).topk(TOP_K, dim=1).indices
+
+        weights = scores.gather(1, experts)
+        # Where no expert is wanted the weights are 0, and not 0 / 0.
+        total = weights.sum(dim=1, keepdim=True) + 1e-20
+        return weights / total * routed_scaling_factor, experts.to(torch.int32)
+
+    return run
+
+
+# of fused_topk_deepseek_e256_k8_ng8_kg4
+def reference_fused_topk_deepseek_ng8_kg4():
+    import torch
+
+    TOP_K = 8
+    N_GROUP = 8
+    TOPK_GROUP = 4
+
+
+    @torch.no_grad()
+    def run(
+        router_logits: torch.Tensor, bias: torch.Tensor, routed_scaling_factor: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        num_tokens, num_experts = router_logits.shape
+        scores = torch.sigmoid(router_logits)
+
+        # A group is as good as its two best experts together.
+        grouped = (scores + bias).view(num_tokens, N_GROUP, num_experts // N_GROUP)
+        group_scores = grouped.topk(2, dim=2).values.sum(dim=2)
+        groups = group_scores.topk(TOPK_GROUP, dim=1).indices
+        allowed = torch.zeros_like(group_scores).scatter(1, groups, 1.0).bool()
+        candidates = grouped.masked_fill(~allowed.unsqueeze(2), float("-inf"))
+        experts = candidates.flatten(1).topk(TOP_K, dim=1).indices
+
+        weights = scores.gather(1, experts)
+        # Where no expert is wanted the weights are 0, and not 0 / 0.
+        total = weights.sum(dim=1, keepdim=True) + 1e-20
+        return weights / total * routed_scaling_factor, experts.to(torch.int32)
+
+    return run
+
+
+# of hash_topk_e256_k6
+def reference_hash_topk():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        router_logits: torch.Tensor, input_ids: torch.Tensor, tid2eid: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        experts = tid2eid[input_ids]
+        scores = torch.nn.functional.softplus(router_logits).sqrt()
+        weights = scores.gather(1, experts.long())
+        return weights / weights.sum(dim=1, keepdim=True), experts
+
+    return run
+
+
+# of topk_sigmoid_e128_k1, topk_sigmoid_e16_k1
+def reference_topk_sigmoid():
+    import torch
+
+    TOP_K = 1
+
+
+    @torch.no_grad()
+    def run(router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # topk() sorts: the largest comes first.
+        logits, experts = router_logits.float().topk(TOP_K, dim=1)
+        return torch.sigmoid(logits), experts.to(torch.int32)
+
+    return run
+
+
+# of topk_softmax_e128_k4_renorm, topk_softmax_e32_k4_renorm
+def reference_topk_softmax_k4():
+    import torch
+
+    TOP_K = 4
+
+
+    @torch.no_grad()
+    def run(router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = torch.softmax(router_logits.float(), dim=1)
+        # topk() sorts: the largest comes first.
+        weights, experts = scores.topk(TOP_K, dim=1)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        return weights, experts.to(torch.int32)
+
+    return run
+
+
+# of topk_softmax_e128_k8_renorm
+def reference_topk_softmax_e128_k8():
+    import torch
+
+    TOP_K = 8
+
+
+    @torch.no_grad()
+    def run(router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = torch.softmax(router_logits.float(), dim=1)
+        # topk() sorts: the largest comes first.
+        weights, experts = scores.topk(TOP_K, dim=1)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        return weights, experts.to(torch.int32)
+
+    return run
+
+
+# of topk_softmax_e512_k10_renorm
+def reference_topk_softmax_e512_k10():
+    import torch
+
+    TOP_K = 10
+
+
+    @torch.no_grad()
+    def run(router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = torch.softmax(router_logits.float(), dim=1)
+        # topk() sorts: the largest comes first.
+        weights, experts = scores.topk(TOP_K, dim=1)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        return weights, experts.to(torch.int32)
+
+    return run
+
+
+# of topk_softmax_e8_k2_renorm
+def reference_topk_softmax_e8_k2():
+    import torch
+
+    TOP_K = 2
+
+
+    @torch.no_grad()
+    def run(router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = torch.softmax(router_logits.float(), dim=1)
+        # topk() sorts: the largest comes first.
+        weights, experts = scores.topk(TOP_K, dim=1)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        return weights, experts.to(torch.int32)
+
+    return run
+
+
+# of topk_sqrtsoftplus_e256_k6
+def reference_topk_sqrtsoftplus():
+    import torch
+
+    TOP_K = 6
+
+
+    @torch.no_grad()
+    def run(
+        router_logits: torch.Tensor, bias: torch.Tensor, routed_scaling_factor: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = torch.nn.functional.softplus(router_logits).sqrt()
+        experts = (scores + bias).topk(TOP_K, dim=1).indices
+        weights = scores.gather(1, experts)
+        weights = weights / weights.sum(dim=1, keepdim=True) * routed_scaling_factor
+        return weights, experts.to(torch.int32)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class MoeRoutingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of moe_routing share."""
+
+    op_type = "moe_routing"
+    sizes = ("small", "medium")
+    constants = ("scoring_func",)
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
+# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:glm-4.6, fi_api:flashinfer.fused_moe.fused_topk_deepseek
+class TestFusedTopkDeepseekE160K8Ng1Kg1(MoeRoutingTests):
+    name = "fused_topk_deepseek_e160_k8_ng1_kg1"
+    interface = INTERFACE_TOPK
+    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
+    NUM_EXPERTS = 160
+    TOPK = 8
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+
+
+# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
+# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:minimax-m2, fi_api:flashinfer.fused_moe.fused_topk_deepseek
+class TestFusedTopkDeepseekE256K8Ng1Kg1(MoeRoutingTests):
+    name = "fused_topk_deepseek_e256_k8_ng1_kg1"
+    interface = INTERFACE_TOPK
+    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
+    NUM_EXPERTS = 256
+    TOPK = 8
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+
+
+# Routing of tokens to experts. Of 8 groups of experts, each as good as the sum of its
+# two best, the 4 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.fused_moe.fused_topk_deepseek
+class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
+    name = "fused_topk_deepseek_e256_k8_ng8_kg4"
+    interface = INTERFACE_TOPK
+    reference = staticmethod(reference_fused_topk_deepseek_ng8_kg4)
+    NUM_EXPERTS = 256
+    TOPK = 8
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 8  # "ng8" in the name
+    TOPK_GROUP = 4  # "kg4" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+
+
+# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
+# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:kimi-k2, fi_api:flashinfer.fused_moe.fused_topk_deepseek
+class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
+    name = "fused_topk_deepseek_e384_k8_ng1_kg1"
+    interface = INTERFACE_TOPK
+    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
+    NUM_EXPERTS = 384
+    TOPK = 8
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+
+
+# Routing of tokens to experts. A table has the 6 experts of each token of the
+# vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. All in
+# float32.
+# model:deepseek-v4, fi_api:flashinfer.fused_moe.hash_topk
+class TestHashTopkE256K6(MoeRoutingTests):
+    name = "hash_topk_e256_k6"
+    interface = INTERFACE_HASH_TOPK
+    reference = staticmethod(reference_hash_topk)
+    NUM_EXPERTS = 256
+    TOPK = 6
+    SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
+
+
+# Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
+# its own logit weighs each. Experts stand in falling order of the score that chooses
+# them. All in float32.
+# model:llama-4-maverick
+class TestTopkSigmoidE128K1(MoeRoutingTests):
+    name = "topk_sigmoid_e128_k1"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_sigmoid)
+    NUM_EXPERTS = 128
+    TOPK = 1
+    SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
+
+
+# Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
+# its own logit weighs each. Experts stand in falling order of the score that chooses
+# them. All in float32.
+# model:llama-4-scout
+class TestTopkSigmoidE16K1(MoeRoutingTests):
+    name = "topk_sigmoid_e16_k1"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_sigmoid)
+    NUM_EXPERTS = 16
+    TOPK = 1
+    SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:gpt-oss-120b
+class TestTopkSoftmaxE128K4Renorm(MoeRoutingTests):
+    name = "topk_softmax_e128_k4_renorm"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_softmax_k4)
+    NUM_EXPERTS = 128
+    TOPK = 4
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 8 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:qwen3-30b-a3b, model:qwen3-235b-a22b
+class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
+    name = "topk_softmax_e128_k8_renorm"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_softmax_e128_k8)
+    NUM_EXPERTS = 128
+    TOPK = 8
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:gpt-oss-20b
+class TestTopkSoftmaxE32K4Renorm(MoeRoutingTests):
+    name = "topk_softmax_e32_k4_renorm"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_softmax_k4)
+    NUM_EXPERTS = 32
+    TOPK = 4
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 10 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:qwen3-next-80b-a3b
+class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
+    name = "topk_softmax_e512_k10_renorm"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_softmax_e512_k10)
+    NUM_EXPERTS = 512
+    TOPK = 10
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 2 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:mixtral-8x22b
+class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
+    name = "topk_softmax_e8_k2_renorm"
+    interface = INTERFACE_TOPK_2
+    reference = staticmethod(reference_topk_softmax_e8_k2)
+    NUM_EXPERTS = 8
+    TOPK = 2
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+
+# Routing of tokens to experts. Scores sqrt(log(1 + exp(logit))) plus a bias choose the
+# 6 experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:deepseek-v4
+class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
+    name = "topk_sqrtsoftplus_e256_k6"
+    interface = INTERFACE_TOPK
+    reference = staticmethod(reference_topk_sqrtsoftplus)
+    NUM_EXPERTS = 256
+    TOPK = 6
+    SCORING_FUNC = "sqrtsoftplus"  # "sqrtsoftplus" in the name
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

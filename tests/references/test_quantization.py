@@ -1,0 +1,749 @@
+"""Reference tests of op_type quantization.
+
+Rendered: don't edit. `gen-tests --op-type quantization` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+bd8e5e8ded5b3796a5cadf921420d0bd9c2346c66804eb7180c04e59bc8ad824  mxfp4_dequantize_k2880
+904a2235d16127ba0931d310b0045a60c31079a2b7cd174500a7124c28f1633d  mxfp4_quantize_k2880
+e838d145eaad8579a8ad466e261fec16956b36a9af3129c6786c15390dd6a74d  mxfp4_quantize_k4096
+95836ab02da62a40cbd3662c2f4d279dd05147677fb522cc6e4ed4161929e8ee  mxfp8_quantize_k2880
+01fec4a070cdfb966ca209878abc21d42796b6259708dd279c8103cd6db5840d  mxfp8_quantize_k4096
+81b87a0ea569ae33ac30997d7faf6f69f8487870568a30a1a17349ebae4bf938  nvfp4_dequantize_k7168
+34f948b1ed9f7dd58f992196649d3414bc1d00080a280e0e75cd1e358c9e6dc0  nvfp4_quantize_k4096
+6ae1369aa4c7cbc16b9b9d94a79d569976333065533ff6aea1b193f801412e51  nvfp4_quantize_k7168
+aa0935a9f616baa26aa55cb5abc2953826567ed0b76b3bfa51c046d0ba9fc647  per_token_group_quant_fp8_k1536
+5eab72182ec4f8d02cf5b9cd65647573fd93476138e6acee70acbe0c8082ab8d  per_token_group_quant_fp8_k2048
+7c50cf432fef231bf0ba2a2705f9c049dc84351c839bf19ef0d7e1ada412c551  per_token_group_quant_fp8_k3072
+fb4268382b770e6d086c71b745fd794cbd9e326021c2eef7f5a4ec21f3bf9cc7  per_token_group_quant_fp8_k7168
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.quantization.formats import (
+    E2M1,
+    e2m1_codes,
+    format_of,
+    packed,
+    unpacked,
+)
+from generator.ops.op_types.quantization.relations import quantization_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_HALF_STEP = (
+    "the oracle gives the quotient unrounded: e4m3 has three bits behind the first, so "
+    "half a step is 2^-4 of a value, or 2^-10 among the subnormal ones; its square is "
+    "(2^-3/sqrt(12)/1.44)^2 = 6.3e-4 of the power"
+)
+_ONE_STEP = (
+    "kernels multiply by a reciprocal, rounded once more: quotients at a tie go to "
+    "either neighbour, a step of 2^-3 of a value; few are that near to a tie"
+)
+_RECIPROCAL = (
+    "kernels multiply by an approximate reciprocal of 6 or 448 and of the scale: "
+    "blocks whose quotient is nearly a power of two, or a tie, may get the next scale"
+)
+_EXACT = "products and quotients of these few bits are exact in float32 and in float64"
+_BYTES = (
+    "; as int8 the bytes 127 and 128 are 127 and -128, so that neither cosine nor norm "
+    "says anything"
+)
+_NEARLY_ALL = Tolerance(0.0, 0.0, hit_ratio=0.97)
+_NEARLY = Tolerance(0.0, 0.0, hit_ratio=0.97, cosine=0.99, norm_ratio=(0.97, 1.03))
+TOLERANCES = (
+    Override("x_q", Tolerance(0.06251, 1e-3, 1e-3), _HALF_STEP, source="oracle"),
+    Override("x_q", Tolerance(0.1251, 2e-3, 1e-4), _ONE_STEP),
+    Override("x_s", Tolerance(2e-7, 0.0, 1e-13), "one division in float32: 2^-24"),
+    *(
+        Override(output, bound, _RECIPROCAL + more, source=source)
+        for output, bound, more in (
+            ("quantized", _NEARLY, ""),
+            ("scales", _NEARLY_ALL, _BYTES),
+        )
+        for source in ("flashinfer", "sglang/triton")
+    ),
+    Override("quantized", EXACT, _EXACT),
+    Override("scales", EXACT, _EXACT),
+    Override(
+        "output",
+        Tolerance(4e-3, 1e-30, 1.6e-5),
+        "products of float32, rounded to bfloat16: 2^-8 of a value at most",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return ordinary rows, blocks of zeros, ties, and magnitudes at a scale's edge."""
+    batches = [
+        Case("batch", "medium", {"M": 67}),
+        Case("long-batch", "large", {"M": 2048}),
+    ]
+    found = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]
+    if format_of(definition).dequantises:
+        return [
+            *found,
+            Case("every-code", "small", {"M": 2}, {"rows": "every"}),
+            *batches,
+        ]
+    kinds = {"zero-blocks": "zeros", "ties": "ties", "edges": "edges", "wide": "wide"}
+    found += [Case(n, "small", {"M": 3}, {"rows": r}) for n, r in kinds.items()]
+    return [*found, *batches]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 rows [M, K] of the case's kind, or codes and scales.
+
+    A global scale has eight significant bits, so that its products are exact.
+    """
+    made = format_of(definition)
+    rows, length = case.axes["M"], definition.axes["K"]
+    if made.dequantises:
+        return _codes(definition, case, stream)
+    blocks = definition.axes["num_blocks"]
+    x = stream.child("x").values((rows * blocks, made.block))
+    which = case.params.get("rows")
+    # of each block: a number that is another one for neighbours
+    each = torch.tensor(stream.child("blocks").integers(-4, 5, len(x))).float()
+    if which == "zeros":
+        x[::3] = 0.0
+    elif which == "ties":
+        top = 24 if made.is_fp4 else 31
+        drawn = stream.child("ties").integers(-top, top + 1, x.numel())
+        x = torch.tensor(drawn).float().view(x.shape) / (4 if made.is_fp4 else 1)
+        x[:, 0] = made.maximum
+    elif which == "edges":
+        # the largest of every other block is the first bfloat16 above the edge
+        edge = torch.full((len(x),), made.maximum, dtype=torch.bfloat16)
+        edge[1::2] = torch.nextafter(edge[1::2], torch.tensor(1e4).bfloat16())
+        x = (x / 3.0).clamp(-0.9, 0.9) * made.maximum
+        x[:, 0] = edge.float()
+        x *= torch.exp2(each)[:, None]
+    elif which == "wide":
+        # a float8 scale that is zero leaves nothing to be divided by
+        x *= torch.exp2(each if made.is_global else 5.0 * each)[:, None]
+    else:
+        x *= 1.0 + each.abs()[:, None]
+    values = x.view(rows, length).to(torch.bfloat16)
+    name = next(iter(definition.interface.inputs))
+    if not made.is_global:
+        return {name: values}
+    factor = 448.0 * 6.0 / float(values.abs().max())
+    factor = 1.0 if which == "ties" else factor * (4.0 if which == "edges" else 1.0)
+    rounded = float(torch.tensor(factor).bfloat16())
+    return {name: values, "global_scale": rounded}
+
+
+def _codes(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bytes of two codes each, and scales of every size that codes can have."""
+    rows, axes = case.axes["M"], definition.axes
+    count = rows * axes["K_packed"]
+    drawn = stream.child("codes").integers(0, 256, count)
+    if case.params.get("rows") == "every":
+        drawn = [place % 256 for place in range(count)]
+    quantized = torch.tensor(drawn, dtype=torch.uint8).view(rows, -1).view(torch.int8)
+    is_mx = format_of(definition).is_mx
+    low, high = (97, 157) if is_mx else (0, 127)
+    sizes = stream.child("scales").integers(low, high, rows * axes["num_blocks"])
+    scales = torch.tensor(sizes, dtype=torch.uint8).view(rows, -1)
+    if is_mx:
+        return {"quantized": quantized, "scales": scales.view(torch.int8)}
+    wide = scales.view(torch.float8_e4m3fn)
+    return {"quantized": quantized, "scales": wide, "global_scale": 0.0123}
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return codes and scales, or values, computed in float64.
+
+    Codes of float32 scales are the quotients, not rounded.
+    """
+    made = format_of(definition)
+    if made.dequantises:
+        return _values(definition, inputs)
+    x = next(iter(inputs.values())).double()
+    blocks = x.view(len(x), -1, made.block)
+    if made.is_global:
+        blocks = blocks * float(inputs["global_scale"])
+    quotient = blocks.abs().amax(dim=2) / made.maximum
+    if made.is_global:
+        scales = quotient.clamp(max=448.0).float().to(torch.float8_e4m3fn)
+        divisor = scales.double()
+    elif made.is_mx:
+        powers = torch.arange(-127, 128, dtype=torch.float64, device=x.device)
+        # the first power of two that is not below the quotient
+        places = torch.searchsorted(torch.exp2(powers), quotient)
+        scales = places.to(torch.uint8).view(torch.int8)
+        divisor = torch.exp2(powers)[places]
+    else:
+        scales = divisor = (quotient * made.maximum).clamp(min=1e-10) / made.maximum
+    divisor = divisor.masked_fill(divisor == 0, torch.inf)
+    scaled = (blocks / divisor[:, :, None]).view(x.shape)
+    if made.is_fp4:
+        return packed(e2m1_codes(scaled)), scales
+    if made.is_mx:
+        return scaled.float().to(torch.float8_e4m3fn), scales
+    return scaled, scales
+
+
+def _values(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    made, scales = format_of(definition), inputs["scales"]
+    factors = scales.double()
+    if made.is_mx:
+        factors = torch.exp2(scales.view(torch.uint8).double() - 127.0)
+    factors = factors * float(inputs.get("global_scale", 1.0))
+    wide: torch.Tensor = factors.repeat_interleave(made.block, dim=1)
+    return unpacked(inputs["quantized"]) * wide
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds for other orders, signs and sizes of the same values."""
+    return quantization_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernel of the kind; mxfp4 is dequantised on the host alone."""
+    made = format_of(definition)
+    if made.dequantises:
+        return (Backend("", min_sm=80),) if made.is_global else ()
+    if made.is_mx or made.is_global:
+        return (Backend("", min_sm=100),)
+    return (Backend("cutile", min_sm=90, needs=("cuda.tile",)),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer's kernel with scales row by row; return the outputs."""
+    from flashinfer import quantization
+
+    made, given = format_of(definition), list(inputs.values())
+    if backend == "cutile":
+        return quantization.per_token_group_quant_8bit(*given, made.block)
+    factor = None
+    if made.is_global:
+        factor = torch.tensor([given[-1]], dtype=torch.float32, device=given[0].device)
+    if made.dequantises:
+        scales = inputs["scales"].view(torch.uint8)
+        codes = given[0].view(torch.uint8)
+        return quantization.nvfp4_kv_dequantize(codes, scales, factor)
+    if made.is_fp4:
+        codes, scales = quantization.fp4_quantize(
+            given[0], factor, made.block, made.is_mx, is_sf_swizzled_layout=False
+        )
+    else:
+        codes, scales = quantization.mxfp8_quantize(
+            given[0], is_sf_swizzled_layout=False
+        )
+    kind = torch.int8 if made.is_mx else torch.float8_e4m3fn
+    scales = scales.view(kind).view(len(codes), -1)
+    return codes.view(torch.int8) if made.is_fp4 else codes, scales
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return Triton kernels for float8, PyTorch code for mxfp4, none for nvfp4."""
+    made = format_of(definition)
+    if made.is_global:
+        return ()
+    if made.is_fp4:
+        return (Backend("native", needs_cuda=False),)
+    return (Backend("triton", min_sm=89),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call SGLang's function; return the outputs.
+
+    It has a least magnitude of a block, so that a block of zeros has another scale,
+    which says nothing: such a scale's byte is set to 0.
+    """
+    made = format_of(definition)
+    if made.dequantises:
+        from sglang.srt.layers.quantization.fp8_utils import dequant_mxfp4
+
+        scales = inputs["scales"].view(torch.uint8)[None]
+        blocks = inputs["quantized"].view(torch.uint8).view(*scales.shape, -1)
+        return dequant_mxfp4(blocks, scales, torch.bfloat16)[0]
+    (x,) = inputs.values()
+    zeros = x.view(len(x), -1, made.block).abs().amax(dim=2) == 0
+    if not made.is_mx:
+        from sglang.kernels.ops.quantization.fp8_kernel import (
+            _per_token_group_quant_8bit_raw,
+        )
+
+        return _per_token_group_quant_8bit_raw(x, made.block)
+    if not made.is_fp4:
+        from sglang.kernels.ops.quantization.mxfp8_quant import to_mxfp8
+
+        codes, scales = to_mxfp8(x)
+        return codes, scales.view(torch.uint8).masked_fill(zeros, 0).view(torch.int8)
+    from sglang.kernels.ops.quantization import fp4_fake_quant as fp4
+
+    factors = fp4.block_scale(x, made.block, fp4.FP4_MAX, fp4.FP4_AMAX_FLOOR)
+    blocks = x.float().view(len(x), -1, made.block) / factors[:, :, None]
+    values = fp4.round_fp4(blocks.clamp(-fp4.FP4_MAX, fp4.FP4_MAX)).flatten(1)
+    table = torch.tensor(E2M1, device=x.device)
+    codes = torch.searchsorted(table, values.abs()) + 8 * torch.signbit(x)
+    bytes_ = (codes[:, 0::2] + 16 * codes[:, 1::2]).to(torch.uint8)
+    exponents = torch.log2(factors).round() + 127
+    scales = exponents.to(torch.uint8).masked_fill(zeros, 0)
+    return bytes_.view(torch.int8), scales.view(torch.int8)
+
+
+# ---- the interfaces
+
+INTERFACE_MXFP4_DEQUANTIZE = Interface(
+    inputs={
+        "quantized": "int8[M, K_packed]",
+        "scales": "int8[M, num_blocks]",
+    },
+    outputs={
+        "output": "bfloat16[M, K]",
+    },
+    constraints=(
+        "K_packed == K // 2",
+        "num_blocks == K // 32",
+    ),
+)
+INTERFACE_MXFP4_QUANTIZE = Interface(
+    inputs={
+        "input": "bfloat16[M, K]",
+    },
+    outputs={
+        "quantized": "int8[M, K_packed]",
+        "scales": "int8[M, num_blocks]",
+    },
+    constraints=(
+        "K_packed == K // 2",
+        "num_blocks == K // 32",
+    ),
+)
+INTERFACE_MXFP8_QUANTIZE = Interface(
+    inputs={
+        "input": "bfloat16[M, K]",
+    },
+    outputs={
+        "quantized": "float8_e4m3fn[M, K]",
+        "scales": "int8[M, num_blocks]",
+    },
+    constraints=("num_blocks == K // 32",),
+)
+INTERFACE_NVFP4_DEQUANTIZE = Interface(
+    inputs={
+        "quantized": "int8[M, K_packed]",
+        "scales": "float8_e4m3fn[M, num_blocks]",
+        "global_scale": "float32",
+    },
+    outputs={
+        "output": "bfloat16[M, K]",
+    },
+    constraints=(
+        "K_packed == K // 2",
+        "num_blocks == K // 16",
+    ),
+)
+INTERFACE_NVFP4_QUANTIZE = Interface(
+    inputs={
+        "input": "bfloat16[M, K]",
+        "global_scale": "float32",
+    },
+    outputs={
+        "quantized": "int8[M, K_packed]",
+        "scales": "float8_e4m3fn[M, num_blocks]",
+    },
+    constraints=(
+        "K_packed == K // 2",
+        "num_blocks == K // 16",
+    ),
+)
+INTERFACE_PER_TOKEN_GROUP_QUANT_FP8 = Interface(
+    inputs={
+        "x": "bfloat16[M, K]",
+    },
+    outputs={
+        "x_q": "float8_e4m3fn[M, K]",
+        "x_s": "float32[M, num_blocks]",
+    },
+    constraints=("num_blocks == K // 128",),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of mxfp4_dequantize_k2880
+def reference_mxfp4_dequantize():
+    import torch
+
+    BLOCK = 32
+    BIAS = 127
+    VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+
+
+    @torch.no_grad()
+    def run(quantized: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        # The first of two elements is in the lower half of a byte.
+        halves = torch.stack((quantized & 15, (quantized >> 4) & 15), dim=2)
+        codes = halves.flatten(1).long()
+        table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=quantized.device)
+        blocks = table[codes].view(len(codes), -1, BLOCK)
+        exponent = scales.view(torch.uint8).to(torch.int32) - BIAS
+        return torch.ldexp(blocks, exponent[:, :, None]).flatten(1).to(torch.bfloat16)
+
+    return run
+
+
+# of mxfp4_quantize_k2880, mxfp4_quantize_k4096
+def reference_mxfp4_quantize():
+    import torch
+
+    BLOCK = 32
+    MAX = 6.0
+    BIAS = 127
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = input.float().view(len(input), -1, BLOCK)
+        largest = blocks.abs().amax(dim=2)
+        # frexp gives a mantissa of 0.5 to 1: exactly 0.5 is the power of two below.
+        mantissa, exponent = torch.frexp(largest / MAX)
+        exponent = torch.where(mantissa == 0.5, exponent - 1, exponent)
+        # A block of zeros has the smallest scale.
+        exponent = torch.where(largest == 0, -BIAS, exponent).clamp(-BIAS, BIAS)
+        codes = e2m1(torch.ldexp(blocks, -exponent[:, :, None])).view(input.shape)
+        # The first of two elements is in the lower half of a byte.
+        quantized = codes[:, 0::2] | (codes[:, 1::2] << 4)
+        scales = (exponent + BIAS).to(torch.uint8)
+        return quantized.view(torch.int8), scales.view(torch.int8)
+
+
+    def e2m1(values: torch.Tensor) -> torch.Tensor:
+        magnitude = values.abs().clamp(max=MAX)
+        # The step is 0.5 below 2, 1 below 4 and 2 above; round() takes ties to even.
+        low = (magnitude * 2).round()
+        middle = magnitude.round() + 2
+        high = (magnitude / 2).round() + 4
+        codes = torch.where(magnitude < 2, low, torch.where(magnitude < 4, middle, high))
+        return codes.to(torch.uint8) | (torch.signbit(values).to(torch.uint8) << 3)
+
+    return run
+
+
+# of mxfp8_quantize_k2880, mxfp8_quantize_k4096
+def reference_mxfp8_quantize():
+    import torch
+
+    BLOCK = 32
+    MAX = 448.0
+    BIAS = 127
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = input.float().view(len(input), -1, BLOCK)
+        largest = blocks.abs().amax(dim=2)
+        # frexp gives a mantissa of 0.5 to 1: exactly 0.5 is the power of two below.
+        mantissa, exponent = torch.frexp(largest / MAX)
+        exponent = torch.where(mantissa == 0.5, exponent - 1, exponent)
+        # A block of zeros has the smallest scale.
+        exponent = torch.where(largest == 0, -BIAS, exponent).clamp(-BIAS, BIAS)
+        codes = torch.ldexp(blocks, -exponent[:, :, None]).clamp(-MAX, MAX)
+        quantized = codes.to(torch.float8_e4m3fn).view(input.shape)
+        return quantized, (exponent + BIAS).to(torch.uint8).view(torch.int8)
+
+    return run
+
+
+# of nvfp4_dequantize_k7168
+def reference_nvfp4_dequantize():
+    import torch
+
+    BLOCK = 16
+    VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+
+
+    @torch.no_grad()
+    def run(
+        quantized: torch.Tensor, scales: torch.Tensor, global_scale: float
+    ) -> torch.Tensor:
+        # The first of two elements is in the lower half of a byte.
+        halves = torch.stack((quantized & 15, (quantized >> 4) & 15), dim=2)
+        codes = halves.flatten(1).long()
+        table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=quantized.device)
+        blocks = table[codes].view(len(codes), -1, BLOCK) * scales.float()[:, :, None]
+        return (blocks * global_scale).flatten(1).to(torch.bfloat16)
+
+    return run
+
+
+# of nvfp4_quantize_k4096, nvfp4_quantize_k7168
+def reference_nvfp4_quantize():
+    import torch
+
+    BLOCK = 16
+    MAX = 6.0
+    MAX_SCALE = 448.0
+
+
+    @torch.no_grad()
+    def run(input: torch.Tensor, global_scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = input.float().view(len(input), -1, BLOCK) * global_scale
+        largest = blocks.abs().amax(dim=2)
+        scales = (largest / MAX).clamp(max=MAX_SCALE).to(torch.float8_e4m3fn)
+        # Codes are of the scale as it is stored; where it is zero they are zeros.
+        stored = scales.float()[:, :, None]
+        scaled = torch.where(stored == 0, torch.zeros_like(blocks), blocks / stored)
+        codes = e2m1(scaled).view(input.shape)
+        # The first of two elements is in the lower half of a byte.
+        quantized = codes[:, 0::2] | (codes[:, 1::2] << 4)
+        return quantized.view(torch.int8), scales
+
+
+    def e2m1(values: torch.Tensor) -> torch.Tensor:
+        magnitude = values.abs().clamp(max=MAX)
+        # The step is 0.5 below 2, 1 below 4 and 2 above; round() takes ties to even.
+        low = (magnitude * 2).round()
+        middle = magnitude.round() + 2
+        high = (magnitude / 2).round() + 4
+        codes = torch.where(magnitude < 2, low, torch.where(magnitude < 4, middle, high))
+        return codes.to(torch.uint8) | (torch.signbit(values).to(torch.uint8) << 3)
+
+    return run
+
+
+# of per_token_group_quant_fp8_k1536 and 3 more definitions
+def reference_per_token_group_quant_fp8():
+    import torch
+
+    GROUP = 128
+    MAX = 448.0
+    LEAST = 1e-10
+
+
+    @torch.no_grad()
+    def run(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        groups = x.float().view(len(x), -1, GROUP)
+        # A group of zeros gets a scale that can be divided by.
+        largest = groups.abs().amax(dim=2).clamp(min=LEAST)
+        x_s = largest / MAX
+        codes = (groups / x_s[:, :, None]).clamp(-MAX, MAX).to(torch.float8_e4m3fn)
+        return codes.view(x.shape), x_s
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class QuantizationTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of quantization share."""
+
+    op_type = "quantization"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, times
+# two to the power of the scale's byte less 127, one for 32 elements.
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4
+class TestMxfp4DequantizeK2880(QuantizationTests):
+    name = "mxfp4_dequantize_k2880"
+    interface = INTERFACE_MXFP4_DEQUANTIZE
+    reference = staticmethod(reference_mxfp4_dequantize)
+    K = 2880
+    K_PACKED = 1440
+    NUM_BLOCKS = 90
+
+
+# Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
+# lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4, gpu:sm100
+class TestMxfp4QuantizeK2880(QuantizationTests):
+    name = "mxfp4_quantize_k2880"
+    interface = INTERFACE_MXFP4_QUANTIZE
+    reference = staticmethod(reference_mxfp4_quantize)
+    K = 2880
+    K_PACKED = 1440
+    NUM_BLOCKS = 90
+
+
+# Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
+# lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# model:llama-3.1-8b, quantization:mxfp4, gpu:sm100
+class TestMxfp4QuantizeK4096(QuantizationTests):
+    name = "mxfp4_quantize_k4096"
+    interface = INTERFACE_MXFP4_QUANTIZE
+    reference = staticmethod(reference_mxfp4_quantize)
+    K = 4096
+    K_PACKED = 2048
+    NUM_BLOCKS = 128
+
+
+# Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp8, gpu:sm100
+class TestMxfp8QuantizeK2880(QuantizationTests):
+    name = "mxfp8_quantize_k2880"
+    interface = INTERFACE_MXFP8_QUANTIZE
+    reference = staticmethod(reference_mxfp8_quantize)
+    K = 2880
+    NUM_BLOCKS = 90
+
+
+# Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# model:llama-3.1-8b, quantization:mxfp8, gpu:sm100
+class TestMxfp8QuantizeK4096(QuantizationTests):
+    name = "mxfp8_quantize_k4096"
+    interface = INTERFACE_MXFP8_QUANTIZE
+    reference = staticmethod(reference_mxfp8_quantize)
+    K = 4096
+    NUM_BLOCKS = 128
+
+
+# Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
+# the scale of its 16 elements, times global_scale, which is the reciprocal of the
+# factor that they were quantised with.
+# model:deepseek-r1, quantization:nvfp4,
+# fi_api:flashinfer.quantization.nvfp4_kv_dequantize
+class TestNvfp4DequantizeK7168(QuantizationTests):
+    name = "nvfp4_dequantize_k7168"
+    interface = INTERFACE_NVFP4_DEQUANTIZE
+    reference = staticmethod(reference_nvfp4_dequantize)
+    K = 7168
+    K_PACKED = 3584
+    NUM_BLOCKS = 448
+
+
+# Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
+# their largest magnitude times global_scale, as float8_e4m3fn. Codes are e2m1 of the
+# elements times global_scale divided by the stored scale, ties go to even; the first of
+# two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
+# capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
+# source.
+# model:llama-3.1-8b, quantization:nvfp4, gpu:sm100
+class TestNvfp4QuantizeK4096(QuantizationTests):
+    name = "nvfp4_quantize_k4096"
+    interface = INTERFACE_NVFP4_QUANTIZE
+    reference = staticmethod(reference_nvfp4_quantize)
+    K = 4096
+    K_PACKED = 2048
+    NUM_BLOCKS = 256
+
+
+# Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
+# their largest magnitude times global_scale, as float8_e4m3fn. Codes are e2m1 of the
+# elements times global_scale divided by the stored scale, ties go to even; the first of
+# two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
+# capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
+# source.
+# model:deepseek-r1, quantization:nvfp4, gpu:sm100
+class TestNvfp4QuantizeK7168(QuantizationTests):
+    name = "nvfp4_quantize_k7168"
+    interface = INTERFACE_NVFP4_QUANTIZE
+    reference = staticmethod(reference_nvfp4_quantize)
+    K = 7168
+    K_PACKED = 3584
+    NUM_BLOCKS = 448
+
+
+# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
+# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
+# divided by it.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
+class TestPerTokenGroupQuantFp8K1536(QuantizationTests):
+    name = "per_token_group_quant_fp8_k1536"
+    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+    reference = staticmethod(reference_per_token_group_quant_fp8)
+    K = 1536
+    NUM_BLOCKS = 12
+
+
+# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
+# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
+# divided by it.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
+class TestPerTokenGroupQuantFp8K2048(QuantizationTests):
+    name = "per_token_group_quant_fp8_k2048"
+    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+    reference = staticmethod(reference_per_token_group_quant_fp8)
+    K = 2048
+    NUM_BLOCKS = 16
+
+
+# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
+# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
+# divided by it.
+# model:minimax-m2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.quantization.per_token_group_quant_8bit
+class TestPerTokenGroupQuantFp8K3072(QuantizationTests):
+    name = "per_token_group_quant_fp8_k3072"
+    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+    reference = staticmethod(reference_per_token_group_quant_fp8)
+    K = 3072
+    NUM_BLOCKS = 24
+
+
+# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
+# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
+# divided by it.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
+# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
+class TestPerTokenGroupQuantFp8K7168(QuantizationTests):
+    name = "per_token_group_quant_fp8_k7168"
+    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+    reference = staticmethod(reference_per_token_group_quant_fp8)
+    K = 7168
+    NUM_BLOCKS = 56
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,223 @@
+"""Reference tests of op_type segment_gemm.
+
+Rendered: don't edit. `gen-tests --op-type segment_gemm` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+eb48a9ef0fc097cb4c413c8477b310f35e3c0757ba6ed177518f0cb083d798ff  segment_gemm_fp16_k16_n4096
+16c81b0cf00e343193597cfdd7535dff95a1cc5042a48f3e148451d922ba8864  segment_gemm_fp16_k4096_n16
+838203f1dd19eeb06fa2c7817865ae391052a4a022492de836fa960524f45644  segment_gemm_fp16_k4096_n64
+2383c88b0b4709562f1351e610a96b676e13fa293e390b06a3b307fb8ee69146  segment_gemm_fp16_k64_n4096
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.segment_gemm.relations import segment_relations
+from generator.ops.op_types.segment_gemm.segments import axes_of, segment_inputs
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES: tuple[Override, ...] = ()
+_WORKSPACE_BYTES = 128 * 2**20
+# (lengths of segments, number of weights) of each case
+_LENGTHS: dict[str, tuple[str, tuple[int, ...], int]] = {
+    "one-row": ("small", (1,), 1),
+    "decode": ("small", (1, 1, 1, 1, 1), 3),
+    "empty-segments": ("small", (0, 3, 0, 5, 1, 0), 5),
+    "unused-weights": ("small", (4, 2), 6),
+    "ragged": ("medium", (33, 1, 65, 7, 16), 4),
+    "prefill": ("large", (512, 37, 1024, 255, 1, 640), 8),
+}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return decodes, empty segments, weights that no segment uses, long segments."""
+    return [
+        Case(name, size, axes_of(lengths, weights), {"lengths": lengths})
+        for name, (size, lengths, weights) in _LENGTHS.items()
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return float16 rows and weights of which the products are about 1."""
+    n, k = definition.axes["N"], definition.axes["K"]
+    weights = case.axes["num_weights"]
+    drawn = stream.child("weights").matrix(
+        weights * n, k, 1.0 / math.sqrt(k), torch.float16
+    )
+    return {
+        "x": stream.child("x").values((case.axes["total_rows"], k), 1.0, torch.float16),
+        "weights": drawn.view(weights, n, k),
+        **segment_inputs(case.params["lengths"], weights, stream.child("segments")),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the products, float64 [total_rows, N]: all rows of one weight at a time."""
+    x, bounds = inputs["x"].double(), inputs["seg_indptr"]
+    rows = torch.arange(len(x), device=x.device)
+    # a row is in the last segment that begins at it or before
+    segments = torch.searchsorted(bounds, rows, right=True) - 1
+    chosen = inputs["weight_indices"][segments]
+    total = torch.zeros(len(x), definition.axes["N"], dtype=x.dtype, device=x.device)
+    for index, weight in enumerate(inputs["weights"]):
+        own = (chosen == index)[:, None]
+        total += torch.where(own, x, 0.0) @ weight.double().T
+    return total
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds for segments in other orders and parts."""
+    return segment_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernels of both generations."""
+    return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call FlashInfer's wrapper; return float16 [total_rows, N]."""
+    from flashinfer.gemm import SegmentGEMMWrapper
+
+    x, indices = inputs["x"], inputs["weight_indices"]
+    workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.int8, device=x.device)
+    return SegmentGEMMWrapper(workspace, backend=backend).run(
+        x,
+        inputs["weights"],
+        len(indices),
+        True,
+        seg_indptr=inputs["seg_indptr"],
+        weight_indices=indices,
+    )
+
+
+# ---- the interfaces
+
+INTERFACE_SEGMENT_GEMM_FP16 = Interface(
+    inputs={
+        "x": "float16[total_rows, K]",
+        "weights": "float16[num_weights, N, K]",
+        "seg_indptr": "int64[len_indptr]",
+        "weight_indices": "int64[num_segments]",
+    },
+    outputs={
+        "y": "float16[total_rows, N]",
+    },
+    constraints=(
+        "len_indptr == num_segments + 1",
+        "total_rows == seg_indptr[-1].item()",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of segment_gemm_fp16_k16_n4096 and 3 more definitions
+def reference_segment_gemm_fp16():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        weights: torch.Tensor,
+        seg_indptr: torch.Tensor,
+        weight_indices: torch.Tensor,
+    ) -> torch.Tensor:
+        y = torch.zeros(len(x), weights.shape[1], dtype=torch.float16, device=x.device)
+        bounds = seg_indptr.tolist()
+        for segment, index in enumerate(weight_indices.tolist()):
+            rows = slice(bounds[segment], bounds[segment + 1])
+            y[rows] = (x[rows].float() @ weights[index].float().T).to(torch.float16)
+        return y
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class SegmentGemmTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of segment_gemm share."""
+
+    op_type = "segment_gemm"
+    sizes = ("small", "medium")
+    interface = INTERFACE_SEGMENT_GEMM_FP16
+    reference = staticmethod(reference_segment_gemm_fp16)
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+
+
+# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
+# rows that choose their weight: low-rank adapters of requests in a batch, from rank 16.
+# FlashInfer's SegmentGEMMWrapper computes them.
+# model:llama-3.1-8b
+class TestSegmentGemmFp16K16N4096(SegmentGemmTests):
+    name = "segment_gemm_fp16_k16_n4096"
+    N = 4096
+    K = 16
+
+
+# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
+# rows that choose their weight: low-rank adapters of requests in a batch, to rank 16.
+# FlashInfer's SegmentGEMMWrapper computes them.
+# model:llama-3.1-8b
+class TestSegmentGemmFp16K4096N16(SegmentGemmTests):
+    name = "segment_gemm_fp16_k4096_n16"
+    N = 16
+    K = 4096
+
+
+# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
+# rows that choose their weight: low-rank adapters of requests in a batch, to rank 64.
+# FlashInfer's SegmentGEMMWrapper computes them.
+# model:llama-3.1-8b
+class TestSegmentGemmFp16K4096N64(SegmentGemmTests):
+    name = "segment_gemm_fp16_k4096_n64"
+    N = 64
+    K = 4096
+
+
+# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
+# rows that choose their weight: low-rank adapters of requests in a batch, from rank 64.
+# FlashInfer's SegmentGEMMWrapper computes them.
+# model:llama-3.1-8b
+class TestSegmentGemmFp16K64N4096(SegmentGemmTests):
+    name = "segment_gemm_fp16_k64_n4096"
+    N = 4096
+    K = 64
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
