@@ -189,7 +189,10 @@ def _mamba(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Nee
     channels = inner + 2 * groups * state
     linear = Projections(config).linear
     yield from linear("Mamba, input", inner + channels + heads, hidden)
-    yield from _convolution("Mamba", channels, config.size("conv_kernel", default=4))
+    # Nemotron-H's default
+    bias = "" if config.get("use_conv_bias") is False else "bias_"
+    width = config.size("conv_kernel", default=4)
+    yield from _convolution("Mamba", channels, width, bias)
     shape = f"h{heads}_d{dim}_s{state}_ng{groups}"
     yield Need("Mamba, decode", "mamba_ssu", f"mamba_ssu_decode_{shape}")
     yield Need("Mamba, prefill", "mamba_ssd", f"mamba_ssd_prefill_{shape}")
@@ -198,7 +201,9 @@ def _mamba(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Nee
     yield from linear("Mamba, output", hidden, inner)
 
 
-def _convolution(module: str, channels: int, width: int) -> Iterator[Need]:
+def _convolution(
+    module: str, channels: int, width: int, bias: str = ""
+) -> Iterator[Need]:
     for stage in ("fwd", "update"):
-        name = f"causal_conv1d_{stage}_d{channels}_w{width}"
+        name = f"causal_conv1d_{stage}_{bias}d{channels}_w{width}"
         yield Need(f"{module}, convolution ({stage})", "causal_conv1d", name)

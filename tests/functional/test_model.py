@@ -19,7 +19,7 @@ def test_a_model_of_the_dataset_is_shown_with_what_proves_it():
     shown = json.loads(done.stdout)
     states = {m["definition"]: m["state"] for m in shown["modules"]}
     assert states["gemm_n4096_k14336"] == "kernel"
-    assert states["gemm_n128256_k4096"] == "missing"
+    assert states["embedding_v128256_h4096"] == "missing"
     assert done.returncode == 1
 
 

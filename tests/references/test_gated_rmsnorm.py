@@ -10,8 +10,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
-393180470183ead53c4a06cb53c0a03925b2c79dd90d1f29c1d4e0c0c2cc3ba2  gated_group_rmsnorm_h4096_ng4
-e1d6e14dfcbf4a4b16d5749563b9738efaefc042c37075402327318a48e28250  gated_group_rmsnorm_h8192_ng8
+8a88c32689e3b9593749841e3ff049d73009864bbcfa89e2c6db0d778dd2ead5  gated_group_rmsnorm_h4096_ng4
+eb1c85ca1cdf21e6796c8bf6e07944dab555ee5ab7f1b3346cc935d71910c2ea  gated_group_rmsnorm_h8192_ng8
 88e64f9127035c6ff9a074cbe25dfc76c3c2a4dd081bd91541b3547c8c03832d  gated_rmsnorm_h128
 """
 
@@ -169,7 +169,7 @@ INTERFACE_GATED_GROUP_RMSNORM = Interface(
     outputs={
         "output": "bfloat16[batch_size, hidden_size]",
     },
-    constraints=("hidden_size == num_groups * group_size",),
+    constraints=("group_size == hidden_size // num_groups",),
 )
 INTERFACE_GATED_RMSNORM = Interface(
     inputs={

@@ -132,7 +132,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
         {},
         27,
         (
-            "mamba_ssu_decode_h128_d64_s128_ng8 causal_conv1d_fwd_d10240_w4 gemm_n18560_k4096 "
+            "mamba_ssu_decode_h128_d64_s128_ng8 causal_conv1d_fwd_bias_d10240_w4 gemm_n18560_k4096 "
             "relu2_i21504 gemm_n21504_k4096"
         ),
     ),

@@ -61,4 +61,7 @@ def reduced(name):
         "sampling": VOCABULARY,
         "gdn": {"head_size": 16},
         "mamba_ssu": {"head_dim": 4, "dstate": 16},
+        "mamba_ssd": {"head_dim": 4, "dstate": 16},
+        "causal_conv1d": {"dim": 64},
+        "embedding": {"vocab_size": 96},
     }.get(definition.op_type, {})

@@ -63,9 +63,6 @@ _OAI: dict[str, Formula] = {
     "gate limited below": lambda gate, up: _oai(
         gate.clamp(-7.0, 7.0), up.clamp(-7.0, 7.0)
     ),
-    "limit after the activation": lambda gate, up: (
-        (gate * (1.702 * gate).sigmoid()).clamp(max=7.0) * (up.clamp(-7.0, 7.0) + 1.0)
-    ),
     "up larger by one before its limit": lambda gate, up: _oai(
         gate.clamp(max=7.0), (up + 1.0).clamp(-7.0, 7.0) - 1.0
     ),

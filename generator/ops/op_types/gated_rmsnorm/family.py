@@ -79,7 +79,7 @@ def norm_spec(norm: Norm) -> Spec:
             ),
         },
         outputs={"output": Tensor(ROWS, "bfloat16", "The gated, normalised rows.")},
-        constraints=("hidden_size == num_groups * group_size",) if groups else (),
+        constraints=("group_size == hidden_size // num_groups",) if groups else (),
         reference=reference_text("gated_rmsnorm", kind, EPS=norm.eps),
         captured_from="rmsnorm_h4096" if groups else "rmsnorm_h128",
         captured_op_type="rmsnorm",

@@ -1,0 +1,158 @@
+"""Causal convolutions: of whole sequences, and of one token a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.causal_conv1d.workloads import slots, slots_fit
+from generator.ops.reference_text import reference_text
+
+STAGES = ("fwd", "update")
+POOL = ("num_slots", "dim", "state_len")
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Name the constants of one layer's convolution, and the models that have it."""
+
+    dim: int
+    models: tuple[str, ...]
+    width: int = 4
+    bias: bool = False
+    tp: int = 1
+
+
+LAYERS = (
+    Channels(8192, ("qwen3-next-80b-a3b",)),
+    Channels(10240, ("nemotron-h-8b",), bias=True),
+    Channels(4096, ("kimi-linear-48b-a3b",)),
+)
+
+
+def specs() -> tuple[Spec, ...]:
+    """Return the definitions of the family."""
+    return tuple(conv_spec(layer, stage) for layer in LAYERS for stage in STAGES)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec:
+    """Return the definition of a name for a model."""
+    bias = "_bias_" in name
+    layer = Channels(sizes["d"], (model,), sizes["w"], bias)
+    return conv_spec(layer, "update" if "_update_" in name else "fwd")
+
+
+def conv_spec(layer: Channels, stage: str) -> Spec:
+    """Return the definition of one layer and stage."""
+    fwd = stage == "fwd"
+    rows = ("total_tokens" if fwd else "batch_size", "dim")
+    word = "_bias" if layer.bias else ""
+    return Spec(
+        name=f"causal_conv1d_{stage}{word}_d{layer.dim}_w{layer.width}",
+        description=_description(layer, fwd),
+        op_type="causal_conv1d",
+        tags=(
+            f"stage:{'prefill' if fwd else 'decode'}",
+            *(f"model:{model}" for model in layer.models),
+            f"tp:{layer.tp}",
+        ),
+        axes=_axes(layer, fwd),
+        inputs=_inputs(layer, fwd, rows),
+        outputs={
+            "output": Tensor(rows, "bfloat16", "Convolved rows, after silu."),
+            "new_conv_states": Tensor(
+                POOL, "bfloat16", "The pool after the call; other slots as before."
+            ),
+        },
+        constraints=(
+            (
+                "state_len == width - 1",
+                "len_cu_seqlens == num_seqs + 1",
+                "total_tokens == cu_seqlens[-1].item()",
+            )
+            if fwd
+            else ("state_len == width - 1", "num_slots >= batch_size")
+        ),
+        reference=reference_text("causal_conv1d", f"{stage}{word}"),
+        captured_from=(
+            "gqa_ragged_prefill_causal_h32_kv4_d128"
+            if fwd
+            else "fused_add_rmsnorm_h2048"
+        ),
+        captured_op_type="gqa_ragged" if fwd else "rmsnorm",
+        structure=slots,
+        fits=slots_fit,
+    )
+
+
+def _description(layer: Channels, fwd: bool) -> str:
+    added = "bias + " if layer.bias else ""
+    last = layer.width - 1
+    text = (
+        f"Causal convolution of each channel, then silu(x) = x * sigmoid(x): {added}the"
+        f" sum over j of weight[j] * x[t - {last} + j]. A sequence's state is its last"
+        f" {last} inputs, in a slot of a pool: the oldest first, before silu."
+    )
+    if fwd:
+        return (
+            f"{text} Several sequences, whose tokens stand one after another; before the"
+            " first token of one without an initial state are zeros."
+        )
+    return (
+        f"{text} One token a sequence. A row of slot -1 is padding: no state is written,"
+        " and its output is 0."
+    )
+
+
+def _axes(layer: Channels, fwd: bool) -> dict[str, Axis]:
+    return {
+        **(
+            {
+                "total_tokens": Axis("Tokens of all sequences."),
+                "num_seqs": Axis("Number of sequences."),
+                "len_cu_seqlens": Axis("Number of sequences + 1."),
+            }
+            if fwd
+            else {"batch_size": Axis("Number of sequences, padding included.")}
+        ),
+        "num_slots": Axis("Slots of the pool, used or not."),
+        "dim": Axis("Channels.", layer.dim),
+        "width": Axis("Inputs that an output sees.", layer.width),
+        "state_len": Axis("Inputs that a state holds.", layer.width - 1),
+    }
+
+
+def _inputs(layer: Channels, fwd: bool, rows: tuple[str, ...]) -> dict[str, Tensor]:
+    bias = {"bias": Tensor(("dim",), "bfloat16", "Added to each channel.")}
+    ends = {
+        "cu_seqlens": Tensor(
+            ("len_cu_seqlens",),
+            "int32",
+            "Sequence b's tokens: cu_seqlens[b]:cu_seqlens[b + 1].",
+        )
+    }
+    sequences = "num_seqs" if fwd else "batch_size"
+    initial = {
+        "has_initial_state": Tensor(
+            ("num_seqs",), "bool", "Whether a sequence goes on from its slot's state."
+        )
+    }
+    return {
+        "x": Tensor(rows, "bfloat16", "One row a token."),
+        "conv_states": Tensor(POOL, "bfloat16", "Pool of states."),
+        "weight": Tensor(
+            ("dim", "width"), "bfloat16", "Taps, the oldest input's first."
+        ),
+        **(bias if layer.bias else {}),
+        **(ends if fwd else {}),
+        "cache_indices": Tensor(
+            (sequences,),
+            "int32",
+            f"Each sequence's slot of the pool{'' if fwd else ', -1 for padding'}.",
+        ),
+        **(initial if fwd else {}),
+    }

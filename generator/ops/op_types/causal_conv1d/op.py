@@ -1,0 +1,213 @@
+"""causal_conv1d: a convolution of each channel with its last inputs, then silu.
+
+output[t] = silu(bias + Σ_j weight[j] · x[t - width + 1 + j]). The last width - 1 inputs
+of a sequence are its state, in a slot of a pool. A prefill has several sequences, of
+which some go on from their state; a step has one token a sequence, and slot -1 is padding.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.causal_conv1d.relations import conv_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+PAD_SLOT = -1
+_CANCELLING = "four products, of 4 at most each, and a bias cancel"
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=4e-6, nmse=1.6e-5),
+        "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at "
+        f"most, and 2^-16 its square; {_CANCELLING}: sums up to 16 have errors of 2^-24 "
+        "of that, four times",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=3e-2, nmse=2e-5),
+        "the kernel multiplies in bfloat16 and adds in float32: each product is rounded "
+        f"by 2^-9 of itself; {_CANCELLING}, and leave 3.1e-2; most round as float32 does",
+        source="sglang/triton",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=8e-6, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, "
+        f"2^-7 apart; {_CANCELLING}: sums up to 16 have errors of 2^-24 of that",
+    ),
+    Override("new_conv_states", EXACT, "inputs are copied"),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return sequences shorter and longer than a state, with one and without.
+
+    For steps, shuffled slots and padding.
+    """
+    if "cu_seqlens" not in definition.interface.inputs:
+        return [
+            _step("one-sequence", "small", 1, 3),
+            _step("shuffled-slots", "small", 3, 6),
+            _step("padding", "small", 4, 6, (1, 3)),
+            _step("large-values", "small", 2, 3, std=40.0),
+            _step("batch", "medium", 33, 50, (3, 32)),
+            _step("large-batch", "large", 256, 300, (0, 255)),
+        ]
+    return [
+        _prefill("one-token", "small", (1,), 2),
+        _prefill("shorter-than-a-state", "small", (2, 1, 3), 5, (1,)),
+        _prefill("new-sequences", "small", (5, 2), 3, (0, 1)),
+        _prefill("large-values", "small", (4, 6), 3, (0,), 40.0),
+        _prefill("several", "medium", (9, 1, 40, 17), 7, (2,)),
+        _prefill("long", "large", (4096, 1000, 3), 5, (0,)),
+    ]
+
+
+def _step(
+    name: str,
+    size: str,
+    batch_size: int,
+    slots: int,
+    padding: tuple[int, ...] = (),
+    std: float = 1.0,
+) -> Case:
+    axes = {"batch_size": batch_size, "num_slots": slots}
+    return Case(name, size, axes, {"padding": padding, "std": std})
+
+
+def _prefill(
+    name: str,
+    size: str,
+    lengths: tuple[int, ...],
+    slots: int,
+    fresh: tuple[int, ...] = (),
+    std: float = 1.0,
+) -> Case:
+    axes = {
+        "total_tokens": sum(lengths),
+        "num_seqs": len(lengths),
+        "len_cu_seqlens": len(lengths) + 1,
+        "num_slots": slots,
+    }
+    return Case(name, size, axes, {"lengths": lengths, "fresh": fresh, "std": std})
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs in the interface's order.
+
+    x bfloat16 [rows, dim]; conv_states bfloat16 [num_slots, dim, state_len]; weight
+    bfloat16 [dim, width]; a bias bfloat16 [dim] where there is one; cu_seqlens and
+    cache_indices int32; has_initial_state bool [num_seqs].
+    """
+    axes, params = {**definition.axes, **case.axes}, case.params
+    lengths = params.get("lengths", ())
+    rows = sum(lengths) or axes["batch_size"]
+    slots = stream.child("slots").permutation(axes["num_slots"])
+    slots = slots[: len(lengths) or rows].to(torch.int32)
+    slots[list(params.get("padding", ()))] = PAD_SLOT
+    pool = (axes["num_slots"], axes["dim"], axes["state_len"])
+    shapes = {
+        "x": ((rows, axes["dim"]), params["std"]),
+        "conv_states": (pool, params["std"]),
+        "weight": ((axes["dim"], axes["width"]), 0.5),
+        "bias": ((axes["dim"],), 0.5),
+    }
+    made: dict[str, Any] = {
+        name: stream.child(name).values(shape, std, torch.bfloat16)
+        for name, (shape, std) in shapes.items()
+    }
+    made["cu_seqlens"] = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+    made["cache_indices"] = slots
+    old = [place not in params.get("fresh", ()) for place in range(len(lengths))]
+    made["has_initial_state"] = torch.tensor(old, dtype=torch.bool)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows, shaped as x, and the pool, in float64: a tap after the other."""
+    x, weight = inputs["x"].double(), inputs["weight"].double()
+    pool, output = inputs["conv_states"].double(), torch.zeros_like(x)
+    steps = range(len(x) + 1)
+    ends = inputs["cu_seqlens"].tolist() if "cu_seqlens" in inputs else steps
+    for place, slot in enumerate(inputs["cache_indices"].tolist()):
+        if slot == PAD_SLOT:
+            continue
+        if "has_initial_state" in inputs and not inputs["has_initial_state"][place]:
+            pool[slot] = 0.0
+        for token in range(ends[place], ends[place + 1]):
+            seen = torch.cat((pool[slot], x[token, :, None]), dim=1)
+            total = (
+                inputs["bias"].double() if "bias" in inputs else torch.zeros_like(x[0])
+            )
+            for tap in range(weight.shape[1]):
+                total = total + weight[:, tap] * seen[:, tap]
+            # silu by exp(-log(1 + exp(-x)))
+            softplus = torch.logaddexp(torch.zeros_like(total), -total)
+            output[token] = total * torch.exp(-softplus)
+            pool[slot] = seen[:, 1:]
+    return output, pool
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows that are not padding: bool [batch_size], or of all tokens.
+
+    For padding the kernels leave a row as it was allocated.
+    """
+    if "cu_seqlens" in inputs:
+        return torch.ones(len(inputs["x"]), dtype=torch.bool)
+    rows: torch.Tensor = inputs["cache_indices"] != PAD_SLOT
+    return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls on related sequences."""
+    return conv_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's Triton kernels."""
+    return (Backend("triton", needs=("triton",)),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return rows and pool; the kernels write the pool, and want channels last."""
+    from sglang.kernels.ops.mamba import causal_conv1d_triton as triton
+
+    x, bias, slots = inputs["x"], inputs.get("bias"), inputs["cache_indices"]
+    # [num_slots, dim, state_len] of which a token's channels lie side by side
+    pool = inputs["conv_states"].transpose(1, 2).contiguous().transpose(1, 2)
+    if "cu_seqlens" not in inputs:
+        output = triton.causal_conv1d_update(
+            x,
+            pool,
+            inputs["weight"],
+            bias,
+            "silu",
+            conv_state_indices=slots,
+            pad_slot_id=PAD_SLOT,
+        )
+        return output, pool
+    output = triton.causal_conv1d_fn(
+        x.T,
+        inputs["weight"],
+        bias,
+        pool,
+        inputs["cu_seqlens"],
+        inputs["cu_seqlens"].diff().tolist(),
+        cache_indices=slots,
+        has_initial_state=inputs["has_initial_state"],
+        activation="silu",
+        pad_slot_id=PAD_SLOT,
+    )
+    return output.T, pool

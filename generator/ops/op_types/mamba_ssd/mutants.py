@@ -1,0 +1,135 @@
+"""The defects of Mamba prefills: steps, decays, groups, and states of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from generator.ops.common_mutants import rounded_inputs
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    MutantGroup,
+    Outputs,
+    Run,
+    calling,
+    on_inputs,
+    on_outputs,
+    shifted,
+    taken,
+)
+from generator.testing.definition import Definition
+from generator.testing.trial import as_tuple
+
+# input → its axis of heads
+_HEADS = {"x": 1, "dt": 1, "A": 0, "D": 0, "dt_bias": 0, "state": 1}
+
+
+def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that the numbers of heads and groups allow."""
+    changes: dict[str, Change] = {
+        "softplus missing": _without_softplus,
+        "dt_bias missing": lambda i: {"dt_bias": torch.zeros_like(i["dt_bias"])},
+        "dt_bias of the next head": lambda i: {"dt_bias": shifted(i["dt_bias"], 0)},
+        "D missing": lambda i: {"D": torch.zeros_like(i["D"])},
+        "D of the next head": lambda i: {"D": shifted(i["D"], 0)},
+        "decay missing": lambda i: {"A": torch.zeros_like(i["A"])},
+        "exponential of A": lambda i: {"A": -torch.exp(i["A"])},
+        "A of the next head": lambda i: {"A": shifted(i["A"], 0)},
+        "B and C swapped": lambda i: {"B": i["C"], "C": i["B"]},
+        "B taken for C": lambda i: {"C": i["B"]},
+        "state ignored": lambda i: {"state": torch.zeros_like(i["state"])},
+        "state of the next sequence": lambda i: {"state": shifted(i["state"], 0)},
+        "one sequence": _one_sequence,
+    }
+    if definition.axes["ngroups"] > 1:
+        changes["B of the next group"] = lambda i: {"B": shifted(i["B"], 1)}
+        changes["C of the next group"] = lambda i: {"C": shifted(i["C"], 1)}
+    spoilt: dict[str, Callable[[Outputs, Inputs], Outputs]] = {
+        "state not updated": lambda o, i: (o[0], i["state"].clone()),
+        "state of the last sequence alone": lambda o, i: (
+            o[0],
+            o[1][-1:].expand_as(o[1]).clone(),
+        ),
+        "x of the last token read before its step": _unweighted,
+    }
+    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
+    found.append(calling(definition, "state leaks into the next sequence", _leaking))
+    found.append(calling(definition, "K/V state transposed", _other_layout))
+    if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
+        found.append(_interleaved(definition))
+    return tuple(found)
+
+
+def _without_softplus(inputs: Inputs) -> dict[str, Any]:
+    """Return inputs whose softplus is max(dt + dt_bias, 0), as if softplus were missing.
+
+    The inverse of softplus is log(e^x - 1), about x for large x.
+    """
+    raw = inputs["dt"].double() + inputs["dt_bias"].double()
+    x = raw.clamp_min(1e-6)
+    before = torch.where(x > 30.0, x, torch.log(torch.expm1(x.clamp_max(30.0))))
+    return {
+        "dt": before.to(inputs["dt"].dtype),
+        "dt_bias": torch.zeros_like(inputs["dt_bias"]),
+    }
+
+
+def _one_sequence(inputs: Inputs) -> dict[str, Any]:
+    """Return ends by which the first sequence has all tokens."""
+    ends = inputs["cu_seqlens"].clone()
+    ends[1:] = ends[-1]
+    return {"cu_seqlens": ends}
+
+
+def _unweighted(outputs: Outputs, inputs: Inputs) -> Outputs:
+    """Add each sequence's last x·B to its state without the step."""
+    last = inputs["cu_seqlens"][1:].long() - 1
+    ratio = inputs["x"].shape[1] // inputs["B"].shape[1]
+    b = inputs["B"][last].float().repeat_interleave(ratio, dim=1)
+    steps = torch.nn.functional.softplus(inputs["dt"][last] + inputs["dt_bias"])
+    x = (1.0 - steps[..., None]) * inputs["x"][last].float()
+    return outputs[0], outputs[1] + x[..., None] * b[:, :, None]
+
+
+def _leaking(run: Run, inputs: dict[str, Any]) -> Any:
+    """Start each sequence from the state behind the one before it, added to its own."""
+    _, behind = as_tuple(run(*inputs.values()))
+    state = inputs["state"].clone()
+    state[1:] += behind[:-1]
+    return run(*{**inputs, "state": state}.values())
+
+
+def _other_layout(run: Run, inputs: dict[str, Any]) -> Any:
+    """Read and write each state as [dstate, head_dim]."""
+    state = inputs["state"]
+    swapped = state.mT.contiguous().view(state.shape)
+    output, behind = as_tuple(run(*{**inputs, "state": swapped}.values()))
+    shape = (*behind.shape[:2], behind.shape[3], behind.shape[2])
+    return output, behind.contiguous().view(shape).mT.contiguous()
+
+
+def _interleaved(definition: Definition) -> DomainMutant:
+    """Return the mutant whose head h reads group h % ngroups."""
+    groups = definition.axes["ngroups"]
+    order = torch.arange(definition.axes["nheads"]).reshape(-1, groups).T.flatten()
+    back = order.argsort()
+
+    def call(run: Run, inputs: dict[str, Any]) -> Any:
+        moved = {
+            name: taken(inputs[name], axis, order) for name, axis in _HEADS.items()
+        }
+        output, behind = as_tuple(run(*{**inputs, **moved}.values()))
+        return taken(output, 1, back), taken(behind, 1, back)
+
+    return calling(definition, "head h reads group h % groups for h // ratio", call)
+
+
+MUTANTS = (
+    MutantGroup(mutants, "x dt A B C D dt_bias state cu_seqlens nheads ngroups"),
+    MutantGroup(rounded_inputs, "x dt A state cu_seqlens"),
+)

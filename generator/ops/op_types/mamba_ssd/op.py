@@ -1,0 +1,194 @@
+"""mamba_ssd: Mamba 2's selective state space model over several sequences.
+
+Token by token, step = softplus(dt + dt_bias), state = state·exp(A·step) + step·x·B,
+output = state·C + D·x. Heads share groups of B and C. Kernels compute chunks of tokens
+by matrix products; the reference is the recurrence, and so is the oracle's sum.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.mamba_ssd.relations import prefill_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# of Nemotron-H; the result does not depend on it
+_CHUNK = 128
+_CHUNKED = (
+    "the kernel multiplies chunks of tokens in bfloat16: weights of tokens, B scaled by "
+    "steps, and the outputs are rounded, each by 1.6e-3 of a product (2^-8/sqrt(3)/1.44), "
+    "three of which are 8e-6 of the power; outputs have a deviation of 3 or less, and 7 "
+    "deviations of the error are 5e-2"
+)
+_CANCELLING = (
+    "the 129 products of an output cancel from magnitudes that add up to about 100, of "
+    "which an error of sqrt(129)·2^-24 is 7e-5"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-4, nmse=5e-6),
+        f"one rounding to bfloat16: half an ulp is 2^-8 at most; {_CANCELLING}",
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=1e-5, nmse=1e-11),
+        "float32 sums of a few products for each of 40 tokens: 40 errors of 2^-24 of a "
+        "value of 4 at most",
+        source="oracle",
+    ),
+    Override("output", Tolerance(rtol=1.6e-2, atol=5e-2, nmse=2e-5), _CHUNKED),
+    Override(
+        "new_state",
+        Tolerance(rtol=1.6e-2, atol=5e-2, nmse=2e-5),
+        f"states are sums of products with a scaled B: {_CHUNKED}",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one sequence and several, tiny and large steps, and more than a chunk."""
+    return [
+        _case("one-token", "small", (1,)),
+        _case("several", "small", (3, 1, 5)),
+        # softplus(-9 ± 1) is about exp(-9): the state hardly changes
+        _case("tiny-steps", "small", (4,), dt_mean=-9.0),
+        # around 20, where softplus is the identity and most states are forgotten
+        _case("large-steps", "small", (2, 3), dt_mean=20.0),
+        _case("longer", "medium", (17, 2, 9)),
+        _case("chunks", "large", (300, 128, 1)),
+    ]
+
+
+def _case(
+    name: str, size: str, lengths: tuple[int, ...], dt_mean: float = -1.5
+) -> Case:
+    axes = {
+        "total_tokens": sum(lengths),
+        "num_seqs": len(lengths),
+        "len_cu_seqlens": len(lengths) + 1,
+    }
+    return Case(name, size, axes, {"lengths": lengths, "dt_mean": dt_mean})
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs, in the interface's order.
+
+    x bfloat16 [total_tokens, nheads, head_dim]; dt bfloat16 [total_tokens, nheads]; A, D
+    and dt_bias float32 [nheads]; B and C bfloat16 [total_tokens, ngroups, dstate]; state
+    float32 [num_seqs, nheads, head_dim, dstate]; cu_seqlens int32. Decay rates -A are
+    1/16 … 16, as in trained models.
+    """
+    axes = {**definition.axes, **case.axes}
+    tokens, heads, dstate = axes["total_tokens"], axes["nheads"], axes["dstate"]
+    bf16 = torch.bfloat16
+
+    def drawn(name: str, *shape: int, std: float = 1.0) -> torch.Tensor:
+        return stream.child(name).values(shape, std)
+
+    # powers of two times a factor: an exponential would differ between libraries
+    powers = torch.tensor([2.0**n for n in stream.child("A").integers(-4, 4, heads)])
+    groups = (tokens, axes["ngroups"], dstate)
+    ends = [0, *accumulate(case.params["lengths"])]
+    large = case.params["dt_mean"] > 10.0
+    return {
+        # steps of 20 would make states of 20
+        "x": drawn("x", tokens, heads, axes["head_dim"], std=0.05 if large else 1.0).to(
+            bf16
+        ),
+        "dt": drawn("dt", tokens, heads, std=0.5).to(bf16),
+        "A": -powers * (1.0 + drawn("mantissa", heads, std=0.4).abs()),
+        "B": drawn("B", *groups, std=0.5).to(bf16),
+        "C": drawn("C", *groups, std=0.5).to(bf16),
+        "D": drawn("D", heads),
+        "dt_bias": drawn("dt_bias", heads) + case.params["dt_mean"],
+        "state": drawn(
+            "state", len(ends) - 1, heads, axes["head_dim"], dstate, std=0.3
+        ),
+        "cu_seqlens": torch.tensor(ends, dtype=torch.int32),
+    }
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return outputs and states in float64, in the dual form: sums over earlier tokens.
+
+    A token t sees token s with weight C_t·B_s · exp(sum of A·step behind s) · step_s.
+    """
+    wide = {n: t.double() for n, t in inputs.items() if n != "cu_seqlens"}
+    ratio = definition.axes["nheads"] // definition.axes["ngroups"]
+    raw = wide["dt"] + wide["dt_bias"]
+    # log(1 + e^raw) without overflow, and accurate for small values
+    steps = torch.logaddexp(raw, torch.zeros_like(raw))
+    output, states = torch.zeros_like(wide["x"]), torch.zeros_like(wide["state"])
+    ends = inputs["cu_seqlens"].tolist()
+    for sequence, (start, end) in enumerate(pairwise(ends)):
+        for head in range(definition.axes["nheads"]):
+            x, step = wide["x"][start:end, head], steps[start:end, head]
+            b, c = (wide[name][start:end, head // ratio] for name in ("B", "C"))
+            total = torch.cumsum(wide["A"][head] * step, 0)
+            # exp of 0 and less alone: later tokens are left out before
+            since = (total[:, None] - total[None, :]).tril()
+            seen = (c @ b.T * torch.exp(since)).tril() * step
+            before = wide["state"][sequence, head]
+            read = torch.exp(total)[:, None] * (c @ before.T)
+            skipped = wide["D"][head] * x
+            output[start:end, head] = seen @ x + read + skipped
+            left = torch.exp(total[-1] - total) * step
+            kept = torch.exp(total[-1]) * before
+            states[sequence, head] = kept + (left[:, None] * x).T @ b
+    return output, states
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between prefills of related sequences."""
+    return prefill_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's chunked Triton kernels."""
+    return (Backend("triton", min_sm=80, needs=("triton",)),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return outputs and states as a prefill of SGLang's Mamba layer computes them."""
+    from sglang.kernels.ops.mamba.triton_ops import ssd_combined
+    from sglang.srt.layers.attention.mamba.mamba2_metadata import Mamba2Metadata
+
+    x, ends = inputs["x"], inputs["cu_seqlens"]
+    lengths = ends.diff()
+    places = torch.arange(len(lengths), dtype=torch.int32, device=x.device)
+    indices, offsets = Mamba2Metadata._query_start_loc_to_chunk_indices_offsets(
+        ends, _CHUNK, len(x)
+    )
+    output = torch.empty_like(x)
+    states = ssd_combined.mamba_chunk_scan_combined(
+        x[None],
+        inputs["dt"][None],
+        inputs["A"],
+        inputs["B"][None],
+        inputs["C"][None],
+        chunk_size=_CHUNK,
+        D=inputs["D"],
+        dt_bias=inputs["dt_bias"],
+        initial_states=inputs["state"],
+        seq_idx=torch.repeat_interleave(places, lengths)[None],
+        chunk_indices=indices,
+        chunk_offsets=offsets,
+        cu_seqlens=ends,
+        dt_softplus=True,
+        out=output[None],
+        return_varlen_states=True,
+        state_dtype=torch.float32,
+    )
+    return output, states

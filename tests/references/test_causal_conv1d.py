@@ -1,0 +1,532 @@
+"""Reference tests of op_type causal_conv1d.
+
+Rendered: don't edit. `gen-tests --op-type causal_conv1d` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+2499603c144f85cee9840898c77e910a6c12137910aa4c6f827d401330252915  causal_conv1d_fwd_bias_d10240_w4
+89dcb4901b59ec8b0287b41e52241c53d29957bea90b1786ea06e09083a01065  causal_conv1d_fwd_d4096_w4
+ac0ef6d99a67ed2c70a8c5741d95372058d543a10650497101fbf1bf46b034c9  causal_conv1d_fwd_d8192_w4
+238e27cf8f9d31fb8b119b3c96b3825889ba9789d8d7d0eb448ec8422bd6cd91  causal_conv1d_update_bias_d10240_w4
+dd25a1bf4cfe77e588463bc1467ca62f73253d4861ff57cef2635108ff5abe0e  causal_conv1d_update_d4096_w4
+12f68e9736073b4f2c0acab32296d274a445103697698ab1dde9359972d84166  causal_conv1d_update_d8192_w4
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.causal_conv1d.relations import conv_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+PAD_SLOT = -1
+_CANCELLING = "four products, of 4 at most each, and a bias cancel"
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=4e-6, nmse=1.6e-5),
+        "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at "
+        f"most, and 2^-16 its square; {_CANCELLING}: sums up to 16 have errors of 2^-24 "
+        "of that, four times",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=3e-2, nmse=2e-5),
+        "the kernel multiplies in bfloat16 and adds in float32: each product is rounded "
+        f"by 2^-9 of itself; {_CANCELLING}, and leave 3.1e-2; most round as float32 does",
+        source="sglang/triton",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=8e-6, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, "
+        f"2^-7 apart; {_CANCELLING}: sums up to 16 have errors of 2^-24 of that",
+    ),
+    Override("new_conv_states", EXACT, "inputs are copied"),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return sequences shorter and longer than a state, with one and without.
+
+    For steps, shuffled slots and padding.
+    """
+    if "cu_seqlens" not in definition.interface.inputs:
+        return [
+            _step("one-sequence", "small", 1, 3),
+            _step("shuffled-slots", "small", 3, 6),
+            _step("padding", "small", 4, 6, (1, 3)),
+            _step("large-values", "small", 2, 3, std=40.0),
+            _step("batch", "medium", 33, 50, (3, 32)),
+            _step("large-batch", "large", 256, 300, (0, 255)),
+        ]
+    return [
+        _prefill("one-token", "small", (1,), 2),
+        _prefill("shorter-than-a-state", "small", (2, 1, 3), 5, (1,)),
+        _prefill("new-sequences", "small", (5, 2), 3, (0, 1)),
+        _prefill("large-values", "small", (4, 6), 3, (0,), 40.0),
+        _prefill("several", "medium", (9, 1, 40, 17), 7, (2,)),
+        _prefill("long", "large", (4096, 1000, 3), 5, (0,)),
+    ]
+
+
+def _step(
+    name: str,
+    size: str,
+    batch_size: int,
+    slots: int,
+    padding: tuple[int, ...] = (),
+    std: float = 1.0,
+) -> Case:
+    axes = {"batch_size": batch_size, "num_slots": slots}
+    return Case(name, size, axes, {"padding": padding, "std": std})
+
+
+def _prefill(
+    name: str,
+    size: str,
+    lengths: tuple[int, ...],
+    slots: int,
+    fresh: tuple[int, ...] = (),
+    std: float = 1.0,
+) -> Case:
+    axes = {
+        "total_tokens": sum(lengths),
+        "num_seqs": len(lengths),
+        "len_cu_seqlens": len(lengths) + 1,
+        "num_slots": slots,
+    }
+    return Case(name, size, axes, {"lengths": lengths, "fresh": fresh, "std": std})
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs in the interface's order.
+
+    x bfloat16 [rows, dim]; conv_states bfloat16 [num_slots, dim, state_len]; weight
+    bfloat16 [dim, width]; a bias bfloat16 [dim] where there is one; cu_seqlens and
+    cache_indices int32; has_initial_state bool [num_seqs].
+    """
+    axes, params = {**definition.axes, **case.axes}, case.params
+    lengths = params.get("lengths", ())
+    rows = sum(lengths) or axes["batch_size"]
+    slots = stream.child("slots").permutation(axes["num_slots"])
+    slots = slots[: len(lengths) or rows].to(torch.int32)
+    slots[list(params.get("padding", ()))] = PAD_SLOT
+    pool = (axes["num_slots"], axes["dim"], axes["state_len"])
+    shapes = {
+        "x": ((rows, axes["dim"]), params["std"]),
+        "conv_states": (pool, params["std"]),
+        "weight": ((axes["dim"], axes["width"]), 0.5),
+        "bias": ((axes["dim"],), 0.5),
+    }
+    made: dict[str, Any] = {
+        name: stream.child(name).values(shape, std, torch.bfloat16)
+        for name, (shape, std) in shapes.items()
+    }
+    made["cu_seqlens"] = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+    made["cache_indices"] = slots
+    old = [place not in params.get("fresh", ()) for place in range(len(lengths))]
+    made["has_initial_state"] = torch.tensor(old, dtype=torch.bool)
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows, shaped as x, and the pool, in float64: a tap after the other."""
+    x, weight = inputs["x"].double(), inputs["weight"].double()
+    pool, output = inputs["conv_states"].double(), torch.zeros_like(x)
+    steps = range(len(x) + 1)
+    ends = inputs["cu_seqlens"].tolist() if "cu_seqlens" in inputs else steps
+    for place, slot in enumerate(inputs["cache_indices"].tolist()):
+        if slot == PAD_SLOT:
+            continue
+        if "has_initial_state" in inputs and not inputs["has_initial_state"][place]:
+            pool[slot] = 0.0
+        for token in range(ends[place], ends[place + 1]):
+            seen = torch.cat((pool[slot], x[token, :, None]), dim=1)
+            total = (
+                inputs["bias"].double() if "bias" in inputs else torch.zeros_like(x[0])
+            )
+            for tap in range(weight.shape[1]):
+                total = total + weight[:, tap] * seen[:, tap]
+            # silu by exp(-log(1 + exp(-x)))
+            softplus = torch.logaddexp(torch.zeros_like(total), -total)
+            output[token] = total * torch.exp(-softplus)
+            pool[slot] = seen[:, 1:]
+    return output, pool
+
+
+def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows that are not padding: bool [batch_size], or of all tokens.
+
+    For padding the kernels leave a row as it was allocated.
+    """
+    if "cu_seqlens" in inputs:
+        return torch.ones(len(inputs["x"]), dtype=torch.bool)
+    rows: torch.Tensor = inputs["cache_indices"] != PAD_SLOT
+    return rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls on related sequences."""
+    return conv_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's Triton kernels."""
+    return (Backend("triton", needs=("triton",)),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return rows and pool; the kernels write the pool, and want channels last."""
+    from sglang.kernels.ops.mamba import causal_conv1d_triton as triton
+
+    x, bias, slots = inputs["x"], inputs.get("bias"), inputs["cache_indices"]
+    # [num_slots, dim, state_len] of which a token's channels lie side by side
+    pool = inputs["conv_states"].transpose(1, 2).contiguous().transpose(1, 2)
+    if "cu_seqlens" not in inputs:
+        output = triton.causal_conv1d_update(
+            x,
+            pool,
+            inputs["weight"],
+            bias,
+            "silu",
+            conv_state_indices=slots,
+            pad_slot_id=PAD_SLOT,
+        )
+        return output, pool
+    output = triton.causal_conv1d_fn(
+        x.T,
+        inputs["weight"],
+        bias,
+        pool,
+        inputs["cu_seqlens"],
+        inputs["cu_seqlens"].diff().tolist(),
+        cache_indices=slots,
+        has_initial_state=inputs["has_initial_state"],
+        activation="silu",
+        pad_slot_id=PAD_SLOT,
+    )
+    return output.T, pool
+
+
+# ---- the interfaces
+
+INTERFACE_CAUSAL_CONV1D_FWD_BIAS = Interface(
+    inputs={
+        "x": "bfloat16[total_tokens, dim]",
+        "conv_states": "bfloat16[num_slots, dim, state_len]",
+        "weight": "bfloat16[dim, width]",
+        "bias": "bfloat16[dim]",
+        "cu_seqlens": "int32[len_cu_seqlens]",
+        "cache_indices": "int32[num_seqs]",
+        "has_initial_state": "bool[num_seqs]",
+    },
+    outputs={
+        "output": "bfloat16[total_tokens, dim]",
+        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
+    },
+    constraints=(
+        "state_len == width - 1",
+        "len_cu_seqlens == num_seqs + 1",
+        "total_tokens == cu_seqlens[-1].item()",
+    ),
+)
+INTERFACE_CAUSAL_CONV1D_FWD = Interface(
+    inputs={
+        "x": "bfloat16[total_tokens, dim]",
+        "conv_states": "bfloat16[num_slots, dim, state_len]",
+        "weight": "bfloat16[dim, width]",
+        "cu_seqlens": "int32[len_cu_seqlens]",
+        "cache_indices": "int32[num_seqs]",
+        "has_initial_state": "bool[num_seqs]",
+    },
+    outputs={
+        "output": "bfloat16[total_tokens, dim]",
+        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
+    },
+    constraints=(
+        "state_len == width - 1",
+        "len_cu_seqlens == num_seqs + 1",
+        "total_tokens == cu_seqlens[-1].item()",
+    ),
+)
+INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
+    inputs={
+        "x": "bfloat16[batch_size, dim]",
+        "conv_states": "bfloat16[num_slots, dim, state_len]",
+        "weight": "bfloat16[dim, width]",
+        "bias": "bfloat16[dim]",
+        "cache_indices": "int32[batch_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, dim]",
+        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
+    },
+    constraints=(
+        "state_len == width - 1",
+        "num_slots >= batch_size",
+    ),
+)
+INTERFACE_CAUSAL_CONV1D_UPDATE = Interface(
+    inputs={
+        "x": "bfloat16[batch_size, dim]",
+        "conv_states": "bfloat16[num_slots, dim, state_len]",
+        "weight": "bfloat16[dim, width]",
+        "cache_indices": "int32[batch_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, dim]",
+        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
+    },
+    constraints=(
+        "state_len == width - 1",
+        "num_slots >= batch_size",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of causal_conv1d_fwd_bias_d10240_w4
+def reference_causal_conv1d_fwd_bias():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        cache_indices: torch.Tensor,
+        has_initial_state: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        state_len = conv_states.shape[2]
+        output = torch.empty_like(x)
+        new_conv_states = conv_states.clone()
+        for i, slot in enumerate(cache_indices.tolist()):
+            start, end = cu_seqlens[i : i + 2].tolist()
+            before = conv_states[slot].T
+            if not has_initial_state[i]:
+                before = torch.zeros_like(before)
+            seen = torch.cat((before, x[start:end]))  # [state_len + tokens, dim]
+
+            # [tokens, dim, width]: what each output sees, the oldest input first
+            windows = seen.float().unfold(0, weight.shape[1], 1)
+            convolved = bias.float() + (windows * weight.float()).sum(dim=-1)
+            output[start:end] = torch.nn.functional.silu(convolved).to(x.dtype)
+            new_conv_states[slot] = seen[-state_len:].T
+        return output, new_conv_states
+
+    return run
+
+
+# of causal_conv1d_fwd_d4096_w4, causal_conv1d_fwd_d8192_w4
+def reference_causal_conv1d_fwd():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        cache_indices: torch.Tensor,
+        has_initial_state: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        state_len = conv_states.shape[2]
+        output = torch.empty_like(x)
+        new_conv_states = conv_states.clone()
+        for i, slot in enumerate(cache_indices.tolist()):
+            start, end = cu_seqlens[i : i + 2].tolist()
+            before = conv_states[slot].T
+            if not has_initial_state[i]:
+                before = torch.zeros_like(before)
+            seen = torch.cat((before, x[start:end]))  # [state_len + tokens, dim]
+
+            # [tokens, dim, width]: what each output sees, the oldest input first
+            windows = seen.float().unfold(0, weight.shape[1], 1)
+            convolved = (windows * weight.float()).sum(dim=-1)
+            output[start:end] = torch.nn.functional.silu(convolved).to(x.dtype)
+            new_conv_states[slot] = seen[-state_len:].T
+        return output, new_conv_states
+
+    return run
+
+
+# of causal_conv1d_update_bias_d10240_w4
+def reference_causal_conv1d_update_bias():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        cache_indices: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Slot -1 marks padding: such a row returns 0 and writes no state.
+        rows = (cache_indices >= 0).nonzero().squeeze(1)
+        slots = cache_indices[rows].long()
+        seen = torch.cat((conv_states[slots], x[rows].unsqueeze(2)), dim=2)
+
+        convolved = bias.float() + (seen.float() * weight.float()).sum(dim=-1)
+        output = torch.zeros_like(x)
+        output[rows] = torch.nn.functional.silu(convolved).to(x.dtype)
+        new_conv_states = conv_states.clone()
+        new_conv_states[slots] = seen[:, :, 1:]
+        return output, new_conv_states
+
+    return run
+
+
+# of causal_conv1d_update_d4096_w4, causal_conv1d_update_d8192_w4
+def reference_causal_conv1d_update():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cache_indices: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Slot -1 marks padding: such a row returns 0 and writes no state.
+        rows = (cache_indices >= 0).nonzero().squeeze(1)
+        slots = cache_indices[rows].long()
+        seen = torch.cat((conv_states[slots], x[rows].unsqueeze(2)), dim=2)
+
+        convolved = (seen.float() * weight.float()).sum(dim=-1)
+        output = torch.zeros_like(x)
+        output[rows] = torch.nn.functional.silu(convolved).to(x.dtype)
+        new_conv_states = conv_states.clone()
+        new_conv_states[slots] = seen[:, :, 1:]
+        return output, new_conv_states
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class CausalConv1dTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of causal_conv1d share."""
+
+    op_type = "causal_conv1d"
+    sizes = ("small", "medium")
+    WIDTH = 4
+    STATE_LEN = 3
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    defined_rows = staticmethod(defined_rows)
+    relations = staticmethod(relations)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
+# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
+# another; before the first token of one without an initial state are zeros.
+# stage:prefill, model:nemotron-h-8b, tp:1
+class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
+    name = "causal_conv1d_fwd_bias_d10240_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
+    reference = staticmethod(reference_causal_conv1d_fwd_bias)
+    DIM = 10240
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
+# another; before the first token of one without an initial state are zeros.
+# stage:prefill, model:kimi-linear-48b-a3b, tp:1
+class TestCausalConv1dFwdD4096W4(CausalConv1dTests):
+    name = "causal_conv1d_fwd_d4096_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_FWD
+    reference = staticmethod(reference_causal_conv1d_fwd)
+    DIM = 4096
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
+# another; before the first token of one without an initial state are zeros.
+# stage:prefill, model:qwen3-next-80b-a3b, tp:1
+class TestCausalConv1dFwdD8192W4(CausalConv1dTests):
+    name = "causal_conv1d_fwd_d8192_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_FWD
+    reference = staticmethod(reference_causal_conv1d_fwd)
+    DIM = 8192
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
+# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
+# padding: no state is written, and its output is 0.
+# stage:decode, model:nemotron-h-8b, tp:1
+class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
+    name = "causal_conv1d_update_bias_d10240_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS
+    reference = staticmethod(reference_causal_conv1d_update_bias)
+    DIM = 10240
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
+# padding: no state is written, and its output is 0.
+# stage:decode, model:kimi-linear-48b-a3b, tp:1
+class TestCausalConv1dUpdateD4096W4(CausalConv1dTests):
+    name = "causal_conv1d_update_d4096_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
+    reference = staticmethod(reference_causal_conv1d_update)
+    DIM = 4096
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
+# padding: no state is written, and its output is 0.
+# stage:decode, model:qwen3-next-80b-a3b, tp:1
+class TestCausalConv1dUpdateD8192W4(CausalConv1dTests):
+    name = "causal_conv1d_update_d8192_w4"
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
+    reference = staticmethod(reference_causal_conv1d_update)
+    DIM = 8192
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
