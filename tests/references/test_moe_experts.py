@@ -18,9 +18,9 @@ f8b97e482dacd9b1969e7d1770b87efda4bb0b4679928d48290ae0e1a8350c20  moe_bf16_topk8
 221280a6d8b490fceddc77b5cf1b444b0627d1adaf14680d884d8f56feb7d74c  moe_bf16_topk8_e128_h4096_i1536
 85257e7baae5445a57fd2bc9c3919f1481385f2516df655e57d4ca415e285f6c  moe_bf16_topk8_e160_h5120_i1536
 f62b14e7e3d7a931ff26634cba1f15fd2343a86f63f29787eacb9e605a0e1552  moe_bf16_topk8_e16_h2048_i768
-4456b86a7f4431d677420a3257b8d778dd84fd702da18b5b5b7894b384c4653a  moe_mxfp4_topk4_e128_h2880_i2880
-96e59e484954eed571dbc8ddaf27b602c5c04fa2fdcf0c53bb7e13673ef366bc  moe_mxfp4_topk4_e32_h2880_i2880
-b337ed582f112bec79ae6fd281658ef6882ea815ae2758c0cb00405e9deb9c36  moe_mxfp4_topk4_e4_h2880_i2880
+1910d0ac50698926744e42d7c25ec5e3fed1b6087ee65db1734aaa2ca122f543  moe_mxfp4_topk4_e128_h2880_i2880
+e3ca7ac000468721c6d9af5378e3d3c9f061b258a4139007cb086fb6c29931d1  moe_mxfp4_topk4_e32_h2880_i2880
+ccd3d3e1cda6c55701b243732ded3d4bf2f02826a674bacbe8fe68e595b9a9c0  moe_mxfp4_topk4_e4_h2880_i2880
 """
 
 from __future__ import annotations
@@ -156,13 +156,14 @@ def _product(
     weight: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" not in inputs:
         return x @ weight.double().T
-    factors = torch.exp2(inputs[f"{name}_scale"][expert].double() - 127.0)
+    exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
+    factors = torch.exp2(exponents - 127.0)
     table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
     # what each byte holds, its lower half first: a table of 256 is small
     numbers = torch.arange(256, device=x.device)
     halves = torch.stack((numbers % 16, numbers // 16), dim=1)
     pairs = table[halves % 8] * (1.0 - 2.0 * (halves // 8))
-    values = pairs[weight.int()].flatten(1)
+    values = pairs[weight.view(torch.uint8).int()].flatten(1)
     wide = values * factors.repeat_interleave(32, dim=1)
     y: torch.Tensor = x @ wide.T + inputs[f"{name}_bias"][expert].double()
     return y
@@ -209,11 +210,11 @@ INTERFACE_MOE_MXFP4 = Interface(
         "hidden_states": "bfloat16[seq_len, hidden_size]",
         "topk_ids": "int32[seq_len, top_k]",
         "topk_weights": "float32[seq_len, top_k]",
-        "w13": "uint8[num_experts, gemm1_out_size, hidden_packed]",
-        "w13_scale": "uint8[num_experts, gemm1_out_size, num_hidden_blocks]",
+        "w13": "int8[num_experts, gemm1_out_size, hidden_packed]",
+        "w13_scale": "int8[num_experts, gemm1_out_size, num_hidden_blocks]",
         "w13_bias": "bfloat16[num_experts, gemm1_out_size]",
-        "w2": "uint8[num_experts, hidden_size, intermediate_packed]",
-        "w2_scale": "uint8[num_experts, hidden_size, num_intermediate_blocks]",
+        "w2": "int8[num_experts, hidden_size, intermediate_packed]",
+        "w2_scale": "int8[num_experts, hidden_size, num_intermediate_blocks]",
         "w2_bias": "bfloat16[num_experts, hidden_size]",
     },
     outputs={
@@ -334,8 +335,8 @@ def reference_moe_mxfp4():
         # The first of two elements is in the lower half of a byte.
         table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=codes.device)
         pairs = torch.stack((table.repeat(16), table.repeat_interleave(16)), dim=1)
-        blocks = pairs[codes.int()].view(len(codes), -1, BLOCK)
-        factors = torch.exp2(scales.float() - BIAS)
+        blocks = pairs[codes.view(torch.uint8).int()].view(len(codes), -1, BLOCK)
+        factors = torch.exp2(scales.view(torch.uint8).float() - BIAS)
         return (blocks * factors[:, :, None]).flatten(1)
 
     return run

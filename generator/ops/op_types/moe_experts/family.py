@@ -163,11 +163,11 @@ def _inputs(row: Mixture) -> dict[str, Tensor]:
             made[name] = Tensor(shape, "bfloat16", what)
             continue
         shape = ("num_experts", rows, f"{columns}_packed")
-        made[name] = Tensor(shape, "uint8", f"{what} Two e2m1 codes a byte.")
+        made[name] = Tensor(shape, "int8", f"{what} The bits of two e2m1 codes.")
         made[f"{name}_scale"] = Tensor(
             ("num_experts", rows, f"num_{columns}_blocks"),
-            "uint8",
-            "Exponent plus 127 of the power of two of each block.",
+            "int8",
+            "Bits of the exponent plus 127 of the power of two of each block.",
         )
         made[f"{name}_bias"] = Tensor(
             ("num_experts", rows), "bfloat16", "Added to the product."

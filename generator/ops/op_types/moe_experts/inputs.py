@@ -106,4 +106,4 @@ def _bytes(
     # many values at once; what is left of a division is hardly bell-shaped any more
     wide = stream.values((base_length(shape),), 100.0)
     drawn = low + wide.floor().remainder(high - low)
-    return Tiled(drawn.to(torch.uint8), shape)
+    return Tiled(drawn.to(torch.uint8).view(torch.int8), shape)

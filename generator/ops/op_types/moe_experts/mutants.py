@@ -106,7 +106,7 @@ def _swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
 def _of_codes() -> dict[str, Change]:
     """Return the defects of codes, scales and biases of both products."""
     defects: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {
-        "halves of a byte swapped": ("", lambda t: (t << 4) | (t >> 4)),
+        "halves of a byte swapped": ("", lambda t: (t << 4) | ((t >> 4) & 15)),
         "signs lost": ("", lambda t: t & 0x77),
         "scale of the next block": ("_scale", lambda t: shifted(t, 2)),
         "bias of 128 in exponents": ("_scale", lambda t: t - 1),
@@ -167,7 +167,9 @@ def _instead(
 def _matrix(inputs: Inputs, name: str, expert: int) -> torch.Tensor:
     matrix: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" in inputs:
-        return dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
+        return dequantize_mxfp4(
+            matrix.view(torch.uint8), inputs[f"{name}_scale"][expert].view(torch.uint8)
+        )
     return matrix.float()
 
 

@@ -131,13 +131,14 @@ def _product(
     weight: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" not in inputs:
         return x @ weight.double().T
-    factors = torch.exp2(inputs[f"{name}_scale"][expert].double() - 127.0)
+    exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
+    factors = torch.exp2(exponents - 127.0)
     table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
     # what each byte holds, its lower half first: a table of 256 is small
     numbers = torch.arange(256, device=x.device)
     halves = torch.stack((numbers % 16, numbers // 16), dim=1)
     pairs = table[halves % 8] * (1.0 - 2.0 * (halves // 8))
-    values = pairs[weight.int()].flatten(1)
+    values = pairs[weight.view(torch.uint8).int()].flatten(1)
     wide = values * factors.repeat_interleave(32, dim=1)
     y: torch.Tensor = x @ wide.T + inputs[f"{name}_bias"][expert].double()
     return y

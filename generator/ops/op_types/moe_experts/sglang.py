@@ -97,6 +97,9 @@ def _weights(
     for expert in experts:
         matrix = inputs[name][expert]
         if f"{name}_scale" in inputs:
-            matrix = dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
+            matrix = dequantize_mxfp4(
+                matrix.view(torch.uint8),
+                inputs[f"{name}_scale"][expert].view(torch.uint8),
+            )
         found.append(matrix.to(dtype))
     return torch.stack(found)

@@ -43,6 +43,6 @@ def dequantize(codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     # The first of two elements is in the lower half of a byte.
     table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=codes.device)
     pairs = torch.stack((table.repeat(16), table.repeat_interleave(16)), dim=1)
-    blocks = pairs[codes.int()].view(len(codes), -1, BLOCK)
-    factors = torch.exp2(scales.float() - BIAS)
+    blocks = pairs[codes.view(torch.uint8).int()].view(len(codes), -1, BLOCK)
+    factors = torch.exp2(scales.view(torch.uint8).float() - BIAS)
     return (blocks * factors[:, :, None]).flatten(1)
