@@ -1,4 +1,4 @@
-"""Embedding: the rows of a vocabulary, or of one GPU's shard of it, that tokens name."""
+"""Embedding: rows of a vocabulary, or of a shard of it."""
 
 from __future__ import annotations
 

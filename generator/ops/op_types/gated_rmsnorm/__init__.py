@@ -1,4 +1,4 @@
-"""Gated RMS norms: of the heads of a delta net, and of groups behind Mamba's gate."""
+"""Gated RMS norms of delta nets and of Mamba."""
 
 from __future__ import annotations
 

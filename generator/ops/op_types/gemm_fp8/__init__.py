@@ -1,4 +1,4 @@
-"""Matrix products of float8_e4m3fn, with scales of blocks or of whole tensors."""
+"""Matrix products in float8, with scales of blocks or of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experts of given tokens: bfloat16 or mxfp4 weights, SwiGLU or gpt-oss's clipped one."""
+"""Experts of given tokens, in bfloat16 and mxfp4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantising activations to float8 and fp4 in blocks, and fp4 back to bfloat16."""
+"""Quantising to float8 and fp4 in blocks, and fp4 back."""
 
 from __future__ import annotations
 

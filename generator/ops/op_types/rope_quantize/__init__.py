@@ -1,4 +1,4 @@
-"""Rotary embedding and scaling to 8 bits, with or without an append to a paged cache."""
+"""Rotary embedding and scaling to 8 bits, and appending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of segments of rows, each with a weight of its own, as adapters need."""
+"""Products of segments of rows, each with its own weight."""
 
 from __future__ import annotations
 
