@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 if TYPE_CHECKING:
     from generator.dataset.paths import DatasetFile, Discovered

@@ -8,7 +8,7 @@ import click
 
 from generator.cli import options
 from generator.cli.output import EXIT_FINE, say, write
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 _MOST_BYTES = 4 * 1024 * 1024
 _OUTCOMES = {
@@ -31,21 +31,18 @@ def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
     """
     options.one_of("--dry-run", "--yes")
     from generator.hub.client import Client
-    from generator.hub.comment import body, find, publish, what_to_do
+    from generator.hub.comment import body, publish
+    from generator.hub.failures import NO_TOKEN
 
     text = body(_read(report))
     client = Client(repo, say)
-    account = client.account()
-    name = str(account["name"]) if account is not None else None
-    if not yes:
-        done = what_to_do(find(client, pr, name), text)
-    elif name is None:
-        raise Failure("There is no token: run `hf auth login`, or set HF_TOKEN.")
-    else:
-        done = publish(client, pr, name, text)
+    name = client.name()
+    if yes and not name:
+        raise Failure(NO_TOKEN)
+    done = publish(client, pr, name, text, dry=not yes)
     write(f"comment {_OUTCOMES[done][yes]}: {client.url(pr)}\n")
     if not yes:
-        if name is None:
+        if not name:
             say("No token: can't search for your comment.")
         say("Dry run: nothing was sent. Add --yes to send it.")
     return EXIT_FINE

@@ -9,7 +9,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import require_modules, say, show, write_files
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")

@@ -20,7 +20,7 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:

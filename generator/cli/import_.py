@@ -11,7 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import progress, say, status_of, write_json, write_lines
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural
 
 _DIALECTS = ("flashinfer", "sol-execbench", "flashinfer-bench")

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from generator.cli.choose import Choice
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 from generator.reports import FORMATS
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.reports import printed
 from generator.reports.report import Report, Status

@@ -11,7 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import require_modules, say, show, status_of, write_lines
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from generator.cli.output import (
     write,
     write_files,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.reports import FORMATS
 
 if TYPE_CHECKING:

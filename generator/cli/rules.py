@@ -6,7 +6,7 @@ import click
 
 from generator.cli import options
 from generator.cli.output import EXIT_FINE, write, write_json
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 
 @click.command()

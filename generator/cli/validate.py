@@ -10,7 +10,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice, prefix_of, require_definitions
 from generator.cli.output import progress, say, show
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import require_modules, status_of, write_lines
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 _NEEDED = ("torch", "numpy", "pytest")
 

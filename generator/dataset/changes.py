@@ -11,19 +11,8 @@ from generator.dataset.paths import is_dataset, is_evidence, is_rendered
 UNRECORDED = "blob/ground_truth/unrecorded.json"
 """Says which definitions have no recording, and why."""
 
-KINDS = ("definition", "workloads", "blobs", "recording", "solutions", "traces")
-"""What belongs to a definition, in the order in which it is reported."""
-
-
-@dataclass
-class Files:
-    """Hold the changed files of one definition: kind → paths, sorted."""
-
-    of_kind: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, kind: str, path: str) -> None:
-        """Add a path."""
-        self.of_kind.setdefault(kind, []).append(path)
+Files = dict[str, list[str]]
+"""The files of one definition: kind → paths, sorted."""
 
 
 @dataclass
@@ -47,7 +36,7 @@ def sort_changes(paths: Iterable[str]) -> Sorted:
         owner = owner_of(path)
         if owner is not None:
             key, kind = owner
-            found.definitions.setdefault(key, Files()).add(kind, path)
+            found.definitions.setdefault(key, {}).setdefault(kind, []).append(path)
         elif is_evidence(path) or path == UNRECORDED:
             found.evidence.append(path)
         elif is_rendered(path):

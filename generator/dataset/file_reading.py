@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from generator.problems import Problem
+from generator.problems import Problem, blocking
 from generator.problems.messages import one_line
-from generator.problems.rule import blocking
 
 FILE_UNREADABLE = blocking("""file-unreadable: The operating system refuses to open or
     read the file.

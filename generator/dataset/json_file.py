@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.file_reading import read_text_file
-from generator.problems import Problem
-from generator.problems.limit import MAX_PROBLEMS, limited
+from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited, warning
 from generator.problems.messages import one_line, plural, quote
-from generator.problems.rule import Rule, blocking, warning
 
 JSON_ENCODING = blocking("""json-encoding: The file's bytes are not UTF-8.
     Fix: Save the file as UTF-8 without a byte order mark.

@@ -16,10 +16,8 @@ from typing import Any, Literal
 from jsonschema_rs import Draft202012Validator
 
 from generator.dataset.json_file import JsonFile, JsonLines, read_json, read_json_lines
-from generator.problems import Problem
-from generator.problems.limit import MAX_PROBLEMS, limited
+from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited
 from generator.problems.messages import did_you_mean, listing, plural, quote, show
-from generator.problems.rule import Rule, blocking
 
 NAME_UNSAFE = blocking("""name-unsafe: A name can't be used as an identifier.
     Fix: Use letters, digits and underscores, begin with a letter, at most 200.

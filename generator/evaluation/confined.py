@@ -30,7 +30,7 @@ from generator.evaluation.verdict import (
 )
 from generator.evaluation.worker import Garbled, receive, send
 from generator.execution.sandbox import CUDA_LIMITS, Limits, Outcome, run_confined
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.testing.definition import TensorSpec
 

@@ -10,7 +10,7 @@ from typing import Any
 from generator.dataset.artifacts import discover_artifacts
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import did_you_mean, quote
 
 _TVM_FFI = "tvm-ffi"

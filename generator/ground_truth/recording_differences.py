@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural, quote
 from generator.reports.report import (
     Conclusion,

@@ -19,8 +19,7 @@ from generator.dataset.definition import Definition, Tensor
 from generator.dataset.paths import discover_definitions
 from generator.dataset.schema import read_checked_lines
 from generator.hub.failures import NOT_INSTALLED
-from generator.problems import Problem, has_errors
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, has_errors
 from generator.problems.messages import one_line, plural
 from generator.rendering.render import environment
 from generator.reports.markdown import inert

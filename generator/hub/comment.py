@@ -25,11 +25,40 @@ def body(report: str) -> str:
     return text + _CLOSE * unclosed + _CUT
 
 
-def find(client: Client, number: int, author: str | None) -> Any | None:
+def publish(
+    client: Client, number: int, author: str, text: str, *, dry: bool = False
+) -> str:
+    """Post or update the author's comment; return `post`, `update` or `nothing`.
+
+    With `dry` that is what would be done. Raises HubFailure, also where the number is no
+    pull request. Before each attempt to post it is looked for: one of which the answer
+    was lost is there, and is not posted twice.
+    """
+    for attempt in count(1):
+        kept = _newest(client, number, author)
+        if kept is not None and kept.content.split() == text.split():
+            return "post" if attempt > 1 else "nothing"
+        if kept is not None:
+            if not dry:
+                client.edit(number, kept.id, text)
+            return "update"
+        if dry:
+            return "post"
+        try:
+            client.api.comment_discussion(
+                client.repo, number, text, repo_type="dataset"
+            )
+        except Exception as error:  # noqa: BLE001 - raised again where it stays
+            client.wait_after(error, attempt, f"refs/pr/{number}")
+        else:
+            return "post"
+    raise AssertionError("the last attempt raises")
+
+
+def _newest(client: Client, number: int, author: str) -> Any | None:
     """Return the newest comment that an author left here before, None without one.
 
-    Raises HubFailure, also where the number is no pull request. What others wrote is
-    never taken for it, whatever marker it has.
+    What others wrote is never taken for it, whatever marker it has.
     """
     own = [
         event
@@ -40,35 +69,3 @@ def find(client: Client, number: int, author: str | None) -> Any | None:
         and getattr(event, "content", "").startswith(MARKER)
     ]
     return own[-1] if author and own else None
-
-
-def what_to_do(kept: Any | None, text: str) -> str:
-    """Return `post`, `update`, or `nothing` where the text is there already."""
-    if kept is None:
-        return "post"
-    return "nothing" if kept.content.split() == text.split() else "update"
-
-
-def publish(client: Client, number: int, author: str, text: str) -> str:
-    """Post or update the comment; return what was done. Raises HubFailure.
-
-    Before each attempt to post it is looked for: one of which the answer was lost is
-    there, and is not posted twice.
-    """
-    for attempt in count(1):
-        kept = find(client, number, author)
-        done = what_to_do(kept, text)
-        if done == "nothing":
-            return "post" if attempt > 1 else done
-        if kept is not None:
-            client.edit(number, kept.id, text)
-            return done
-        try:
-            client.api.comment_discussion(
-                client.repo, number, text, repo_type="dataset"
-            )
-        except Exception as error:  # noqa: BLE001 - raised again where it stays
-            client.wait_after(error, attempt, f"refs/pr/{number}")
-        else:
-            return done
-    raise AssertionError("the last attempt raises")

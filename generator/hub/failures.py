@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 NOT_INSTALLED = (

@@ -24,7 +24,7 @@ from generator.dataset.paths import FOLDERS, DatasetFile
 from generator.hub.card import card_files, settings_of
 from generator.hub.preconditions import Judged, Objection
 from generator.hub.remote import TESTS, RemoteFile
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 from generator.rendering.files import SUMS, read_sums, write_files
 from generator.rendering.standalone import is_standalone, standalone
@@ -81,7 +81,7 @@ def paths_of(
     if not any(name in unrecorded for _, name in keys):
         left_out.add(UNRECORDED)
     files = [found.definitions[key] for key in keys if key in found.definitions]
-    own = [path for one in files for paths in one.of_kind.values() for path in paths]
+    own = [path for one in files for paths in one.values() for path in paths]
     return own + [p for p in (*found.evidence, *found.tests) if p not in left_out]
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
-from generator.dataset.changes import Files, owner_of, sort_changes
+from generator.dataset.changes import owner_of, sort_changes
 from generator.hub.package import Delta, Package, is_same
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
 from generator.hub.remote import RemoteFile
@@ -28,6 +28,7 @@ _ONE_BY_ONE = 5
 
 _VERSIONS = ("gpu", "sm", "driver", "torch", "cuda", "flashinfer", "sglang", "python")
 _ROOM = LIMIT - 4_000
+_SHORTEST_ROW = 40
 _MORE = "`verification/` and the files have all"
 # nothing of a dataset can say this: its text is escaped
 _FILES, _COMPARED = "<!-- files -->", "<!-- compared -->"
@@ -144,7 +145,7 @@ def _changes(
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
             base[file.path] = TreeEntry("100644", oid, there.size)
     changed = sort_changes(file.path for file in delta.sent).definitions
-    mine = {key: changed.get(key, Files()) for key in package.bundle.keys}
+    mine = {key: changed.get(key, {}) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
     nowhere, known = root / ".no-such-folder", package.judged.definitions
@@ -162,5 +163,7 @@ def _comparisons(lines: Sequence[VerificationLine]) -> tuple[Sequence[str], list
 
 
 def _folded(title: str, columns: Sequence[str], rows: Sequence[Row], room: int) -> str:
-    section = Section(title, [Table(rows, columns)], is_open=False)
+    # a row is longer than this: what can't fit is counted, not written
+    table = Table(rows[: max(1, room // _SHORTEST_ROW)], columns)
+    section = Section(title, [table], is_open=False, count=len(rows))
     return folded(section, rows_of(section), room, _MORE).strip() if rows else ""

@@ -11,8 +11,7 @@ from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.remote import TESTS
-from generator.problems import Problem, Severity
-from generator.problems.failure import Failure
+from generator.problems import Failure, Problem, Severity
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.rendering.files import FileStatus
 from generator.rendering.generate import generate
@@ -20,7 +19,7 @@ from generator.rendering.plan import RenderOptions
 from generator.results.audits import Audited, BrokenAudit, read_audits
 from generator.results.evidence import Run, kept_runs
 from generator.results.sources import is_ground_truth
-from generator.results.verification import Verification, table_of
+from generator.results.verification import Verification, agreed, table_of
 from generator.rules.catalogue import RULES
 from generator.rules.load import Loaded, load_definitions
 from generator.validation.parallel import default_jobs
@@ -63,6 +62,7 @@ class Judged:
     table: Verification
     runs: tuple[Run, ...]
     definitions: Mapping[str, Definition]
+    audits: Mapping[str, Audited]
 
     def split(
         self, keys: Collection[Key], allowed: Collection[str]
@@ -71,12 +71,6 @@ class Judged:
         mine = [o for o in self.objections if o.key is None or o.key in keys]
         standing = [o for o in mine if o.rule not in allowed]
         return standing, [o for o in mine if o.rule in allowed]
-
-    @property
-    def audits(self) -> Mapping[str, Audited]:
-        """Return what is on record of the audits of the definitions."""
-        lines = self.table.audits
-        return {x.definition: x.audited for x in lines if x.audited is not None}
 
 
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
@@ -102,7 +96,9 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
     definitions = {definition.path: definition for definition in loaded.definitions}
-    return Judged(tuple(objections), problems, table, tuple(runs), definitions)
+    return Judged(
+        tuple(objections), problems, table, tuple(runs), definitions, audits or {}
+    )
 
 
 def _of_problems(
@@ -134,11 +130,7 @@ def _of_rendering(
 def _of_evidence(
     table: Verification, files: Iterable[DatasetFile]
 ) -> Iterator[Objection]:
-    passed = {
-        (line.op_type, line.definition)
-        for line in table.lines
-        if line.verdict == "PASSED" and not line.stale and is_ground_truth(line.source)
-    }
+    agreeing = agreed(table.lines)
     for line in table.failed:
         key = (line.op_type, line.definition)
         message = (
@@ -147,15 +139,14 @@ def _of_evidence(
         )
         yield Objection(FAILED, key, message)
     for file in files:
-        key = (file.op_type, file.name)
-        if key not in passed:
+        if not any(map(is_ground_truth, agreeing.get(file.name, ()))):
             message = (
                 f"{one_line(file.name)}: no production kernel and no recording of one "
                 "agreed with these bytes: pytest tests/references --definition "
                 f"{one_line(file.name)} --results results.jsonl, then trace-dataset "
                 "verify --record results.jsonl."
             )
-            yield Objection(MISSING, key, message)
+            yield Objection(MISSING, (file.op_type, file.name), message)
 
 
 def of_partial(elsewhere: Sequence[str]) -> Objection:

@@ -35,6 +35,8 @@ class Architecture:
     rope: str = "rope_with_cos_sin_cache_neox_style"
 
 
+# RoPE that turns a dimension with its neighbour, not with the one half a head away
+_NEIGHBOURS = "rope_with_cos_sin_cache_gptj_style"
 _LLAMA = Architecture()
 _QWEN3 = Architecture(head_norm="head")
 _GEMMA = Architecture(
@@ -44,7 +46,7 @@ _GEMMA = Architecture(
     activation="gelu_tanh_and_mul",
     fused=False,
 )
-_DEEPSEEK = Architecture(mixer="mla", routing="ds_routing", rope="rope_interleaved")
+_DEEPSEEK = Architecture(mixer="mla", routing="ds_routing", rope=_NEIGHBOURS)
 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "llama": _LLAMA,
@@ -65,7 +67,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "kimi_k2": _DEEPSEEK,
     "deepseek_v32": replace(_DEEPSEEK, mixer="dsa"),
     "minimax_m2": replace(_LLAMA, head_norm="all", routing="ds_routing"),
-    "llama4": replace(_LLAMA, routing="llama4", rope="rope_interleaved"),
-    "llama4_text": replace(_LLAMA, routing="llama4", rope="rope_interleaved"),
+    "llama4": replace(_LLAMA, routing="llama4", rope=_NEIGHBOURS),
+    "llama4_text": replace(_LLAMA, routing="llama4", rope=_NEIGHBOURS),
     "nemotron_h": Architecture(mixer="mamba", activation="", rope=""),
 }

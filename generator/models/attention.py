@@ -20,9 +20,9 @@ def needs(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Need
         yield from _latent(config, deployment, norms)
         return
     if mixer == "gdn":
-        yield from _delta_net(config, deployment)
+        yield from _delta_net(config, deployment, norms)
     if mixer == "mamba":
-        yield from _mamba(config, deployment)
+        yield from _mamba(config, deployment, norms)
     yield from _grouped_query(config, deployment, norms)
 
 
@@ -134,7 +134,7 @@ def _latent(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Ne
     yield from linear("key and value compression", ckv + kpe, hidden)
     yield norm("norm of the latent", ckv, norms)
     yield Need("RoPE", "rope", f"{config.architecture.rope}_d{kpe}_rd{kpe}")
-    append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}_ps{deployment.page_size}"
+    append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}"
     yield Need("append to the cache", "page_append", append)
     yield from linear("key and value projection", heads * (nope + value), ckv)
     word = "kve4m3_" if deployment.kv_dtype != KV_DTYPES[0] else ""
@@ -155,7 +155,7 @@ def _latent(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Ne
     yield from linear("output projection", hidden, heads * value)
 
 
-def _delta_net(config: Config, deployment: Deployment) -> Iterator[Need]:
+def _delta_net(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Need]:
     hidden = config.size("hidden_size")
     counts = []
     for key in ("linear_num_key_heads", "linear_num_value_heads"):
@@ -173,11 +173,13 @@ def _delta_net(config: Config, deployment: Deployment) -> Iterator[Need]:
     shape = f"qk{keys}_v{values}_d{key_dim}_k_last"
     for stage in ("decode", "prefill"):
         yield Need(f"delta net, {stage}", "gdn", f"gdn_{stage}_{shape}")
-    yield Need("delta net, gated norm", "rmsnorm", f"gated_rmsnorm_h{value_dim}")
+    name = f"gated_rmsnorm_h{value_dim}"
+    eps = {"eps": norms["eps"]}
+    yield Need("delta net, gated norm", "gated_rmsnorm", name, eps)
     yield from linear("delta net, output", hidden, values * value_dim)
 
 
-def _mamba(config: Config, deployment: Deployment) -> Iterator[Need]:
+def _mamba(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Need]:
     hidden = config.size("hidden_size")
     key = "mamba_num_heads"
     heads = deployment.share(config, key, config.size(key))
@@ -191,9 +193,8 @@ def _mamba(config: Config, deployment: Deployment) -> Iterator[Need]:
     shape = f"h{heads}_d{dim}_s{state}_ng{groups}"
     yield Need("Mamba, decode", "mamba_ssu", f"mamba_ssu_decode_{shape}")
     yield Need("Mamba, prefill", "mamba_ssd", f"mamba_ssd_prefill_{shape}")
-    yield Need(
-        "Mamba, gated norm", "rmsnorm", f"gated_group_rmsnorm_h{inner}_ng{groups}"
-    )
+    name = f"gated_group_rmsnorm_h{inner}_ng{groups}"
+    yield Need("Mamba, gated norm", "gated_rmsnorm", name, {"eps": norms["eps"]})
     yield from linear("Mamba, output", hidden, inner)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from generator.dataset.json_file import read_json
 from generator.models.architectures import ARCHITECTURES, Architecture
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import did_you_mean, quote, show
 
 DATA = Path(__file__).parent / "data"

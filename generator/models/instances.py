@@ -27,7 +27,11 @@ def instance(config: Config, deployment: Deployment, need: Need) -> Spec | None:
     known = op_specs()[need.op_type].name_tokens
     words = re.findall(r"_([a-z]+)(\d+)(?=_|$)", need.name)
     sizes = {token: int(number) for token, number in words if token in known}
-    spec: Spec | None = make(need.name, sizes, need.constants, config.name)
+    try:
+        spec: Spec | None = make(need.name, sizes, need.constants, config.name)
+    except FileNotFoundError:
+        # of variants together that no reference is written for
+        return None
     if spec is None or spec.name != need.name:
         return None
     kept = [tag for tag in spec.tags if not tag.startswith(("status:", "tp:", "ep:"))]

@@ -62,7 +62,8 @@ def needs(
         name = _routing(routing, experts, top_k, groups)
         yield Need("routing", "moe_routing", name, constants)
         weights = "mxfp4" if kind == MXFP4 else "bf16"
-        yield Need("experts", "moe", f"moe_{weights}_topk{top_k}_{shape}")
+        weights += "_scaled_input" if routing == "llama4" else ""
+        yield Need("experts", "moe_experts", f"moe_{weights}_topk{top_k}_{shape}")
     yield from _shared(config, deployment, hidden, size)
 
 

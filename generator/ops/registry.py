@@ -16,7 +16,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 from generator.ops.spec import OpSpec
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints

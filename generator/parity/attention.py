@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from generator.parity.site import Pages, Site
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 Tensor = torch.Tensor
 _GROUPED = ("append_key", "append_value", "k_cache", "v_cache")

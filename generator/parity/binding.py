@@ -17,7 +17,7 @@ from generator.models.need import Need
 from generator.models.parallel import Deployment
 from generator.ops.reference_text import with_constants
 from generator.parity.recipe import PAGE_SIZES, Family, Stage, stages
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.rules.constants import read_constant
 from generator.rules.load import load_file
 

@@ -14,7 +14,7 @@ from generator.parity.binding import Binder
 from generator.parity.process import ask
 from generator.parity.recipe import FAMILIES, Family
 from generator.parity.report import Compared
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import quote
 
 LEVELS = ("stage", "layer", "forward", "decode", "train")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 TRANSFORMERS = "transformers==5.17.0"
 _PACKAGE = Path(__file__).resolve().parents[2]

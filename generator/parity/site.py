@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from generator.parity.subject import Subject
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 Tensor = torch.Tensor
 

@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from torch import nn
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 Tensor = torch.Tensor
 _FUNCTIONS = {

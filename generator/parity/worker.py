@@ -19,7 +19,7 @@ from generator.parity.recipe import from_plain
 from generator.parity.site import Call
 from generator.parity.subject import make
 from generator.parity.training import train
-from generator.problems.failure import Failure
+from generator.problems import Failure
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

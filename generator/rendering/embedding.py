@@ -7,13 +7,19 @@ import builtins
 import io
 import tokenize
 import warnings
+from functools import lru_cache
 
+from generator.dataset.python_source import parse_module
+
+# what a string of several lines has; one that has none of it, an f-string of Python
+# 3.12, is not nested, since the tree of it would differ
+_ACROSS_LINES = ('"""', "'''", "\\\n")
 _SCOPE_CALLS = {"globals", "locals", "exec", "eval", "vars"}
 
 
 def can_be_nested(reference: str) -> bool:
     """Return whether a reference means the same inside a function as in a module."""
-    tree = _quietly_parsed(reference)
+    tree = parse_module(reference)
     for node in ast.walk(tree):
         # a class body that assigns a name can read its value in the module before, but
         # not that in an enclosing function
@@ -31,7 +37,10 @@ def can_be_nested(reference: str) -> bool:
 
 def _same_tree(tree: ast.Module, nested: str) -> bool:
     try:
-        wrapper = _quietly_parsed(f"def reference():\n{nested}\n").body[0]
+        with warnings.catch_warnings():
+            # about invalid escapes
+            warnings.simplefilter("ignore")
+            wrapper = ast.parse(f"def reference():\n{nested}\n").body[0]
         assert isinstance(wrapper, ast.FunctionDef)
         return [ast.dump(n) for n in wrapper.body] == [ast.dump(n) for n in tree.body]
     except (SyntaxError, ValueError, RecursionError):
@@ -39,13 +48,7 @@ def _same_tree(tree: ast.Module, nested: str) -> bool:
         return False
 
 
-def _quietly_parsed(source: str) -> ast.Module:
-    """Return the tree without warnings about invalid escapes on stderr."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
-
-
+@lru_cache(maxsize=64)
 def nest(source: str, indent: str = "    ") -> str:
     """Return source one level deeper; string literals stay as they are."""
     lines = source_lines(source)
@@ -65,6 +68,8 @@ def source_lines(source: str) -> list[str]:
 def _lines_inside_strings(source: str) -> set[int]:
     """Return the numbers of the lines that begin inside a string literal."""
     inside: set[int] = set()
+    if not any(mark in source for mark in _ACROSS_LINES):
+        return inside  # as for most references: reading tokens takes long
     starts: list[int] = []
     begin = getattr(tokenize, "FSTRING_START", None)
     end = getattr(tokenize, "FSTRING_END", None)

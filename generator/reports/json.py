@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from generator.reports.report import Report
@@ -18,16 +20,28 @@ def pieces(report: Report) -> Iterator[str]:
         if isinstance(value, Iterator):
             yield from _array(value)
         else:
-            text = json.dumps(value() if callable(value) else value, indent=2)
+            text = json.dumps(plain(value() if callable(value) else value), indent=2)
             # a text has no newline of its own: JSON escapes it
             yield text.replace("\n", "\n  ")
     yield "\n}\n"
+
+
+def plain(value: Any) -> Any:
+    """Return a value for JSON: of a dataclass its fields, of NaN and infinities text."""
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(plain, value))
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_odd else value
 
 
 def _array(items: Iterator[Any]) -> Iterator[str]:
     separator = "\n"
     yield "["
     for item in items:
-        yield f"{separator}    {json.dumps(item)}"
+        yield f"{separator}    {json.dumps(plain(item))}"
         separator = ",\n"
     yield "]" if separator == "\n" else "\n  ]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from generator.problems import Severity
 from generator.problems.messages import one_line
@@ -44,13 +44,6 @@ def inert(text: str, limit: int = 1000) -> str:
     return f"<code>{_NOT_PLAIN.sub(lambda m: f'&#{ord(m[0])};', shown)}</code>"
 
 
-def table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are Markdown already."""
-    names = list(head)
-    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
 def _shown(text: str) -> str:
     """Return a text that ends no cell and is no markup, on one line."""
     if isinstance(text, Quoted):
@@ -63,25 +56,22 @@ def _shown(text: str) -> str:
     return plain
 
 
-def _line(*cells: str) -> str:
-    return f"- {': '.join(map(_shown, cells))}"
-
-
 def table_of(made: Table) -> str:
     """Return a report's table as Markdown."""
-    rows = []
+    lines = [f"| {' | '.join(made.columns)} |", "|" + "---|" * len(made.columns)]
     for row in made.rows:
         mark = _MARKS[row.status] if row.status is not None else ""
         named = zip(made.columns, map(_shown, row.cells), strict=True)
-        rows.append([mark * (name == made.marked) + cell for name, cell in named])
-    return table(made.columns, rows)
+        cells = (mark * (name == made.marked) + cell for name, cell in named)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
     """Return the lines of a section; a head stays with the first row under it."""
     rows: list[str] = []
     for made in section.tables:
-        lines = [_line(*row.cells) for row in made.rows]
+        lines = [f"- {': '.join(map(_shown, row.cells))}" for row in made.rows]
         if made.columns:
             lines = table_of(made).split("\n")
             lines[:3] = ["\n".join(lines[:3])]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from generator.problems import Problem
-from generator.problems.rule import Rule
+from generator.problems import Problem, Rule
 
 
 class Status(str, Enum):

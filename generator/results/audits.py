@@ -21,9 +21,8 @@ from generator.dataset.atomic_write import write_atomically
 from generator.dataset.json_file import MAX_BYTES
 from generator.dataset.paths import AUDIT, DatasetFile
 from generator.dataset.schema import read_checked
-from generator.problems.failure import Failure
+from generator.problems import Failure, pointer
 from generator.problems.messages import one_line, plural
-from generator.problems.problem import pointer
 
 CAUGHT, SURVIVED = "caught", "survived"
 EQUIVALENT, TIMED_OUT = "equivalent", "timed out"

@@ -8,18 +8,18 @@ it is stale.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import VERIFICATION, evidence_files
 from generator.dataset.schema import read_checked
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
+from generator.reports.json import plain
 from generator.testing.obstacle import Kind
 
 FORMAT = 1
@@ -58,7 +58,7 @@ class SourceEvidence:
         return self.skip_kind == Kind.NEEDS_SM
 
 
-_FIELDS = [one.name for one in fields(SourceEvidence)]
+_NOTHING = plain(SourceEvidence(""))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def as_text(runs: Iterable[Run]) -> str:
     for run in runs:
         machine = json.dumps(dict(run.machine), sort_keys=True)
         lines = [
-            f"    {json.dumps(name)}: {json.dumps(_as_json(entry))}"
+            f"    {json.dumps(name)}: {json.dumps(_entry(entry))}"
             for name, entry in sorted(run.definitions.items())
         ]
         body = ",\n".join(lines)
@@ -158,21 +158,14 @@ def as_text(runs: Iterable[Run]) -> str:
     return f'{{"format": {FORMAT}, "runs": [\n{inner}\n]}}\n'
 
 
-def _as_json(value: Any) -> Any:
-    """Return a value with the fields that say something; JSON has no NaN: a string."""
-    if isinstance(value, (SourceEvidence, DefinitionEvidence)):
-        named = ((one, getattr(value, one.name)) for one in fields(value))
-        return {one.name: _as_json(v) for one, v in named if v != _default(one)}
-    if isinstance(value, Mapping):
-        return {name: _as_json(found) for name, found in sorted(value.items())}
-    if isinstance(value, tuple):
-        return list(map(_as_json, value))
-    is_odd = isinstance(value, float) and not math.isfinite(value)
-    return str(value) if is_odd else value
-
-
-def _default(one: Field[Any]) -> Any:
-    return one.default if one.default_factory is MISSING else one.default_factory()
+def _entry(entry: DefinitionEvidence) -> dict[str, Any]:
+    """Return an entry for JSON, with the fields that say something."""
+    sources = {
+        source: {n: v for n, v in plain(found).items() if v != _NOTHING[n]}
+        for source, found in sorted(entry.sources.items())
+    }
+    failed = {"failed": list(entry.failed)} if entry.failed else {}
+    return {"sha256": entry.sha256, "sources": sources, **failed}
 
 
 def read_evidence(root: Path, file: str) -> list[Run]:
@@ -229,7 +222,7 @@ def _run(value: Mapping[str, Any]) -> Run:
 
 def _source(value: Mapping[str, Any]) -> SourceEvidence:
     """Return the evidence of a source; its texts are short lines, whatever they were."""
-    known: dict[str, Any] = {n: value[n] for n in _FIELDS if n in value}
+    known: dict[str, Any] = {n: value[n] for n in _NOTHING if n in value}
     known |= {n: one_line(v, 200) for n, v in known.items() if n in _TEXTS}
     known |= {n: float(v) for n, v in known.items() if n in _NUMBERS}
     figures = known.get("figures", {}).items()

@@ -1,7 +1,8 @@
 """Read what a run of the reference tests left, and sum it up as evidence.
 
-The file may be foreign or hostile. JSON Lines of `pytest --results` are the format. JUnit XML, which earlier versions wrote,
-becomes the same values before anything else reads it.
+The file may be foreign or hostile. JSON Lines of `pytest --results` are the format.
+JUnit XML, which earlier versions wrote, becomes the same values before anything else
+reads it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.schema import check
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.results.error_maps import read_error_map
 from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
+from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE
 from generator.testing.obstacle import SKIP_KIND
 from generator.testing.source_names import is_of_itself
 
@@ -39,6 +40,48 @@ _KNOWN = (
 )
 
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ErrorMap:
+    """Hold a histogram and a grid of |error| / allowed, as `testing.error_map` makes.
+
+    A cell of the grid is the largest ratio of its elements, NOT_FINITE, or None where
+    it has none.
+    """
+
+    rows: int
+    columns: int
+    histogram: tuple[int, ...]
+    grid: tuple[tuple[float | None, ...], ...]
+
+    @property
+    def ratios(self) -> dict[tuple[int, int], float]:
+        """Return row and column → largest ratio: infinite where one is not finite."""
+        return {
+            (i, j): math.inf if value == NOT_FINITE else value
+            for i, row in enumerate(self.grid)
+            for j, value in enumerate(row)
+            if value is not None
+        }
+
+
+def read_error_map(value: Mapping[str, Any]) -> ErrorMap:
+    """Return the map of a record that has the schema's form.
+
+    Raises ValueError where its parts don't fit each other.
+    """
+    rows, columns, grid = value["rows"], value["columns"], value["grid"]
+    if max(value["histogram"]) > rows * columns:
+        raise ValueError("the histogram of a comparison counts more than its elements")
+    high, wide = min(SIDE, rows), min(SIDE, columns)
+    if len(grid) != high or any(len(row) != wide for row in grid):
+        raise ValueError(f"the grid of a comparison is not {high} x {wide} ratios")
+    cells = (v for row in grid for v in row if v is not None)
+    # comparisons with NaN are False
+    if not all(v == NOT_FINITE or 0 <= v <= LARGEST for v in cells):
+        raise ValueError("the grid of a comparison has a cell that is not a ratio")
+    return ErrorMap(rows, columns, tuple(value["histogram"]), tuple(map(tuple, grid)))
 
 
 @dataclass(frozen=True)
@@ -70,6 +113,11 @@ class TestResult:
     def is_bad(self) -> bool:
         """Return whether the test did not come out well."""
         return self.status in ("failed", "error")
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether it is bad, though no comparison says why."""
+        return self.is_bad and all(r["verdict"] == "PASSED" for r in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -269,11 +317,7 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
     """Return the worst of what tests say of one source."""
     records = [r for t in tests for r in t.comparisons if r["source"] == source]
     skips = [test for test in tests if test.status == "skipped"]
-    broken = [
-        test
-        for test in tests
-        if test.is_bad and all(r["verdict"] == "PASSED" for r in test.comparisons)
-    ]
+    broken = [test for test in tests if test.is_broken]
     cases = len({record["case"] for record in records})
     told = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
     if broken:

@@ -159,15 +159,14 @@ def line_row(line: VerificationLine) -> Row:
     cases = nmse = lse = ""
     if v is not None:
         cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
-        nmse, lse = _figure(v.nmse), _figure(v.lse)
+        nmse, lse = nmse_of(v.nmse), nmse_of(v.lse)
     named = (line.definition, line.source or "-", verdict)
     return Row((*named, cases, nmse, lse, line.note), status)
 
 
-def _figure(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "0" if value == 0.0 else f"{value:.1e}"
+def nmse_of(value: float | None) -> str:
+    """Return an NMSE, or another error, in two digits: `3.1e-05`."""
+    return "" if value is None else "0" if value == 0.0 else f"{value:.1e}"
 
 
 def _audit(found: Verification) -> Iterator[Section]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.rendering.plan import TestClass, TestPlan
+from generator.rendering.plan import TestPlan
 
 _HEAD = """
 
@@ -97,8 +97,12 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
     for canaries in found:
         for plan in plans:
             for planned in plan.classes:
-                test = _test_of(plan, planned, listed)
-                if test is None:
+                # the first test that wrong outputs turn red
+                compares = plan.op is not None and planned.unresolved is None
+                test = "test_matches_oracle" if compares else "test_contract"
+                wanted = f"{planned.class_name}::{test}["
+                test = next((name for name in listed if name.startswith(wanted)), "")
+                if not test:
                     continue
                 name = f"Test{secrets.token_hex(8)}"
                 module = f"test_{plan.op_type}"
@@ -107,11 +111,3 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
     file.write_text(text, "utf-8")
     (folder / "conftest.py").write_text(_CONFTEST, "utf-8")
     return Canaries(file, *found)
-
-
-def _test_of(plan: TestPlan, planned: TestClass, listed: Sequence[str]) -> str | None:
-    """Return the first test of a class that wrong outputs turn red."""
-    compares = plan.op is not None and planned.unresolved is None
-    test = "test_matches_oracle" if compares else "test_contract"
-    wanted = f"{planned.class_name}::{test}["
-    return next((name for name in listed if name.startswith(wanted)), None)

@@ -77,7 +77,7 @@ class Change:
         return any(d.computes for d in self.differences)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a report says of it, as plain JSON values."""
+        """Return what a report says of it."""
         return {
             "kind": self.kind,
             "op_type": self.key[0],
@@ -85,8 +85,8 @@ class Change:
             "path": self.path,
             "old_path": self.old_path,
             "computes": self.computes,
-            "differences": [vars(d) for d in self.differences],
-            "workloads": vars(self.workloads) if self.workloads else None,
+            "differences": self.differences,
+            "workloads": self.workloads,
             "files": self.files,
         }
 
@@ -107,21 +107,24 @@ def make_changes(
         new = {key: _load(head, key, sides.head) for key in definitions}
     else:
         new = {key: known.get(_path(key)) for key in definitions}
-    was = {key for key in definitions if _path(key) in sides.base}
-    now = {key for key in definitions if _path(key) in sides.head}
-    gone = [key for key in definitions if key in was and key not in now]
+    was = {key: sides.base[p] for key in definitions if (p := _path(key)) in sides.base}
+    now = {key: sides.head[p] for key in definitions if (p := _path(key)) in sides.head}
+    gone = [key for key in was if key not in now]
     renamed: dict[Key, Key] = {}
-    for key in definitions:
-        same = (k for k in gone if _is_same(k, key, old[k], new[key], sides))
-        if key in now and key not in was and (before := next(same, None)) is not None:
-            renamed[key] = before
-            gone.remove(before)
+    for key in (key for key in now if key not in was):
+        for before in gone:
+            one, other = old[before], new[key]
+            is_alike = one and other and _substance(one) == _substance(other)
+            if was[before].oid == now[key].oid or is_alike:
+                renamed[key] = before
+                gone.remove(before)
+                break
     made = []
     for key, files in definitions.items():
         if key in renamed.values():
             continue
         before = renamed.get(key, key)
-        kind = "changed" if "definition" in files.of_kind else "attached"
+        kind = "changed" if "definition" in files else "attached"
         if (key in was) != (key in now):
             kind = "renamed" if before != key else "new" if key in now else "removed"
         one, other = old[before], new[key]
@@ -138,7 +141,7 @@ def make_changes(
                 None if lines == (None, None) else _workloads(*lines, other),
                 {
                     of_kind: Counter(_what(path, sides) for path in paths)
-                    for of_kind, paths in files.of_kind.items()
+                    for of_kind, paths in files.items()
                 },
             )
         )
@@ -149,29 +152,16 @@ def _path(key: Key) -> str:
     return f"definitions/{key[0]}/{key[1]}.json"
 
 
-def _is_file(tree: Tree, path: str) -> bool:
-    # a link could lead anywhere: validation says what is wrong with it
-    return path in tree and tree[path].is_file
-
-
 def _load(root: Path, key: Key, tree: Tree) -> Definition | None:
     path = _path(key)
-    file = DatasetFile(*key, path)
-    return load_file(root, file)[0] if _is_file(tree, path) else None
-
-
-def _is_same(
-    old: Key, new: Key, one: Definition | None, other: Definition | None, sides: Sides
-) -> bool:
-    """Return whether two files are the same, or have one reference and interface."""
-    if sides.base[_path(old)].oid == sides.head[_path(new)].oid:
-        return True
-    return (
-        one is not None and other is not None and _substance(one) == _substance(other)
-    )
+    # a link could lead anywhere: validation says what is wrong with it
+    if path not in tree or not tree[path].is_file:
+        return None
+    return load_file(root, DatasetFile(*key, path))[0]
 
 
 def _substance(definition: Definition) -> tuple[Any, ...]:
+    """Return what a definition keeps that gets another name."""
     return (
         definition.reference,
         list(definition.inputs),
@@ -191,12 +181,10 @@ def _workloads(
 ) -> Workloads:
     old, new = before or {}, after or {}
     ranges: dict[str, tuple[int, int]] = {}
-    names = definition.var_axes if definition is not None else ()
-    for _, axes in new.values():
-        for name, value in axes.items():
-            if name in names and type(value) is int:
-                low, high = ranges.get(name, (value, value))
-                ranges[name] = (min(low, value), max(high, value))
+    for name in definition.var_axes if definition is not None else ():
+        values = [axes[name] for _, axes in new.values() if type(axes.get(name)) is int]
+        if values:
+            ranges[name] = (min(values), max(values))
     return Workloads(
         len(old),
         len(new),
@@ -210,7 +198,7 @@ def _workloads(
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
     """Return uuid → text and axes; a line without a uuid has its number for one."""
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
-    if not _is_file(tree, path):
+    if path not in tree or not tree[path].is_file:
         return None
     found: _Lines = {}
     for number, line in read_json_lines(root, path).lines:

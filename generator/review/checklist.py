@@ -17,7 +17,7 @@ from generator.dataset.blobs import (
     WORKLOAD_BLOB_MISSING,
     WORKLOAD_PATH,
 )
-from generator.dataset.changes import owner_of
+from generator.dataset.changes import Files, owner_of, sort_changes
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
@@ -84,13 +84,13 @@ class ReviewContext:
         )
 
     @cached_property
-    def files(self) -> Mapping[tuple[Key, str], Sequence[str]]:
-        """Return head's files by the definition that they belong to, and their kind."""
-        found = defaultdict(list)
-        for path in sorted(self.sides.head):
-            if (owner := owner_of(path)) is not None:
-                found[owner].append(path)
-        return found
+    def files(self) -> Mapping[Key, Files]:
+        """Return head's files by the definition that they belong to."""
+        return sort_changes(self.sides.head).definitions
+
+    def files_of(self, change: Change, kind: str) -> Sequence[str]:
+        """Return the files of a kind that a definition has in head."""
+        return self.files.get(change.key, {}).get(kind, ())
 
     @cached_property
     def objections(self) -> Mapping[tuple[Key, str], Sequence[Problem]]:
@@ -99,18 +99,16 @@ class ReviewContext:
         for problem in self.problems:
             owner = owner_of(problem.file)
             if owner is not None and problem.severity is not Severity.NOTE:
-                for subject in _subjects(problem):
+                group = group_of(problem.rule)
+                subjects = {group, _OF_BLOBS.get(problem.rule, group)}
+                if problem.rule.startswith("blob-"):
+                    subjects = {"blobs"}
+                elif group in ("tags", "constants"):
+                    is_error = problem.severity is Severity.ERROR
+                    subjects = {"tags" if is_error else "lesser tags"}
+                for subject in subjects:
                     found[owner[0], subject].append(problem)
         return found
-
-
-def _subjects(problem: Problem) -> set[str]:
-    group = group_of(problem.rule)
-    if problem.rule.startswith("blob-"):
-        return {"blobs"}
-    if group in ("tags", "constants"):
-        return {"tags" if problem.severity is Severity.ERROR else "lesser tags"}
-    return {group, _OF_BLOBS.get(problem.rule, group)}
 
 
 class Finding(NamedTuple):
@@ -281,12 +279,12 @@ def _workloads(change: Change, new: Definition, known: ReviewContext) -> Finding
 def _blobs(change: Change, new: Definition, known: ReviewContext) -> Finding:
     if (change.key, "pointers") in known.objections:
         return Finding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
-    count = len(known.files.get((change.key, "blobs"), ()))
+    count = len(known.files_of(change, "blobs"))
     return Finding(YES, plural(count, "file") if count else "none needed")
 
 
 def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    for path in known.files.get((change.key, "solutions"), ()):
+    for path in known.files_of(change, "solutions"):
         if path.startswith("solutions/baseline"):
             return Finding(YES, one_line(path))
     path = f"solutions/baseline/{new.op_type}/{new.name}/"
@@ -294,7 +292,7 @@ def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
 
 
 def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    found = known.files.get((change.key, "traces"), ())
+    found = known.files_of(change, "traces")
     if not found:
         return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
     statuses: Counter[str] = Counter()

@@ -21,17 +21,19 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.execution import sandbox
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions, TestPlan
-from generator.results.run_results import Results, parse_results
+from generator.results.run_results import TestResult, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
+from generator.review.account import account
 from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.rules.load import load_definitions
+from generator.rules.screen import screen
 
 _FILE = "results.jsonl"
 _RESULTS = 64 * 1024 * 1024
@@ -72,9 +74,7 @@ def execute_changes(
     definitions = [change.new for change in changes if change.new is not None]
     if not definitions:
         return None
-    findings = [
-        (d, found) for d in definitions for found in sandbox.screen(d.reference)
-    ]
+    findings = [(d, found) for d in definitions for found in screen(d.reference)]
     if findings and not trust:
         problem = "not run: the screen of the sources objects (--trust runs it anyway)"
         lines = [
@@ -123,7 +123,7 @@ def _run(
     device: str,
 ) -> Executed:
     tests, work = folder / "tests", folder / "work"
-    readable = [tests, folder / "blob"] if (folder / "blob").exists() else [tests]
+    readable = [path for path in (tests, folder / "blob") if path.exists()]
     files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--device", device, "--error-maps"]
@@ -158,7 +158,8 @@ def _run(
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
     outcome = confined(command, work=work, limits=limits)
-    reported: list[tuple[str, str]] = []
+    wrong = canaries.before.keys() | canaries.after.keys()
+    found: tuple[TestResult, ...] = ()
     compared: tuple[str, ...] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
@@ -167,50 +168,49 @@ def _run(
             problems.append("there are no results that can be read")
         else:
             # messages name files as they lie in the dataset, not here
-            results = parse_results(data.replace(f"{folder}/".encode(), b""), _FILE)
-            reported = [(test.test, test.status) for test in results.tests]
+            data = data.replace(f"{folder}/".encode(), b"")
+            found = parse_results(data, _FILE).tests
             # what a canary compares is no word on the definition that it copies
-            wrong = {*canaries.before, *canaries.after}
-            others = tuple(test for test in results.tests if test.test not in wrong)
-            own = replace(results, tests=others)
+            own = [test for test in found if test.test not in wrong]
             compared = _met_a_kernel(own)
             comparisons = comparisons_of(own, {d.name for d in definitions})
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
+    reported = [(test.test, test.status) for test in found]
     excused = canaries.excused(reported)
-    account = sandbox.account(
+    told = account(
         outcome,
         expected,
         [result for result in reported if result[0] not in excused],
-        must_fail={*canaries.before, *canaries.after} - excused,
+        must_fail=wrong - excused,
         apart=True,
         findings=tuple(findings),
     )
-    problems += [one_line(str(problem), 300) for problem in account.problems]
-    if not account.trusted and not problems:
+    problems += [one_line(str(problem), 300) for problem in told.problems]
+    if not told.trusted and not problems:
         problems.append("the account of the run is not complete")
     return Executed(
         device,
-        len(account.passed),
-        tuple(one_line(name) for name in account.failed),
-        len(account.skipped),
+        len(told.passed),
+        tuple(one_line(name) for name in told.failed),
+        len(told.skipped),
         tuple(problems),
         sandbox.warnings(),
-        compared if account.trusted and device == "cuda" else (),
+        compared if told.trusted and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )
 
 
-def _met_a_kernel(results: Results) -> tuple[str, ...]:
+def _met_a_kernel(tests: Sequence[TestResult]) -> tuple[str, ...]:
     """Return the definitions that agreed with a kernel in a run."""
     met = {
         test.definition
-        for test in results.tests
+        for test in tests
         for record in test.comparisons
-        if is_ground_truth(str(record["source"]))
+        if is_ground_truth(record["source"])
         and record["verdict"] == "PASSED"
         # a recording comes with the dataset: it is no kernel that was asked
-        and not is_recorded(str(record["source"]))
+        and not is_recorded(record["source"])
     }
     return tuple(sorted(met))

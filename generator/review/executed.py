@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from generator.problems.messages import one_line
-from generator.results.error_maps import ErrorMap, read_error_map
 from generator.results.evidence import SKIPPED
-from generator.results.run_results import Results, TestResult
+from generator.results.run_results import ErrorMap, TestResult, read_error_map
 from generator.results.sources import OWN_TESTS
 
 MOST = 2000
@@ -40,19 +39,11 @@ class ExecutedComparison:
         """Return whether it is a failure of the definition."""
         return self.verdict not in ("PASSED", SKIPPED)
 
-    @property
+    @cached_property
     def worst(self) -> float | None:
         """Return the largest error in units of what is allowed, where it is known."""
-        return self.where.worst if self.where is not None else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values; JSON has no NaN: that is a string."""
-        figures = {
-            name: value if value is None or math.isfinite(value) else str(value)
-            for name, value in (("nmse", self.nmse), ("hit_ratio", self.hit_ratio))
-        }
-        where = asdict(self.where) if self.where is not None else None
-        return {**vars(self), **figures, "where": where}
+        ratios = self.where.ratios if self.where is not None else {}
+        return max(ratios.values(), default=None)
 
 
 @dataclass(frozen=True)
@@ -73,14 +64,9 @@ class Executed:
     seconds: float = 0.0
     comparisons: tuple[ExecutedComparison, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        compared = [comparison.as_dict() for comparison in self.comparisons]
-        return {**vars(self), "comparisons": compared}
-
 
 def comparisons_of(
-    results: Results, names: Collection[str]
+    tests: Iterable[TestResult], names: Collection[str]
 ) -> tuple[ExecutedComparison, ...]:
     """Return what a run compared of some definitions, what is bad first.
 
@@ -89,7 +75,7 @@ def comparisons_of(
     """
     found = dict.fromkeys(
         comparison
-        for test in results.tests
+        for test in tests
         if test.definition in names
         for comparison in _of_test(test)
     )
@@ -102,8 +88,7 @@ def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:
             yield _of_record(record)
     definition, message = one_line(test.definition, 200), (test.message,)
     source = one_line(OWN_TESTS if test.source is None else test.source, 80)
-    bad = test.status in ("failed", "error")
-    if bad and all(record["verdict"] == "PASSED" for record in test.comparisons):
+    if test.is_broken:
         case = one_line(test.function, 80)
         yield ExecutedComparison(definition, source, case, "", "ERROR", message)
     elif test.status == "skipped" and test.source is not None:

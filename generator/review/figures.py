@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from generator.problems.messages import plural
-from generator.results.error_maps import ErrorMap
+from generator.results.run_results import ErrorMap
 from generator.testing.error_map import BINS, NOT_FINITE, WITHIN, block, upper_edge
 
 LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, math.inf)
@@ -32,13 +32,8 @@ def cells(found: ErrorMap) -> list[tuple[str, list[tuple[int, int]]]]:
 
 def worst_cell(found: ErrorMap) -> tuple[int, int] | None:
     """Return row and column of the first of the worst cells; None without an error."""
-    values = {
-        (i, j): math.inf if value == NOT_FINITE else value
-        for i, row in enumerate(found.grid)
-        for j, value in enumerate(row)
-        if value
-    }
-    return max(values, key=values.__getitem__, default=None)
+    ratios = {place: value for place, value in found.ratios.items() if value}
+    return max(ratios, key=ratios.__getitem__, default=None)
 
 
 def share(count: int, found: ErrorMap) -> float:
@@ -76,8 +71,7 @@ def of_grid(found: ErrorMap) -> str:
     worst = worst_cell(found)
     if worst is None:
         return "There is no error."
-    value = found.grid[worst[0]][worst[1]]
-    said = "not finite" if value == NOT_FINITE else ratio(value)
+    said = ratio(found.ratios[worst])
     rows = block(worst[0], len(found.grid), found.rows)
     columns = block(worst[1], len(found.grid[0]), found.columns)
     return f"Worst: {said} in {_range('row', rows)}, {_range('column', columns)}."
@@ -98,11 +92,6 @@ def ratio(value: float | None) -> str:
         return "beyond any bound"
     # 1.001 is beyond what is allowed, and must not look like 1
     return f"{value:.4g}x" if value < 1000 else f"{value:.1e}x"
-
-
-def nmse(value: float | None) -> str:
-    """Return an NMSE: `3.1e-05`."""
-    return "" if value is None else "0" if value == 0.0 else f"{value:.1e}"
 
 
 def within(value: float | None) -> str:

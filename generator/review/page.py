@@ -24,6 +24,7 @@ from generator.rendering.render import templates
 from generator.reports.report import place
 from generator.results.evidence import SKIPPED
 from generator.results.verification import lines_of
+from generator.results.verification_report import nmse_of
 from generator.review import figures
 from generator.review.change import Change
 from generator.review.checklist import ReviewContext
@@ -201,6 +202,7 @@ def page(review: Review) -> str:
         policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src "
         f"'{_hash(script)}'; base-uri 'none'; form-action 'none'",
         figures=figures,
+        nmse_of=nmse_of,
         within=WITHIN,
         headline=headline,
         title=title,

@@ -145,7 +145,7 @@ class Review:
         return sum(p.severity is severity for p in self.compared.new)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+        """Return everything that JSON has of it."""
         counts = self.compared.counts
         return {
             "verdict": self.verdict.value,
@@ -154,7 +154,7 @@ class Review:
             "head": self.revisions.head or None,
             "base_is": self.revisions.said,
             "changes": [change.as_dict() for change in self.changes],
-            "checklist": [vars(answer) for answer in self.answers],
+            "checklist": self.answers,
             "problems": {
                 "new": [problem.as_dict() for problem in self.compared.new],
                 "mended": [problem.as_dict() for problem in self.compared.mended],
@@ -168,7 +168,7 @@ class Review:
             "tests": self.tests,
             "others": self.others,
             "to_run": self.to_run,
-            "executed": self.executed.as_dict() if self.executed else None,
+            "executed": self.executed,
         }
 
 

@@ -15,7 +15,7 @@ from generator.dataset.artifacts import Key
 from generator.dataset.changes import Sorted, owner_of, sort_changes
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import is_dataset, is_rendered
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.problems.messages import plural, quote
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def refused(tree: Tree) -> tuple[str, ...]:
     for path in tree:
         parts = path.split("/")
         odd = any(p in ("", ".", "..") or p.casefold() == ".git" for p in parts)
-        below = any("/".join(parts[:n]) in links for n in range(1, len(parts)))
+        below = links and any(
+            "/".join(parts[:n]) in links for n in range(1, len(parts))
+        )
         if odd or below or "\0" in path:
             found.append(path)
     return tuple(sorted(found))

@@ -11,9 +11,8 @@ from generator.dataset.blobs import Blobs
 from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition, Tensor
 from generator.dataset.tensors import TensorFile
-from generator.problems import Problem
+from generator.problems import Problem, Rule, error, note
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import Rule, error, note
 from generator.rules.constraints import names_in
 from generator.rules.structure import has_role
 

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 
 from generator.dataset.paths import UnknownName
-from generator.problems import Problem
-from generator.problems.rule import Rule
+from generator.problems import Problem, Rule
 
 _MODULES = """
-    dataset.paths dataset.file_reading dataset.json_file dataset.schema problems.limit
-    rules.names rules.reference rules.static rules.elsewhere rules.constants
+    dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
+    rules.names rules.reference rules.static rules.screen rules.elsewhere rules.constants
     rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes"""

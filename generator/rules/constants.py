@@ -13,9 +13,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
 from generator.dataset.python_source import all_nodes, parse_or_none
 from generator.ops.spec import OpSpec
-from generator.problems import Problem
-from generator.problems.limit import in_file
-from generator.problems.rule import error, warning
+from generator.problems import Problem, error, in_file, warning
 from generator.rules.names import name_tokens
 
 CONSTANT_DISAGREES = error("""constant-disagrees: A constant of the reference (eps, say)

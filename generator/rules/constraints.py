@@ -15,9 +15,8 @@ from generator.dataset.constraints import (
 )
 from generator.dataset.definition import Definition
 from generator.dataset.python_source import Unparsable, parse_expression
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, note
 from generator.problems.messages import did_you_mean, one_line, quote
-from generator.problems.rule import blocking, error, note
 
 CONSTRAINT_SYNTAX = blocking("""constraint-syntax: A constraint is not a Python
     expression.

@@ -13,9 +13,8 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.ops.registry import op_specs
-from generator.problems import Problem
+from generator.problems import Problem, error, note, warning
 from generator.problems.messages import quote
-from generator.problems.rule import error, note, warning
 from generator.rules.constants import read_constant
 from generator.rules.figures import facts
 

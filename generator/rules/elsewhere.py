@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from generator.problems import Problem
-from generator.problems.rule import error, note, warning
+from generator.problems import Problem, error, note, warning
 
 AUDIT_FILE = warning("""audit-file: The dataset's verification/audit.json is not what an
     audit records.
@@ -24,10 +23,6 @@ AUDIT_SURVIVORS = warning("""audit-survivors: Planted defects of the reference w
     pass; trace-dataset audit --survivors lists them.
     Finds: `logits / 8` as `logits / 7` passes every test""")
 
-EXECUTE_BLOCKED = error("""execute-blocked: The screen of the sources found what no
-    reference needs: it is not called.
-    Fix: Write the computation in plain PyTorch; --trust calls it all the same.
-    Finds: `os.system(...)`, `eval(...)`, `x.__class__`""")
 EXECUTE_RAISED = error("""execute-raised: `run` raises an exception on valid inputs.
     Fix: Correct the reference at that line.
     Finds: `A @ B` where the shapes need `A @ B.T`""")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from generator.problems.rule import Rule
+from generator.problems import Rule
 from generator.rules.catalogue import GROUPS, RULES, group_of
 
 PAGE = "docs/generated/rules.md"

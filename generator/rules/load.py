@@ -14,8 +14,7 @@ from generator.dataset.paths import (
     select,
 )
 from generator.dataset.schema import read_checked
-from generator.problems import Problem
-from generator.problems.limit import limited
+from generator.problems import Problem, limited
 from generator.rules import constraints, names, reference
 
 RULES_OF_A_DEFINITION: tuple[Callable[[Definition], Iterable[Problem]], ...] = (

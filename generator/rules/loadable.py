@@ -11,9 +11,8 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.dataset.schema import check
-from generator.problems import Problem
+from generator.problems import Problem, error, warning
 from generator.problems.messages import quote
-from generator.problems.rule import error, warning
 from generator.rules.solutions import SOLUTION_DUPLICATE
 
 LOADER_DTYPE = warning("""loader-dtype: flashinfer-bench does not have the dtype, and

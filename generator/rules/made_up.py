@@ -9,9 +9,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from generator.problems import Problem
+from generator.problems import Problem, note, warning
 from generator.problems.messages import plural, quote
-from generator.problems.rule import note, warning
 
 WORKLOAD_NO_KEYS = note("""workload-no-keys: Some queries see no key at all, so their
     output is a convention (0, -inf).

@@ -10,9 +10,8 @@ from generator.dataset.definition import Definition
 from generator.dataset.schema import NAME_UNSAFE
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, warning
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import blocking, error, warning
 from generator.rules.constraints import names_in
 
 NAME_FILE = blocking("""name-file: The definition's name is not the file's name.

@@ -20,9 +20,8 @@ from generator.dataset.python_source import (
     parse_module,
     parse_or_none,
 )
-from generator.problems import Problem
+from generator.problems import Problem, blocking, error, warning
 from generator.problems.messages import listing, nearest, plural, quote
-from generator.problems.rule import blocking, error, warning
 
 REFERENCE_SYNTAX = blocking("""reference-syntax: The reference is not valid Python.
     Fix: Correct the source at that line.

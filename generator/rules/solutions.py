@@ -14,9 +14,8 @@ from generator.dataset.python_source import (
     imported_modules,
     parse_module,
 )
-from generator.problems import Problem
+from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, listing, quote
-from generator.problems.rule import error, warning
 from generator.rules.reference import run_function
 
 SOLUTION_PATH = error("""solution-path: A solution's author, definition or name is not

@@ -17,9 +17,8 @@ from generator.dataset.python_source import (
     own_nodes,
 )
 from generator.ops.registry import op_specs
-from generator.problems import Problem
+from generator.problems import Problem, error, note, warning
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import error, note, warning
 from generator.rules.reference import run_function
 
 REFERENCE_ASSERT = error("""reference-assert: The reference asserts a size that the

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
-from generator.problems import Problem
+from generator.problems import Problem, Rule, note, warning
 from generator.problems.messages import did_you_mean, quote
-from generator.problems.rule import Rule, note, warning
 
 TAG_FORM = warning("""tag-form: A tag is neither key:value nor one of the bare tags.
     Fix: Write it as key:value, without spaces or special characters.

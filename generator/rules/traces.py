@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.problems import Problem
+from generator.problems import Problem, error, note, warning
 from generator.problems.messages import did_you_mean, plural, quote, show
-from generator.problems.rule import error, note, warning
 
 TRACE_DEFINITION = error("""trace-definition: A trace names another definition than its
     file does.

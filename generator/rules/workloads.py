@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition, Tensor
-from generator.problems import Problem
+from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, quote, show
-from generator.problems.rule import error, warning
 
 WORKLOAD_MISSING = warning("""workload-missing: The definition has no workload file.
     Fix: Add workloads/<op_type>/<name>.jsonl, captured from real inference.

@@ -14,8 +14,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
-from generator.problems import Problem
-from generator.problems.limit import in_file, limited
+from generator.problems import Problem, in_file, limited
 from generator.rules import figures, loadable, routes, static, tags
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary, summarise

@@ -12,8 +12,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked_lines
 from generator.ops.registry import op_specs
-from generator.problems import Problem
-from generator.problems.limit import in_file, limited
+from generator.problems import Problem, in_file, limited
 from generator.rules.blobs import check_blobs
 from generator.rules.constraints import check_unchecked, check_workload
 from generator.rules.made_up import FileSigns

@@ -43,15 +43,18 @@ def test_a_norm_of_another_model_is_no_substitute(tmp_path: Path):
 
 def test_missing_definitions_are_written_and_valid(tmp_path: Path):
     shutil.copytree(ROOT / "definitions" / "rmsnorm", tmp_path / "definitions/rmsnorm")
-    arguments = ("model", "qwen3-8b", "--dataset", str(tmp_path))
+    arguments = ("model", "qwen3-8b", "--tp", "4", "--page-size", "16")
+    arguments = (*arguments, "--dataset", str(tmp_path))
 
     first = run(*arguments, "--write")
     again = run(*arguments, "--write")
 
     written = [line for line in first.stderr.splitlines() if line.startswith("wrote ")]
-    assert "wrote definitions/gemm/gemm_n24576_k4096.json" in written
+    assert (
+        "wrote definitions/gqa_paged/gqa_paged_decode_h8_kv2_d128_ps16.json" in written
+    )
     assert "wrote " not in again.stderr
-    file = tmp_path / "definitions/gemm/gemm_n24576_k4096.json"
+    file = tmp_path / "definitions/gemm/gemm_n6144_k4096.json"
     assert "status:unverified" in json.loads(file.read_text())["tags"]
     checked = run("validate", "--dataset", str(tmp_path))
     assert checked.returncode == 0, checked.stdout

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from generator.execution import sandbox
+from generator.review import execute
+from generator.review.account import Account
 from generator.review.change import Change
-from generator.review.execute import execute_changes
 from generator.rules.load import load_definitions
 from tests.functional.reviewed import changed, make
 
@@ -97,7 +98,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if reason is not None:
         pytest.skip(reason)
     make(tmp_path)
-    monkeypatch.setattr(sandbox, "screen", lambda source: ())
+    monkeypatch.setattr(execute, "screen", lambda source: ())
     return tmp_path
 
 
@@ -106,18 +107,18 @@ def test_a_trick_is_not_believed(
     root: Path, monkeypatch: pytest.MonkeyPatch, trick: str
 ) -> None:
     asked: list[Any] = []
-    judge = sandbox.account
+    judge = execute.account
 
-    def account(*given: Any, **rest: Any) -> sandbox.Account:
+    def account(*given: Any, **rest: Any) -> Account:
         asked.append((given, rest))
         return judge(*given, **rest)
 
-    monkeypatch.setattr(sandbox, "account", account)
+    monkeypatch.setattr(execute, "account", account)
     changed(root, reference=WRONG.format(trick=indent(trick, "    ")))
     definition = load_definitions(root, names=["gemm_n8_k4"]).definitions[0]
     key = ("gemm", "gemm_n8_k4")
     change = Change("changed", key, "", "", None, definition, (), None)
-    executed = execute_changes([change], root, "cpu", trust=False)
+    executed = execute.execute_changes([change], root, "cpu", trust=False)
     assert executed is not None
     assert any("must fail and did not" in p for p in executed.problems), executed
     assert executed.compared == ()

@@ -12,6 +12,7 @@ Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
+976ab3daa69fa06d2182a20b875920ca24426d84eef2386846aaecdeffb36a59  dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64
 10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1
 bf008d81d39dfac72353828504aa06d5b9708245d7391aa56fafa7da367755f1  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
 68784dce1bd25ac3923891a2ee086e5363ef3fb42bfcea57840483f88ac07b55  dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
@@ -458,7 +459,8 @@ INTERFACE_DSA_TOPK_INDEXER_FP8 = Interface(
 
 
 # fmt: off
-# of dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1,
+# of dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64,
+# dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1,
 # dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
 def reference_dsa_sparse_attention():
     import math
@@ -575,6 +577,24 @@ class DsaPagedTests(
     flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
     sglang_backends = staticmethod(sglang_backends)
     sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Sparse multi-head latent attention, projections absorbed: each query attends to the
+# tokens that its row of sparse_indices lists, whatever their order. An index is page *
+# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
+# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads share
+# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
+# model:deepseek-v3.2, sparse:topk,
+# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:1,
+# status:unverified
+class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
+    name = "dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64"
+    interface = INTERFACE_DSA_SPARSE_ATTENTION
+    reference = staticmethod(reference_dsa_sparse_attention)
+    NUM_QO_HEADS = 128
+    HEAD_DIM_CKV = 512
+    HEAD_DIM_KPE = 64
+    PAGE_SIZE = 64
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the

@@ -21,12 +21,14 @@ bf23059df6a887915f484fdeb9f690a48e8d2fb94d9887d776a5259bf1e7b432  gqa_paged_deco
 b4129c3e95cf92d1d95b7a2cb6b2434aaba09d4263f2cc1d584e38838e81963a  gqa_paged_decode_fp16_h32_kv8_d128_ps64
 5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598  gqa_paged_decode_h16_kv2_d128_ps1
 855d618a7f9f97f63a414933e65c49bd8f4c988acb4c61cb4de08503d852766c  gqa_paged_decode_h16_kv2_d128_ps64
+3938722a0c6259a9984bd0ba2bf41c4abd45f9d187c822e0477e6643cd453b62  gqa_paged_decode_h16_kv2_d256_ps64
 6c3c44c4568b5cd0a96c9fea38eb67ca8dc63a2470567869be17f7404dce11d8  gqa_paged_decode_h16_kv2_d512_ps64
 49e191aa92533d4b4a0eb2348e18e2ccc8e9e97f3b46a5b9f3b6d7d112ec0eff  gqa_paged_decode_h20_kv4_d128_ps1
 54364a8273b60315c5ace47515a122d776e5b1dd93a377af4d7c8668c199424a  gqa_paged_decode_h20_kv4_d128_ps64
 0dc5d1d35e7d8ef7dba27c3f1fac471956efd3dd8dd33e207bea61e6448b0559  gqa_paged_decode_h24_kv4_d128_ps64
 43c64effa755013ffd29cdf51ee6f2bfeeb1fc6d3b0fbdff854bb8f996ca4f94  gqa_paged_decode_h24_kv8_d128_ps1
 40ff0f888150d7d21b60e7aa1eb063e0af36cbe5a2f3aa74e395a249c5200303  gqa_paged_decode_h24_kv8_d128_ps64
+e04b137c0ab05a3bdf9957b72e6a6b7bd59f610bb3f1367e8b7d3cb71153a3cb  gqa_paged_decode_h28_kv4_d128_ps64
 9e6339df71f0420335653f0e92ace6270bcddb9e3b975647a2d27c9e4bb6a22f  gqa_paged_decode_h32_kv16_d128_ps1
 24ddf30f542cfd6263f74ab5ccb8a4224c4f65294a702824b0b2d37288803218  gqa_paged_decode_h32_kv16_d128_ps64
 930281dfe930b7f131f8422591c4c846cc4826e64ae3c110da78b8c4719524af  gqa_paged_decode_h32_kv4_d128_ps1
@@ -34,10 +36,16 @@ b4129c3e95cf92d1d95b7a2cb6b2434aaba09d4263f2cc1d584e38838e81963a  gqa_paged_deco
 6192fee1d7c001b0f97b014025cb7c745e2cdacc47fccd30cbf30ac30d919167  gqa_paged_decode_h32_kv4_d512_ps64
 b5d2e4e2ae657eb6a0a35014fcc4141b0fba52b7657b17cca8961964b6592b81  gqa_paged_decode_h32_kv8_d128_ps1
 d5ea98648176425a9165ca34c235752a327e77b0838a4ba1f17bfca7e3d13c79  gqa_paged_decode_h32_kv8_d128_ps64
+250d13bddbc99ce4474cdce33b21d5a27fa8e6476557987b34970d33f0ca93e1  gqa_paged_decode_h32_kv8_d64_ps64
+29f8322850e49bf0673ed7bd2ba2123c88065a928d5cdbe472fcfb933a536f49  gqa_paged_decode_h40_kv8_d128_ps64
 bf0b1b72933809c741b06540e36e17fcaca201d389213665361192cf0e62a234  gqa_paged_decode_h48_kv8_d128_ps1
+775d4129e536cefee21d77cb4f4928d364d2d6b9753f25c3cf6f12fdc0636dfb  gqa_paged_decode_h48_kv8_d128_ps64
 bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251  gqa_paged_decode_h5_kv1_d128_ps1
+e504c4868db8ca323cc449496d60321b3390ce1b189509137482018c1edffb14  gqa_paged_decode_h64_kv4_d128_ps64
+693aff7c3f844a4bec808a0d81d02c69b31b418223ce834331e490707e956367  gqa_paged_decode_h64_kv8_d128_ps64
 8b9db6721d0dd7b15ebe940902b512f10d0f136ca09208e6b832331483b5a7db  gqa_paged_decode_h6_kv1_d128_ps1
 549cc069255d232d4a6a83836d26a7b391b4b99c57cebdd4b5030462608ef8ce  gqa_paged_decode_h6_kv1_d128_ps64
+c278d1490df1ea389fe672dd459950796e8526c2025a5d65dcffd2d766754689  gqa_paged_decode_h96_kv8_d128_ps64
 7318c825075fc8a66c046fe08a64dd5729fc02f0c7a02dfa289dd623410f4e51  gqa_paged_decode_hnd_h32_kv4_d128_ps64
 6f35f6de532344e4a42e54754089f103adec589a2c8af724dfc5d860bb6f4819  gqa_paged_decode_hnd_h32_kv8_d128_ps64
 395dccbbe4ac8d0de498e9b1d2370461c545049fb880e66872533d12da9b1ad7  gqa_paged_decode_kve4m3_h32_kv4_d128_ps64
@@ -63,6 +71,7 @@ d28fe262ba9412157707a4c949fc0e6fb0cdebb29a91ad74265e332593b87f10  gqa_paged_pref
 70edf1ca108e89868430e5243f09940f62c2cf2e6929e7d9bac59ef5adafd976  gqa_paged_prefill_causal_h16_kv1_d128_ps64
 d86a4b70d99e5516d6fde801c7ece4c2c4b0c9021f7f147089bc60309feb46ca  gqa_paged_prefill_causal_h16_kv2_d128_ps1
 8c7d04bd87078868c60dded24a74687c118790a1302a1b70128f5f6f1ca26674  gqa_paged_prefill_causal_h16_kv2_d128_ps64
+3100eb16603face2ad3fd159b1e040827ff3565c1f97702418a90258c30f81c6  gqa_paged_prefill_causal_h16_kv2_d256_ps64
 a69ffbcadd23131cce8f90a160fed0a489ed45903597eeaea6196a7738877cc6  gqa_paged_prefill_causal_h16_kv2_d512_ps64
 1b5a9c3681bd7264f4a9d7faa569e61b976f412f2f0075ead6b0488325447574  gqa_paged_prefill_causal_h20_kv4_d128_ps1
 903a3588c6217055b3c43781ce6bb50185a7123472bfc3edf9e76a32eba92cbd  gqa_paged_prefill_causal_h20_kv4_d128_ps64
@@ -70,6 +79,7 @@ a69ffbcadd23131cce8f90a160fed0a489ed45903597eeaea6196a7738877cc6  gqa_paged_pref
 8459407804543bbca772640e69bfe42e9c7c8433ad4ff607951a9e44a92b9b4c  gqa_paged_prefill_causal_h24_kv4_d128_ps64
 1a44f5b784f4ffa9afa0e20e8bd232530791ebd838042be5b41e7b5589b28185  gqa_paged_prefill_causal_h24_kv8_d128_ps1
 f0e421e7e679fa16339f4104a1b87f2ddefc1da603372d7a854da5cf8c71e96a  gqa_paged_prefill_causal_h24_kv8_d128_ps64
+c43b81584572f554e5c1d021dd33d8ecba728f0dfb5fa5617f4e37c3e4215f2a  gqa_paged_prefill_causal_h28_kv4_d128_ps64
 561bca8c7995b51eda0e6d4cd6fd4ca639f3fa3c6b1ace684773d36711c68f75  gqa_paged_prefill_causal_h32_kv16_d128_ps1
 d72d5363ccc737818117ccd808b9cd7316d8db7961c1d6c3a6f88513862dafde  gqa_paged_prefill_causal_h32_kv16_d128_ps64
 f5683e16b7ae9b49aff9b7e21b34d7e6be51024074d1c6bdb554638e63b2ccc1  gqa_paged_prefill_causal_h32_kv4_d128_ps1
@@ -77,11 +87,17 @@ f10e8dc4e27547754450b972704e115d7b49d0b2e27b4ed1f1cc2ef5bb7b0159  gqa_paged_pref
 49ae6ca407e6174700a8af311f8b3ac547b1ec12af427c5abd7b5cf8d592e056  gqa_paged_prefill_causal_h32_kv4_d512_ps64
 f0e2b5e52deec37ba687a4e8daf4b1ea5a78345ad080b9e549b707737e33c3b7  gqa_paged_prefill_causal_h32_kv8_d128_ps1
 59a44586cd1178af68224699579daea00142313149dcc9e3fc6937115682a75c  gqa_paged_prefill_causal_h32_kv8_d128_ps64
+9b78d6dcdd4e0e03fa79dce2877920ac0db5e85c3138aff841adbb95737902a9  gqa_paged_prefill_causal_h32_kv8_d64_ps64
 ae1e3bd8b7656054407a883f394bc881713d302f123702b93cf408257fca5a70  gqa_paged_prefill_causal_h40_kv10_d128_ps1
+912c5fa789c8878cfd6b9e30d17ff7059b66a725674e83a082b7b137e53eba08  gqa_paged_prefill_causal_h40_kv8_d128_ps64
+e117883b2b74716cfa6090690bf69ecb15b882353ba7e6557953818e10ac097c  gqa_paged_prefill_causal_h48_kv8_d128_ps64
 e922de4c3eb5c86d2f0dd96d6268439795dc6b46d06c7abd9f33106f6b7adb19  gqa_paged_prefill_causal_h5_kv1_d128_ps1
 0ed82da8219601ce09538473c60f4b2a2a8663b8310f43a77ffd7d78e6a3b926  gqa_paged_prefill_causal_h5_kv1_d128_ps64
+2821f68e4e6bf1815c8c14cedb39fef8a2bb8f696282f94a41c9d84c1479e733  gqa_paged_prefill_causal_h64_kv4_d128_ps64
+009aee4725c8546a34e6a2843aee7bfcad447900e3d93f4e25dd6761049800ff  gqa_paged_prefill_causal_h64_kv8_d128_ps64
 ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5  gqa_paged_prefill_causal_h6_kv1_d128_ps1
 20c291889a9d6152c5d86deee6697e2e3a81f2cac2c5303368685ca094c7b898  gqa_paged_prefill_causal_h6_kv1_d128_ps64
+ebea579179844e73bee82124166b2a379e846956c358609415873363705ab947  gqa_paged_prefill_causal_h96_kv8_d128_ps64
 8ba5836ae5a9d837f3e814d6a0417d16b43a168657feabe0d7b9cb53d1fd948e  gqa_paged_prefill_causal_hnd_h32_kv4_d128_ps64
 c380d8c15388258615297a902c0e26763c7a0338769d2fb30c0362639a98f362  gqa_paged_prefill_causal_hnd_h32_kv8_d128_ps64
 9d47f74fba80e730b34d0455c33353546cd07d8de90306da8a7472cb850c1274  gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64
@@ -875,7 +891,7 @@ def reference_gqa_paged_decode_cap50_w4095_ps64():
     return run
 
 
-# of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 11 more definitions
+# of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 19 more definitions
 def reference_gqa_paged_decode_ps64():
     import math
 
@@ -1650,7 +1666,7 @@ def reference_gqa_paged_prefill_causal_cap50_w4095_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 13 more definitions
+# of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 21 more definitions
 def reference_gqa_paged_prefill_causal_ps64():
     import math
 
@@ -2615,6 +2631,22 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
 # heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
 # has no pages. The query stands at its sequence's last key. A query that sees no key
 # gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:qwen3-next-80b-a3b, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h16_kv2_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
 # stage:decode, model:gemma-4-26b-a4b,
 # fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedTests):
@@ -2698,6 +2730,22 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 28 query heads share 4 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:qwen2.5-7b, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h28_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 28
+    NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
 
@@ -2808,6 +2856,38 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
 
 
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:llama-3.2-1b, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h32_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 40 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:qwen3-14b, model:llama-4-scout, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
 # heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
 # lse is base 2.
@@ -2823,6 +2903,22 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
     PAGE_SIZE = 1
 
 
+# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:minimax-m2, model:mixtral-8x22b, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
 # Grouped-query attention over a paged KV cache, decode: 5 query heads share 1 KV heads.
 # A page holds one token. A sequence without keys gives output 0 and lse -inf. lse is
 # base 2.
@@ -2836,6 +2932,38 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 4 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:qwen3-235b-a22b, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h64_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
+# status:unverified, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
 
 
 # Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
@@ -2864,6 +2992,22 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, decode: 96 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:glm-4.6, status:unverified,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_h96_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    NUM_QO_HEADS = 96
+    NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
 
@@ -3351,6 +3495,23 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
 # has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
+# stage:prefill, model:qwen3-next-80b-a3b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
 # stage:prefill, model:gemma-4-26b-a4b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedTests):
@@ -3458,6 +3619,23 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen2.5-7b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 28
+    NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
 
@@ -3578,6 +3756,23 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
 
 
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:llama-3.2-1b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+    PAGE_SIZE = 64
+
+
 # Grouped-query attention over a paged KV cache, causal prefill: 40 query heads share 10
 # KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
 # of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
@@ -3592,6 +3787,40 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 10
     HEAD_DIM = 128
     PAGE_SIZE = 1
+
+
+# Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen3-14b, model:llama-4-scout, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:minimax-m2, model:mixtral-8x22b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
@@ -3627,6 +3856,40 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
 
 
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen3-235b-a22b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
+# status:unverified, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
 # Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
 # KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
 # of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
@@ -3656,6 +3919,23 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:glm-4.6, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 96
+    NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
 

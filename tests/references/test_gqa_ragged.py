@@ -20,16 +20,24 @@ ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4  gqa_ragged_pre
 687adc8b3fc99e3721b7f71acd3bdf590c293b5596edb091385fff804a54a3e8  gqa_ragged_prefill_causal_fp16_h32_kv32_d128
 8b7c3c69ad6a6ce8d2daa32036cd65d2511698e949ae0f69c946671c6e3e0979  gqa_ragged_prefill_causal_fp16_h32_kv8_d128
 47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89  gqa_ragged_prefill_causal_h16_kv2_d128
+20a2fca03011fc1ff65f27baf2ae67d3fc2770ca8ac66f81ecc10bb352e9fd23  gqa_ragged_prefill_causal_h16_kv2_d256
 01fbcb9e51d9550db7f4ab26c486d8c8c342e582c3d553e55fc00a574fc1d67b  gqa_ragged_prefill_causal_h16_kv2_d512
 1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd  gqa_ragged_prefill_causal_h20_kv4_d128
 903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe  gqa_ragged_prefill_causal_h24_kv8_d128
+ae85bea50b77478cb14ebd6e898ae57ea802b4905ad67f2b14777348b9d0c883  gqa_ragged_prefill_causal_h28_kv4_d128
 4c0c7a7f58316d93fe24a0aa80db90bf2d2ea65d801775703dae578dc89c6847  gqa_ragged_prefill_causal_h32_kv16_d128
 b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_prefill_causal_h32_kv4_d128
 39afe4e5102c126a7601d7ae0ac8050a6fdb5acd881157ba9ee680248c576141  gqa_ragged_prefill_causal_h32_kv4_d512
 50aa048f607d4be334ee414942bb90687630e62c974db50e79ea850cd26d1c30  gqa_ragged_prefill_causal_h32_kv8_d128
+7e262e1916193b3c42d70edf3df7954d2b98e10e09a55d37f6b06b2e7899574f  gqa_ragged_prefill_causal_h32_kv8_d64
+c56de06fb510ba985bd00bb9d72f4318a48be1646bece86f77049cd647ac5f7a  gqa_ragged_prefill_causal_h40_kv8_d128
+935dfb3964f0e6155bf477b38dbe07593b05db6a144dcf029238dd4c17f15f54  gqa_ragged_prefill_causal_h48_kv8_d128
 8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8  gqa_ragged_prefill_causal_h5_kv1_d128
+a8a5a947622db7a92ff217f5a73ab6dd0acefbffc68f1b6dba0b057b26bb07ae  gqa_ragged_prefill_causal_h64_kv4_d128
+56b0ab519ca697a2e45d02195e8175c0db8d4854e91507839c0f28d1f4193513  gqa_ragged_prefill_causal_h64_kv8_d128
 1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7  gqa_ragged_prefill_causal_h6_kv1_d128
 3f805fe7a40fdea87f5e9213c9e671e537c710fdedb27dab8e105eb71d651960  gqa_ragged_prefill_causal_h8_kv1_d256
+f7171900de187a0e22199765cebe94ee467cfbb28a4f85787a3c1d5c1a5b23c2  gqa_ragged_prefill_causal_h96_kv8_d128
 03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3  gqa_ragged_prefill_causal_sink_h64_kv8_d64
 9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717  gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
 a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c  gqa_ragged_prefill_causal_w1023_h32_kv16_d128
@@ -438,7 +446,7 @@ def reference_gqa_ragged_prefill_causal_cap50_w4095():
     return run
 
 
-# of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 12 more definitions
+# of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 20 more definitions
 def reference_gqa_ragged_prefill_causal():
     import math
 
@@ -1008,6 +1016,21 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
 # 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
+# stage:prefill, model:qwen3-next-80b-a3b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h16_kv2_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 256
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
+# 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
 # stage:prefill, model:gemma-4-26b-a4b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
 class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedTests):
@@ -1046,6 +1069,21 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
     reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen2.5-7b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h28_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 28
+    NUM_KV_HEADS = 4
     HEAD_DIM = 128
 
 
@@ -1109,6 +1147,51 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
 
 
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:llama-3.2-1b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h32_kv8_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 64
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen3-14b, model:llama-4-scout, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h40_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 40
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:minimax-m2, model:mixtral-8x22b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h48_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 48
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+
+
 # Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
 # share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
 # keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
@@ -1121,6 +1204,37 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
     reference = staticmethod(reference_gqa_ragged_prefill_causal)
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
+    HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:qwen3-235b-a22b, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h64_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
+# status:unverified, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper,
+# tp:1
+class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h64_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
     HEAD_DIM = 128
 
 
@@ -1152,6 +1266,21 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 1
     HEAD_DIM = 256
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, model:glm-4.6, status:unverified,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_h96_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+    NUM_QO_HEADS = 96
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share

@@ -10,13 +10,17 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+e18e8a65d3a5cfe62c2ea4edcea8a5ad112bf4bb99c0a740dc7950be8c98dbfe  mla_paged_decode_h128_ckv512_kpe64_ps64
 041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921  mla_paged_decode_h16_ckv512_kpe64_ps1
 dc097590111e3d5ba42adaf98411288ea8f872952a859494313f159538ebc802  mla_paged_decode_h16_ckv512_kpe64_ps64
+34e853aa3bea453508897013aad1c8ea9a9b9a05a0ce02964ea92a55b1c7fc39  mla_paged_decode_h64_ckv512_kpe64_ps64
 f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741  mla_paged_decode_h8_ckv512_kpe64_ps1
 a8e5caeb6f51b36733aa8517f4c08c03ab7e479d6f7fb66ed8241fa3a9e3be15  mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64
 5ee5bea49fce8805ce4d54ab76617b0ee8e7d59810186778937a7fa6341f8824  mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64
+6abfa8819106efb449fb035d526623c3759e38ded48dd4289efadef4c88cea54  mla_paged_prefill_causal_h128_ckv512_kpe64_ps64
 475fbef4fdd9384a36e6a83342c7520cb187ba37816f0d4eab9eb481d6f5334a  mla_paged_prefill_causal_h16_ckv512_kpe64_ps1
 380b4aa41681bae5e4adbf036d399d9ff87940bdba955e9624273c53a371c6e9  mla_paged_prefill_causal_h16_ckv512_kpe64_ps64
+75e23b49b77fb93f62c31a7a0f30efd5eeb99f18060c8d404d5af7cc2fb99889  mla_paged_prefill_causal_h64_ckv512_kpe64_ps64
 305bcbc7b738826af064a495f7a47a7a13343780b93a289eed5018dcd1ad9b31  mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
 d83a9477f7fc4fc0f9ecf2beac25808f25e81a9e2773cb1586a4587f3f6b7c7c  mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64
 5b02546c680e8493015086f636380a04094baead221c04ade5f8ebb7e776eefa  mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64
@@ -164,7 +168,7 @@ def flashinfer_ground_truth(
 
 # ---- the interfaces
 
-INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
+INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
     inputs={
         "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
@@ -172,6 +176,7 @@ INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
         "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
         "kv_indptr": "int32[len_indptr]",
         "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
         "sm_scale": "float32",
     },
     outputs={
@@ -183,7 +188,7 @@ INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
+INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
     inputs={
         "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
@@ -191,7 +196,6 @@ INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
         "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
         "kv_indptr": "int32[len_indptr]",
         "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
         "sm_scale": "float32",
     },
     outputs={
@@ -227,7 +231,7 @@ INTERFACE_MLA_PAGED_DECODE_KVE4M3 = Interface(
         "kpe_scale > 0",
     ),
 )
-INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
     inputs={
         "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
@@ -236,6 +240,7 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
         "qo_indptr": "int32[len_indptr]",
         "kv_indptr": "int32[len_indptr]",
         "kv_indices": "int32[num_kv_indices]",
+        "kv_last_page_len": "int32[batch_size]",
         "sm_scale": "float32",
     },
     outputs={
@@ -247,7 +252,7 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
     inputs={
         "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
         "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
@@ -256,7 +261,6 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
         "qo_indptr": "int32[len_indptr]",
         "kv_indptr": "int32[len_indptr]",
         "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
         "sm_scale": "float32",
     },
     outputs={
@@ -298,51 +302,8 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
 
 
 # fmt: off
-# of mla_paged_decode_h16_ckv512_kpe64_ps1, mla_paged_decode_h8_ckv512_kpe64_ps1
-def reference_mla_paged_decode_ps1():
-    import math
-
-    import torch
-
-
-    @torch.no_grad()
-    def run(
-        q_nope: torch.Tensor,
-        q_pe: torch.Tensor,
-        ckv_cache: torch.Tensor,
-        kpe_cache: torch.Tensor,
-        kv_indptr: torch.Tensor,
-        kv_indices: torch.Tensor,
-        sm_scale: float,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        batch_size, num_qo_heads, _ = q_nope.shape
-
-        # What a sequence without keys returns.
-        output = torch.zeros_like(q_nope)
-        lse = torch.full(
-            (batch_size, num_qo_heads), -math.inf, dtype=torch.float32, device=q_nope.device
-        )
-
-        kv_bounds = kv_indptr.tolist()
-        for b in range(batch_size):
-            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
-            if kv_start == kv_end:
-                continue
-            pages = kv_indices[kv_start:kv_end]
-            ckv = ckv_cache[pages, 0].float()  # [kv_len, head_dim_ckv]
-            kpe = kpe_cache[pages, 0].float()  # [kv_len, head_dim_kpe]
-
-            # All heads share the compressed KV, which is both key and value.
-            logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
-            output[b] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
-            # Base 2: log2 of the sum of exponentials.
-            lse[b] = logits.logsumexp(dim=-1) / math.log(2)
-        return output, lse
-
-    return run
-
-
-# of mla_paged_decode_h16_ckv512_kpe64_ps64
+# of mla_paged_decode_h128_ckv512_kpe64_ps64, mla_paged_decode_h16_ckv512_kpe64_ps64,
+# mla_paged_decode_h64_ckv512_kpe64_ps64
 def reference_mla_paged_decode_ps64():
     import math
 
@@ -380,6 +341,50 @@ def reference_mla_paged_decode_ps64():
             kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
             ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float()
             kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # All heads share the compressed KV, which is both key and value.
+            logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
+            output[b] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of mla_paged_decode_h16_ckv512_kpe64_ps1, mla_paged_decode_h8_ckv512_kpe64_ps1
+def reference_mla_paged_decode_ps1():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, _ = q_nope.shape
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (batch_size, num_qo_heads), -math.inf, dtype=torch.float32, device=q_nope.device
+        )
+
+        kv_bounds = kv_indptr.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            ckv = ckv_cache[pages, 0].float()  # [kv_len, head_dim_ckv]
+            kpe = kpe_cache[pages, 0].float()  # [kv_len, head_dim_kpe]
 
             # All heads share the compressed KV, which is both key and value.
             logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
@@ -443,68 +448,9 @@ def reference_mla_paged_decode_kve4m3():
     return run
 
 
-# of mla_paged_prefill_causal_h16_ckv512_kpe64_ps1,
-# mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
-def reference_mla_paged_prefill_causal_ps1():
-    import math
-
-    import torch
-
-
-    @torch.no_grad()
-    def run(
-        q_nope: torch.Tensor,
-        q_pe: torch.Tensor,
-        ckv_cache: torch.Tensor,
-        kpe_cache: torch.Tensor,
-        qo_indptr: torch.Tensor,
-        kv_indptr: torch.Tensor,
-        kv_indices: torch.Tensor,
-        sm_scale: float,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        total_q, num_qo_heads, _ = q_nope.shape
-        device = q_nope.device
-
-        # What a query that sees no key returns.
-        output = torch.zeros_like(q_nope)
-        lse = torch.full(
-            (total_q, num_qo_heads), -math.inf, dtype=torch.float32, device=device
-        )
-
-        qo_bounds = qo_indptr.tolist()
-        kv_bounds = kv_indptr.tolist()
-        for b in range(len(kv_bounds) - 1):
-            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
-            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
-            if qo_start == qo_end or kv_start == kv_end:
-                continue
-            pages = kv_indices[kv_start:kv_end]
-            kv_len = kv_end - kv_start
-            ckv = ckv_cache[pages, 0].float()  # [kv_len, head_dim_ckv]
-            kpe = kpe_cache[pages, 0].float()  # [kv_len, head_dim_kpe]
-
-            # The last query stands at the last key. Queries that stand before the first
-            # key see none: only the last kv_len queries take part.
-            qo_start = max(qo_start, qo_end - kv_len)
-            q_len = qo_end - qo_start
-            query_positions = torch.arange(kv_len - q_len, kv_len, device=device)
-            key_positions = torch.arange(kv_len, device=device)
-            future = key_positions[None, :] > query_positions[:, None]  # [q_len, kv_len]
-
-            # All heads share the compressed KV, which is both key and value.
-            nope = q_nope[qo_start:qo_end].float()
-            pe = q_pe[qo_start:qo_end].float()
-            logits = (nope @ ckv.T + pe @ kpe.T) * sm_scale
-            logits.masked_fill_(future[:, None, :], -math.inf)  # [q_len, heads, kv_len]
-            output[qo_start:qo_end] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
-            # Base 2: log2 of the sum of exponentials.
-            lse[qo_start:qo_end] = logits.logsumexp(dim=-1) / math.log(2)
-        return output, lse
-
-    return run
-
-
-# of mla_paged_prefill_causal_h16_ckv512_kpe64_ps64
+# of mla_paged_prefill_causal_h128_ckv512_kpe64_ps64,
+# mla_paged_prefill_causal_h16_ckv512_kpe64_ps64,
+# mla_paged_prefill_causal_h64_ckv512_kpe64_ps64
 def reference_mla_paged_prefill_causal_ps64():
     import math
 
@@ -546,6 +492,67 @@ def reference_mla_paged_prefill_causal_ps64():
             kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
             ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float()
             kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The last query stands at the last key. Queries that stand before the first
+            # key see none: only the last kv_len queries take part.
+            qo_start = max(qo_start, qo_end - kv_len)
+            q_len = qo_end - qo_start
+            query_positions = torch.arange(kv_len - q_len, kv_len, device=device)
+            key_positions = torch.arange(kv_len, device=device)
+            future = key_positions[None, :] > query_positions[:, None]  # [q_len, kv_len]
+
+            # All heads share the compressed KV, which is both key and value.
+            nope = q_nope[qo_start:qo_end].float()
+            pe = q_pe[qo_start:qo_end].float()
+            logits = (nope @ ckv.T + pe @ kpe.T) * sm_scale
+            logits.masked_fill_(future[:, None, :], -math.inf)  # [q_len, heads, kv_len]
+            output[qo_start:qo_end] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[qo_start:qo_end] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
+# of mla_paged_prefill_causal_h16_ckv512_kpe64_ps1,
+# mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
+def reference_mla_paged_prefill_causal_ps1():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total_q, num_qo_heads, _ = q_nope.shape
+        device = q_nope.device
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (total_q, num_qo_heads), -math.inf, dtype=torch.float32, device=device
+        )
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            kv_len = kv_end - kv_start
+            ckv = ckv_cache[pages, 0].float()  # [kv_len, head_dim_ckv]
+            kpe = kpe_cache[pages, 0].float()  # [kv_len, head_dim_kpe]
 
             # The last query stands at the last key. Queries that stand before the first
             # key see none: only the last kv_len queries take part.
@@ -657,6 +664,20 @@ class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metam
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads share one
+# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:1, status:unverified
+class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_decode_h128_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_mla_paged_decode_ps64)
+    NUM_QO_HEADS = 128
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
 # logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
 # cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
 # lse is base 2.
@@ -681,6 +702,20 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
     interface = INTERFACE_MLA_PAGED_DECODE_PS64
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 16
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 64 query heads share one
+# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
+# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
+# tp:1, status:unverified
+class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_decode_h64_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_DECODE_PS64
+    reference = staticmethod(reference_mla_paged_decode_ps64)
+    NUM_QO_HEADS = 64
     PAGE_SIZE = 64
 
 
@@ -727,6 +762,22 @@ class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:1, status:unverified
+class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_prefill_causal_h128_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 128
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
 # absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
 # share one cache. A page holds one token. The mask is causal and aligned bottom-right:
 # query i of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives
@@ -754,6 +805,22 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
     interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
+    PAGE_SIZE = 64
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 64 query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
+# tp:1, status:unverified
+class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedTests):
+    name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
+    NUM_QO_HEADS = 64
     PAGE_SIZE = 64
 
 

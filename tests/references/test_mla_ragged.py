@@ -10,7 +10,9 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+e42c67f4941bcfaf7c4b6f429f7704ae356ff9f466b5634450239ad6c0a0ae20  mla_ragged_prefill_causal_h128_qk192_vo128
 6964352bcf136c3ae88dd4f582aa49ba3a2bff066fc911e4b2aca6f2d49c626d  mla_ragged_prefill_causal_h16_qk192_vo128
+6b4cdef04541797e9009f463e04ceefe7c788df0ff557a3f7cd67d8c1e5e100a  mla_ragged_prefill_causal_h64_qk192_vo128
 06a4dfc696fe56c02874b43d8d337d1ce7631ff3f33ec023b3ddf6436f1e41ee  mla_ragged_prefill_causal_h8_qk192_vo128
 """
 
@@ -107,7 +109,7 @@ INTERFACE_MLA_RAGGED_PREFILL_CAUSAL = Interface(
 
 
 # fmt: off
-# of mla_ragged_prefill_causal_h16_qk192_vo128, mla_ragged_prefill_causal_h8_qk192_vo128
+# of mla_ragged_prefill_causal_h128_qk192_vo128 and 3 more definitions
 def reference_mla_ragged_prefill_causal():
     import math
 
@@ -188,6 +190,20 @@ class MlaRaggedTests(
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
+# absorbed: each of the 128 query heads has a key and a value head of its own, and
+# values are shorter than keys. The mask is causal and aligned bottom-right: query i of
+# q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:prefill, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1,
+# status:unverified
+class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedTests):
+    name = "mla_ragged_prefill_causal_h128_qk192_vo128"
+    NUM_QO_HEADS = 128
+    NUM_KV_HEADS = 128
+
+
+# Multi-head latent attention over contiguous keys and values, causal prefill, not
 # absorbed: each of the 16 query heads has a key and a value head of its own, and values
 # are shorter than keys. The mask is causal and aligned bottom-right: query i of q_len
 # sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
@@ -198,6 +214,20 @@ class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h16_qk192_vo128"
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 16
+
+
+# Multi-head latent attention over contiguous keys and values, causal prefill, not
+# absorbed: each of the 64 query heads has a key and a value head of its own, and values
+# are shorter than keys. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, model:kimi-k2,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1,
+# status:unverified
+class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedTests):
+    name = "mla_ragged_prefill_causal_h64_qk192_vo128"
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 64
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not

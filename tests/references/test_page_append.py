@@ -18,6 +18,7 @@ df880eb93d2802afeea14ab2c05470fae0631492f01b60f7f2cf254f98205204  append_paged_k
 2f1c290c0a92094b948b4696e170f0ddcf4387a66a5156ded9788e614556e00c  append_paged_kv_cache_kv4_d128_ps64
 130a04cf26894bc65fbec572c35acc36c2cd844ccc17cfa8e7d7089016ffd9ab  append_paged_kv_cache_kv8_d128_ps16
 1057e4500d0e44a7ddb6ec73c95428ccd7b35d41842a2de8311635540b0e9309  append_paged_kv_cache_kv8_d128_ps64
+cab7996051819f40856895806bda1bd1b7f67bec82a110f61cbad1e197bc4e96  append_paged_kv_cache_kv8_d256_ps64
 daae419c4664f9632af8147d972aeb92dcd7f49c4593bd5192041c633867694a  append_paged_kv_cache_kv8_d64_ps64
 83509c68f236b8b70c7f2d2fff3d65528d8d8e56f496444e6e199fbf13fe7438  append_paged_mla_kv_cache_ckv512_kpe64
 """
@@ -253,7 +254,7 @@ def reference_append_paged_kv_cache_hnd():
     return run
 
 
-# of append_paged_kv_cache_kv16_d128_ps64 and 5 more definitions
+# of append_paged_kv_cache_kv16_d128_ps64 and 6 more definitions
 def reference_append_paged_kv_cache():
     import torch
 
@@ -463,6 +464,23 @@ class TestAppendPagedKvCacheKv8D128Ps64(PageAppendTests):
     reference = staticmethod(reference_append_paged_kv_cache)
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    PAGE_SIZE = 64
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# model:gemma-2-9b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1,
+# status:unverified
+class TestAppendPagedKvCacheKv8D256Ps64(PageAppendTests):
+    name = "append_paged_kv_cache_kv8_d256_ps64"
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+    reference = staticmethod(reference_append_paged_kv_cache)
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 256
     PAGE_SIZE = 64
 
 

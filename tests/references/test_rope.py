@@ -11,7 +11,27 @@ Each class tests one definition. It compares what the definition's `run()` retur
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 
 SHA-256 of the definitions:
+af27bd119001e705ef9e32bee9043e33c7f865e95385e1f3a22d924c7d7862ff  deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64
+4334d12c03c3852013aa7547120d87d4f57d049e6eca05e75b74c15da97cfad7  gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128
+4a85a4eb3d1ce8c6d9229ac1903afdab08b38434f65fcce2739f56b26691e9cc  gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64
+c1723880669b99683ba20a0ed93411816f8feebd10f34d1bd3e7494fb78c0fb7  llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128
+1c5cfdc7ec8ded715a503909976cc1f93524300a60417c30b55d3e9c5dbab95e  llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128
+a04f72e3e608a543d6378a8df5856669a05447d39e470cdc6a304d442bfd98f3  llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128
+e61ada1b8b541d61ac13b8f9995cf1f48709ae6a21d1a97902709c3ce0d228e5  mrope_interleaved_t11_y11_x10_d256_rd64
+da4a5507b8db0e19685973f81b767d260bc90fcf87e7c39a18b133bef5eedc2a  mrope_interleaved_t24_y20_x20_d128_rd128
+ca9ae7ce81cc212772d7345baf4cfe26994c2cef5125b5842741f08de43d5903  mrope_sectioned_t16_y24_x24_d128_rd128
+9cb811b7651199c89576b916e2a313feab58fb104f030699eecb82634da7c32d  qk_rmsnorm_rope_eps_1em5_d128_rd64
+a0f0bbc0741b55e6546e82eb0880ff62c7f59148598c711c7975c1f9019723a1  qk_rmsnorm_rope_eps_1em6_d128_rd128
+b4b59b1582481e6fd3ebb5a8c3772a5112684221c0fbfd353d34ca6a04d4c434  rope_pos_ids_theta1000000_h32_kv8_d128
+833cc6ab386ea86ba3face53d26fa14519bd8c35315271236d1a0ca3dfa5518a  rope_pos_ids_theta10000_h32_kv8_d128
+65ed68efd91dc6bcda333ffad4fa91c76e33146c6a7df09b886a9dc37ad59eb4  rope_with_cos_sin_cache_gptj_style_d128_rd128
+a3023d8502860dfdb1d6b4dc18888f9819b063b4bba9a57c21226425b8887c3e  rope_with_cos_sin_cache_gptj_style_d64_rd64
+b9d1f08a94506b28898f1d5b9269919de1ce3ccafebbbdb7bdb31f847fd08191  rope_with_cos_sin_cache_neox_style_d128_rd128
 d7575ffe691648f4185445ec7591afc25643b586c8a3c5f98d202e1027a329b6  rope_with_cos_sin_cache_neox_style_d128_rd64
+b0573f6d0145a034de4794ac63aed3fe7783e1ea14840635773647755c030763  rope_with_cos_sin_cache_neox_style_d256_rd256
+e8c22e24b347f521e030a728d4c1874262dfae2572c2affecff3798f251a3a4a  rope_with_cos_sin_cache_neox_style_d256_rd64
+ea020ed61103e3a2290bfd6fa589a294289519ecd104bd9711714928bdbe693a  rope_with_cos_sin_cache_neox_style_d64_rd64
+14ecd008b48919542d3516a6c00eab36ca767ed18a2129d73b042f59f01d3412  yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64
 """
 
 from __future__ import annotations
@@ -21,6 +41,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import (
@@ -47,17 +68,40 @@ _ROUNDED_ALIKE = (
     "both sides round nearly the same float32 value once, to neighbours at most: 2^-7; "
     "that is rare, so the root of NMSE stays within the 1e-3 of rotations in bfloat16"
 )
-TOLERANCES = (
-    Override("q_out", _TO_ORACLE, _ONE_ROUNDING, source="oracle"),
-    Override("k_out", _TO_ORACLE, _ONE_ROUNDING, source="oracle"),
-    Override("q_out", _TO_KERNEL, _ROUNDED_ALIKE),
-    Override("k_out", _TO_KERNEL, _ROUNDED_ALIKE),
+_TO_FAST_ANGLES = Tolerance(rtol=8e-3, atol=1.2e-2, nmse=1e-5)
+_FAST_ANGLES = (
+    "kernels have angles in float32: up to 4095 they are off by 4095·2^-24, as much again "
+    "by the reduction to one turn, and 4095·0.04·2.4e-6 by the power: 9e-4 of pairs up to "
+    "2·5.5, with YaRN's factor of 1.37; rounding to neighbours adds 2^-7"
 )
+_TO_ROUNDED_NORM = Tolerance(rtol=8e-3, atol=2.4e-2, nmse=1e-5)
+_ROUNDED_NORM = (
+    "FlashInfer's norm rounds to bfloat16 before the rotation: 2^-9 of either dimension "
+    "of a pair, which are up to 6 in size; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, "
+    "squared) are 7e-6 of the power"
+)
+_OUTPUTS = ("q_out", "k_out")
+TOLERANCES = (
+    *(Override(o, _TO_ORACLE, _ONE_ROUNDING, source="oracle") for o in _OUTPUTS),
+    *(
+        Override(o, _TO_FAST_ANGLES, _FAST_ANGLES, constant="rope_theta")
+        for o in _OUTPUTS
+    ),
+    *(
+        Override(
+            o, _TO_ROUNDED_NORM, _ROUNDED_NORM, source="flashinfer", constant="eps"
+        )
+        for o in _OUTPUTS
+    ),
+    *(Override(o, _TO_KERNEL, _ROUNDED_ALIKE) for o in _OUTPUTS),
+)
+# positions of definitions without a cache: what float32 angles resolve
+_POSITIONS = 4096
 
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: single tokens, ends of the cache, restarts, batches."""
-    return [
+    found = [
         _case("one-token", "small", 48, 8, 64, [37]),
         _case("position-zero", "small", 6, 1, 1, [0]),
         _case("ends-of-the-cache", "small", 6, 1, 1023, [1022, 0, 1021, 1]),
@@ -65,6 +109,15 @@ def cases(definition: Definition) -> list[Case]:
         _case("one-head-each", "small", 1, 1, 300, [299, 7, 7, 150]),
         Case("batch", "medium", _axes(67, 48, 8, 4096)),
         Case("long-batch", "large", _axes(8192, 48, 8, 196_608)),
+    ]
+    if "q_weight" in definition.interface.inputs:
+        axes = _axes(3, 6, 1, 50)
+        found.append(Case("small-values", "small", axes, {"std": 1e-3}))
+    if "pos_ids" not in definition.interface.inputs:
+        return found
+    return [
+        Case(c.name, c.size, {"num_tokens": c.axes["num_tokens"]}, c.params)
+        for c in found
     ]
 
 
@@ -89,46 +142,72 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
     q bfloat16 [num_tokens, num_qo_heads, head_size], k bfloat16 [num_tokens,
     num_kv_heads, head_size], cos_sin_cache float32 [max_seq_len, rotary_dim], positions
-    int64 [num_tokens].
+    int64 [num_tokens], or [3, num_tokens] of three axes that differ, or pos_ids int32
+    [num_tokens]; weights bfloat16 [head_size].
     """
     axes = {**definition.axes, **case.axes}
-    tokens, size, rows = axes["num_tokens"], axes["head_size"], axes["max_seq_len"]
-    q_shape = (tokens, axes["num_qo_heads"], size)
-    k_shape = (tokens, axes["num_kv_heads"], size)
-    # rational points of the circle: cosines would differ between libraries
-    slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
-    square = slope * slope
-    cache = torch.cat([1.0 - square, 2.0 * slope], 1) / (1.0 + square).repeat(1, 2)
+    names = definition.interface.inputs
+    tokens, size = axes["num_tokens"], axes["head_size"]
+    rows = axes.get("max_seq_len", _POSITIONS)
+    std = case.params.get("std", 1.0)
+    made: dict[str, Any] = {}
+    for name, heads in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
+        shape = (tokens, axes[heads], size)
+        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
+        if f"{name}_weight" in names:
+            weight = stream.child(f"{name}_weight").values((size,), 0.4)
+            made[f"{name}_weight"] = (0.5 + weight).to(torch.bfloat16)
+    if "cos_sin_cache" in names:
+        # rational points of the circle: cosines would differ between libraries
+        slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
+        square = slope * slope
+        circle = torch.cat([1.0 - square, 2.0 * slope], 1)
+        made["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
     drawn = case.params.get("positions")
     if drawn is None:
         drawn = stream.child("positions").integers(0, rows, tokens)
-    return {
-        "q": stream.child("q").values(q_shape, 1.0, torch.bfloat16),
-        "k": stream.child("k").values(k_shape, 1.0, torch.bfloat16),
-        "cos_sin_cache": cache,
-        "positions": torch.tensor(drawn, dtype=torch.int64),
-    }
+    positions = torch.tensor(drawn, dtype=torch.int64)
+    if "pos_ids" in names:
+        made["pos_ids"] = positions.to(torch.int32)
+    elif "num_axes" in definition.axes:
+        later = [(positions + 17 * axis) % rows for axis in range(axes["num_axes"])]
+        made["positions"] = torch.stack(later)
+    else:
+        made["positions"] = positions
+    return {name: made[name] for name in names}
 
 
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return rotated queries and keys, shaped as q and k, in float64."""
-    half = inputs["cos_sin_cache"].shape[1] // 2
-    row = inputs["cos_sin_cache"].double().index_select(0, inputs["positions"])
-    turn = torch.complex(row[:, :half], row[:, half:])
-    real = torch.arange(half, device=row.device)
+    turn = turns(definition.constants, inputs)
+    half = turn.shape[1]
+    real = torch.arange(half, device=turn.device)
     imaginary = real + half
     if not definition.constants["is_neox"]:
         real, imaginary = 2 * real, 2 * real + 1
 
-    def turned(heads: torch.Tensor) -> torch.Tensor:
-        out = heads.double()
+    def turned(name: str) -> torch.Tensor:
+        out: torch.Tensor = inputs[name].double()
+        if f"{name}_weight" in inputs:
+            out = _normalised(definition, out, inputs[f"{name}_weight"])
         numbers = torch.complex(out[..., real], out[..., imaginary]) * turn[:, None]
         out[..., real], out[..., imaginary] = numbers.real, numbers.imag
         return out
 
-    return turned(inputs["q"]), turned(inputs["k"])
+    return turned("q"), turned("k")
+
+
+def _normalised(
+    definition: Definition, heads: torch.Tensor, weight: torch.Tensor
+) -> torch.Tensor:
+    """Return heads of a mean square of 1, times the weight, by their lengths."""
+    length = torch.linalg.vector_norm(heads, dim=-1, keepdim=True)
+    eps = definition.constants["eps"]
+    root = torch.sqrt(length * length / heads.shape[-1] + eps)
+    offset = 1.0 if definition.constants["unit_offset"] else 0.0
+    return heads / root * (weight.double() + offset)
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -137,8 +216,9 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the only CUDA kernel."""
-    return (Backend(""),)
+    """Return the only CUDA kernel; none makes YaRN's frequencies itself."""
+    made = scaling_of(definition.constants) in ("", "llama31")
+    return (Backend(""),) if made else ()
 
 
 def flashinfer_ground_truth(
@@ -147,17 +227,53 @@ def flashinfer_ground_truth(
     """Return FlashInfer's bfloat16 q and k; it takes all heads of a token as one row."""
     import flashinfer
 
-    q, k = inputs["q"], inputs["k"]
+    q, k, is_neox = inputs["q"], inputs["k"], definition.constants["is_neox"]
+    if "pos_ids" in inputs:
+        theta = definition.constants["rope_theta"]
+        given = (q, k, inputs["pos_ids"], q.shape[-1], not is_neox)
+        if "rope_scale" not in definition.constants:
+            return flashinfer.apply_rope_pos_ids(*given, 1.0, theta)
+        scale = definition.constants["rope_scale"]
+        return flashinfer.apply_llama31_rope_pos_ids(*given, scale, theta, 1, 4, 8192)
+    if "q_weight" in inputs:
+        one_plus = definition.constants["unit_offset"]
+        norm = flashinfer.norm.gemma_rmsnorm if one_plus else flashinfer.norm.rmsnorm
+        eps = definition.constants["eps"]
+        q = norm(q.flatten(0, 1), inputs["q_weight"], eps).view_as(q)
+        k = norm(k.flatten(0, 1), inputs["k_weight"], eps).view_as(k)
+    cache, positions = inputs["cos_sin_cache"], inputs["positions"]
+    if positions.dim() == 2:
+        # each token has a row of its own then
+        cache = _rows_of_three(definition, cache[positions].unflatten(-1, (2, -1)))
+        positions = torch.arange(len(cache), device=cache.device)
     tokens, head_size = q.shape[0], definition.axes["head_size"]
     q_out, k_out = flashinfer.apply_rope_with_cos_sin_cache(
-        inputs["positions"],
+        positions,
         q.view(tokens, -1),
         k.view(tokens, -1),
         head_size,
-        inputs["cos_sin_cache"],
-        is_neox=definition.constants["is_neox"],
+        cache,
+        is_neox=is_neox,
     )
     return q_out.view_as(q), k_out.view_as(k)
+
+
+def _rows_of_three(definition: Definition, rows: torch.Tensor) -> torch.Tensor:
+    """Return one row a token of three: float32 [3, num_tokens, 2, rotary_dim / 2]."""
+    height, width = definition.constants["height"], definition.constants["width"]
+    if definition.constants["axes_interleaved"]:
+        own = rows[0].clone()
+        own[..., 1 : 3 * height : 3] = rows[1, ..., 1 : 3 * height : 3]
+        own[..., 2 : 3 * width : 3] = rows[2, ..., 2 : 3 * width : 3]
+    else:
+        first, second, third = rows
+        parts = (
+            first[..., : -height - width],
+            second[..., -height - width : -width],
+            third[..., -width:],
+        )
+        own = torch.cat(parts, dim=-1)
+    return own.flatten(1)
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -172,25 +288,98 @@ def sglang_ground_truth(
 
     On bfloat16 inputs it would round the cosines, each product and their sum.
     """
-    from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
+    from sglang.srt.layers.layernorm import GemmaRMSNorm, RMSNorm
 
-    q, k, cache = inputs["q"], inputs["k"], inputs["cos_sin_cache"]
-    rope = RotaryEmbedding(
-        head_size=definition.axes["head_size"],
-        rotary_dim=cache.shape[1],
-        max_position_embeddings=1,
-        base=10_000,
-        is_neox_style=definition.constants["is_neox"],
-        dtype=torch.float32,
-    )
-    rope.cos_sin_cache = cache
-    q_out, k_out = rope.forward_native(inputs["positions"], q.float(), k.float())
-    return q_out.to(q.dtype), k_out.to(k.dtype)
+    constants, heads = definition.constants, [inputs["q"], inputs["k"]]
+    turned = [x.float() for x in heads]
+    if "q_weight" in inputs:
+        layer = GemmaRMSNorm if constants["unit_offset"] else RMSNorm
+        norm = layer(heads[0].shape[-1], eps=constants["eps"])
+        for place, name in enumerate(("q_weight", "k_weight")):
+            norm.weight = torch.nn.Parameter(inputs[name], requires_grad=False)
+            turned[place] = norm.forward_native(turned[place])
+    positions = inputs.get("positions", inputs.get("pos_ids"))
+    q_out, k_out = _sglang_rope(definition, inputs).forward_native(positions, *turned)
+    return q_out.to(heads[0].dtype), k_out.to(heads[1].dtype)
+
+
+def _sglang_rope(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return SGLang's layer of a definition; where there is a cache, with that cache."""
+    from sglang.srt.layers.rotary_embedding import base, mrope, rope_variant, yarn
+
+    constants, size = definition.constants, definition.axes["head_size"]
+    scaling, scale = scaling_of(constants), constants.get("rope_scale")
+    given: dict[str, Any] = {
+        "head_size": size,
+        "rotary_dim": definition.axes.get("rotary_dim", size),
+        # of YaRN the context before it, which is as long
+        "max_position_embeddings": _POSITIONS if "pos_ids" in inputs else 1,
+        "base": constants.get("rope_theta", 10_000),
+        "is_neox_style": constants["is_neox"],
+        "dtype": torch.float32,
+    }
+    kind: Any = base.RotaryEmbedding
+    if "axes_interleaved" in constants:
+        kind = mrope.MRotaryEmbedding
+        given["mrope_section"] = [constants[a] for a in ("temporal", "height", "width")]
+        given["mrope_interleaved"] = constants["axes_interleaved"]
+    elif scaling == "llama31":
+        kind = rope_variant.Llama3RotaryEmbedding
+        given |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        given |= {"scaling_factor": scale, "orig_max_position": 8192}
+    elif scaling == "yarn":
+        kind = yarn.YaRNScalingRotaryEmbedding
+        given |= {"scaling_factor": scale, "truncate": False}
+    elif scaling == "deepseek":
+        kind = rope_variant.DeepseekScalingRotaryEmbedding
+        given |= {"scaling_factor": scale, "mscale_all_dim": 1.0, "device": "cpu"}
+    rope = kind(**given)
+    own = rope.cos_sin_cache.to(inputs["q"].device)
+    rope.cos_sin_cache = inputs.get("cos_sin_cache", own)
+    return rope
 
 
 # ---- the interfaces
 
-INTERFACE_ROPE_WITH_COS_SIN_CACHE_NEOX_STYLE = Interface(
+INTERFACE_ROPE_POS_IDS = Interface(
+    inputs={
+        "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
+        "pos_ids": "int32[num_tokens]",
+    },
+    outputs={
+        "q_out": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k_out": "bfloat16[num_tokens, num_kv_heads, head_size]",
+    },
+)
+INTERFACE_QK_RMSNORM_ROPE_EPS = Interface(
+    inputs={
+        "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
+        "q_weight": "bfloat16[head_size]",
+        "k_weight": "bfloat16[head_size]",
+        "cos_sin_cache": "float32[max_seq_len, rotary_dim]",
+        "positions": "int64[num_tokens]",
+    },
+    outputs={
+        "q_out": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k_out": "bfloat16[num_tokens, num_kv_heads, head_size]",
+    },
+)
+INTERFACE_MROPE = Interface(
+    inputs={
+        "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
+        "cos_sin_cache": "float32[max_seq_len, rotary_dim]",
+        "positions": "int64[num_axes, num_tokens]",
+    },
+    outputs={
+        "q_out": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k_out": "bfloat16[num_tokens, num_kv_heads, head_size]",
+    },
+    constraints=("num_axes == 3",),
+)
+INTERFACE_ROPE_WITH_COS_SIN_CACHE = Interface(
     inputs={
         "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
         "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
@@ -207,7 +396,478 @@ INTERFACE_ROPE_WITH_COS_SIN_CACHE_NEOX_STYLE = Interface(
 
 
 # fmt: off
-# of rope_with_cos_sin_cache_neox_style_d128_rd64
+# of deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64
+def reference_deepseek_rope_pos_ids_gptj():
+    import math
+
+    import torch
+
+    ROPE_THETA = 10000
+    ROPE_SCALE = 40
+    BETA_FAST = 32
+    BETA_SLOW = 1
+    OLD_CONTEXT = 4096
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        plain = ROPE_THETA**-steps
+        # The pair that turns a number of times in the old context.
+        fast, slow = (
+            head_size * math.log(OLD_CONTEXT / (turns * 2.0 * math.pi)) / 2.0
+            for turns in (BETA_FAST, BETA_SLOW)
+        )
+        # Both ends are whole pairs.
+        first, last = (
+            math.floor(fast / math.log(ROPE_THETA)),
+            math.ceil(slow / math.log(ROPE_THETA)),
+        )
+        pairs = torch.arange(head_size // 2, dtype=torch.float64)
+        slowed = ((pairs - first) / (last - first)).clamp(0.0, 1.0)
+        return (1.0 - slowed) * plain + slowed * plain / ROPE_SCALE
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension 2i turns with dimension 2i + 1, not with the one half a head away.
+        even, odd = x[..., 0::2].float(), x[..., 1::2].float()
+        turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
+        return turned.flatten(-2).to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        # YaRN's factor is part of the softmax scale, not of cosines and sines.
+        cos, sin = angles.cos().float(), angles.sin().float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128, gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64
+def reference_gemma_qk_rmsnorm_rope_eps_1em6():
+    import torch
+
+    EPS = 1e-06
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * (1.0 + weight.float())
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = (first * cos - second * sin, second * cos + first * sin)
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((*turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin)
+        k_out = rotated(normalised(k, k_weight), cos, sin)
+        return q_out.to(q.dtype), k_out.to(k.dtype)
+
+    return run
+
+
+# of llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128
+def reference_apply_llama31_rope_pos_ids_scale32_h24():
+    import math
+
+    import torch
+
+    ROPE_THETA = 500000
+    ROPE_SCALE = 32
+    LOW_FREQ = 1
+    HIGH_FREQ = 4
+    OLD_CONTEXT = 8192
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        plain = ROPE_THETA**-steps
+        # What turns less than once in the old context is slowed down, what turns four times
+        # and more is not, and what lies between is mixed of both.
+        turns = OLD_CONTEXT * plain / (2.0 * math.pi)
+        kept = ((turns - LOW_FREQ) / (HIGH_FREQ - LOW_FREQ)).clamp(0.0, 1.0)
+        return kept * plain + (1.0 - kept) * plain / ROPE_SCALE
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension i turns with dimension i + head_size // 2, not with its neighbour.
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        cos, sin = angles.cos().float(), angles.sin().float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128,
+# llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128
+def reference_apply_llama31_rope_pos_ids_scale8():
+    import math
+
+    import torch
+
+    ROPE_THETA = 500000
+    ROPE_SCALE = 8
+    LOW_FREQ = 1
+    HIGH_FREQ = 4
+    OLD_CONTEXT = 8192
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        plain = ROPE_THETA**-steps
+        # What turns less than once in the old context is slowed down, what turns four times
+        # and more is not, and what lies between is mixed of both.
+        turns = OLD_CONTEXT * plain / (2.0 * math.pi)
+        kept = ((turns - LOW_FREQ) / (HIGH_FREQ - LOW_FREQ)).clamp(0.0, 1.0)
+        return kept * plain + (1.0 - kept) * plain / ROPE_SCALE
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension i turns with dimension i + head_size // 2, not with its neighbour.
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        cos, sin = angles.cos().float(), angles.sin().float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of mrope_interleaved_t11_y11_x10_d256_rd64
+def reference_mrope_interleaved_t11_y11_x10_d256_rd64():
+    import torch
+
+    HEIGHT = 11
+    WIDTH = 10
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        # The dimensions behind rotary_dim pass through.
+        return torch.cat((turned.to(x.dtype), x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # [2, num_axes, num_tokens, 1, rotary_dim // 2]: all heads of a token turn alike.
+        rows = torch.stack(cos_sin_cache[positions].unsqueeze(2).chunk(2, dim=-1))
+        own = rows[:, 0].clone()
+        # Every third frequency turns by height, and every third by width, as long as they
+        # last; all others turn by the temporal position.
+        own[..., 1 : 3 * HEIGHT : 3] = rows[:, 1, ..., 1 : 3 * HEIGHT : 3]
+        own[..., 2 : 3 * WIDTH : 3] = rows[:, 2, ..., 2 : 3 * WIDTH : 3]
+        cos, sin = own.unbind()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of mrope_interleaved_t24_y20_x20_d128_rd128
+def reference_mrope_interleaved_t24_y20_x20_d128_rd128():
+    import torch
+
+    HEIGHT = 20
+    WIDTH = 20
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        # The dimensions behind rotary_dim pass through.
+        return torch.cat((turned.to(x.dtype), x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # [2, num_axes, num_tokens, 1, rotary_dim // 2]: all heads of a token turn alike.
+        rows = torch.stack(cos_sin_cache[positions].unsqueeze(2).chunk(2, dim=-1))
+        own = rows[:, 0].clone()
+        # Every third frequency turns by height, and every third by width, as long as they
+        # last; all others turn by the temporal position.
+        own[..., 1 : 3 * HEIGHT : 3] = rows[:, 1, ..., 1 : 3 * HEIGHT : 3]
+        own[..., 2 : 3 * WIDTH : 3] = rows[:, 2, ..., 2 : 3 * WIDTH : 3]
+        cos, sin = own.unbind()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of mrope_sectioned_t16_y24_x24_d128_rd128
+def reference_mrope_sectioned():
+    import torch
+
+    TEMPORAL = 16
+    HEIGHT = 24
+    WIDTH = 24
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        # The dimensions behind rotary_dim pass through.
+        return torch.cat((turned.to(x.dtype), x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # [2, num_axes, num_tokens, 1, rotary_dim // 2]: all heads of a token turn alike.
+        rows = torch.stack(cos_sin_cache[positions].unsqueeze(2).chunk(2, dim=-1))
+        # The axis a turns the section a.
+        sections = torch.split(rows, [TEMPORAL, HEIGHT, WIDTH], dim=-1)
+        own = [section[:, axis] for axis, section in enumerate(sections)]
+        cos, sin = torch.cat(own, dim=-1).unbind()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of qk_rmsnorm_rope_eps_1em5_d128_rd64
+def reference_qk_rmsnorm_rope_eps_1em5():
+    import torch
+
+    EPS = 1e-05
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * weight.float()
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = (first * cos - second * sin, second * cos + first * sin)
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((*turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin)
+        k_out = rotated(normalised(k, k_weight), cos, sin)
+        return q_out.to(q.dtype), k_out.to(k.dtype)
+
+    return run
+
+
+# of qk_rmsnorm_rope_eps_1em6_d128_rd128
+def reference_qk_rmsnorm_rope_eps_1em6():
+    import torch
+
+    EPS = 1e-06
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * weight.float()
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = (first * cos - second * sin, second * cos + first * sin)
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((*turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin)
+        k_out = rotated(normalised(k, k_weight), cos, sin)
+        return q_out.to(q.dtype), k_out.to(k.dtype)
+
+    return run
+
+
+# of rope_pos_ids_theta1000000_h32_kv8_d128
+def reference_apply_rope_pos_ids_theta1000000():
+    import torch
+
+    ROPE_THETA = 1000000
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        return ROPE_THETA**-steps
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension i turns with dimension i + head_size // 2, not with its neighbour.
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        cos, sin = angles.cos().float(), angles.sin().float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of rope_pos_ids_theta10000_h32_kv8_d128
+def reference_apply_rope_pos_ids_theta10000():
+    import torch
+
+    ROPE_THETA = 10000
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        return ROPE_THETA**-steps
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension i turns with dimension i + head_size // 2, not with its neighbour.
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        cos, sin = angles.cos().float(), angles.sin().float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of rope_with_cos_sin_cache_gptj_style_d128_rd128,
+# rope_with_cos_sin_cache_gptj_style_d64_rd64
+def reference_rope_with_cos_sin_cache_gptj_style():
+    import torch
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension 2i turns with dimension 2i + 1, not with the one half a head away.
+        even, odd = x[..., 0:rotary_dim:2].float(), x[..., 1:rotary_dim:2].float()
+        turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
+        # The dimensions behind rotary_dim pass through.
+        return torch.cat((turned.flatten(-2).to(x.dtype), x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # A row of the cache is rotary_dim // 2 cosines, then as many sines. All heads of a
+        # token share its row: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
+# of rope_with_cos_sin_cache_neox_style_d128_rd128 and 4 more definitions
 def reference_rope_with_cos_sin_cache_neox_style():
     import torch
 
@@ -236,6 +896,56 @@ def reference_rope_with_cos_sin_cache_neox_style():
     return run
 
 
+# of yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64
+def reference_yarn_rope_pos_ids():
+    import math
+
+    import torch
+
+    ROPE_THETA = 150000
+    ROPE_SCALE = 32
+    BETA_FAST = 32
+    BETA_SLOW = 1
+    OLD_CONTEXT = 4096
+
+
+    def frequencies(head_size: int) -> torch.Tensor:
+        steps = torch.arange(0, head_size, 2, dtype=torch.float64) / head_size
+        plain = ROPE_THETA**-steps
+        # The pair that turns a number of times in the old context; it need not be whole.
+        fast, slow = (
+            head_size * math.log(OLD_CONTEXT / (turns * 2.0 * math.pi)) / 2.0
+            for turns in (BETA_FAST, BETA_SLOW)
+        )
+        first, last = fast / math.log(ROPE_THETA), slow / math.log(ROPE_THETA)
+        pairs = torch.arange(head_size // 2, dtype=torch.float64)
+        slowed = ((pairs - first) / (last - first)).clamp(0.0, 1.0)
+        return (1.0 - slowed) * plain + slowed * plain / ROPE_SCALE
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        # Dimension i turns with dimension i + head_size // 2, not with its neighbour.
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor, k: torch.Tensor, pos_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # float64: at position 100,000 an angle in float32 is off by 4e-3.
+        angles = pos_ids.double()[:, None] * frequencies(q.shape[-1]).to(q.device)
+        # All heads of a token turn alike: [num_tokens, 1, head_size // 2].
+        angles = angles[:, None]
+        # YaRN also makes all logits larger: a factor of cosines and sines.
+        factor = 0.1 * math.log(ROPE_SCALE) + 1.0
+        cos, sin = (factor * angles.cos()).float(), (factor * angles.sin()).float()
+        return rotated(q, cos, sin), rotated(k, cos, sin)
+
+    return run
+
+
 # fmt: on
 # ---- the tests
 
@@ -247,8 +957,6 @@ class RopeTests(
 
     op_type = "rope"
     sizes = ("small", "medium")
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE_NEOX_STYLE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
     constants = ("is_neox",)
     tolerances = TOLERANCES
     cases = staticmethod(cases)
@@ -261,15 +969,377 @@ class RopeTests(
     sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
+# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
+# + 1. Pair i turns by f = theta ** (-2i / head_size) radians a position, theta 10000,
+# mixed by YaRN with f / 40: between the pairs that turn 32 times, rounded down, and
+# once, rounded up, in 4096 positions the mix is linear in i. YaRN's factor is part of
+# the softmax scale.
+# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
+    name = "deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_deepseek_rope_pos_ids_gptj)
+    NUM_QO_HEADS = 128
+    NUM_KV_HEADS = 1
+    HEAD_SIZE = 64
+    constants = ("deepseek", "rope_theta", "rope_scale", "is_neox")
+    DEEPSEEK = True  # "deepseek" in the name
+    ROPE_THETA = 10000  # "theta10000" in the name
+    ROPE_SCALE = 40  # "scale40" in the name
+    IS_NEOX = False  # "gptj" in the name
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
+# embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
+# dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
+# on pass through. A row of the cache is the cosines of a position, then its sines.
+# model:gemma-3-27b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestGemmaQkRmsnormRopeEps1em6D128Rd128(RopeTests):
+    name = "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128"
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_eps_1em6)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = True  # "gemma" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
+# embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
+# dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
+# on pass through. A row of the cache is the cosines of a position, then its sines.
+# model:qwen3-next-80b-a3b,
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+class TestGemmaQkRmsnormRopeEps1em6D256Rd64(RopeTests):
+    name = "gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64"
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_eps_1em6)
+    HEAD_SIZE = 256
+    ROTARY_DIM = 64
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = True  # "gemma" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 500000, as in Llama 3.1: by f / 32 where it turns less than once in 8192
+# positions, by f where it turns 4 times and more, and by a mix that is linear in the
+# number of turns between.
+# model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
+# status:unverified
+class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
+    name = "llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale32_h24)
+    NUM_QO_HEADS = 24
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 128
+    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
+    LLAMA31 = True  # "llama31" in the name
+    ROPE_THETA = 500000  # "theta500000" in the name
+    ROPE_SCALE = 32  # "scale32" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
+# positions, by f where it turns 4 times and more, and by a mix that is linear in the
+# number of turns between.
+# model:llama-3.1-8b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
+# status:unverified
+class TestLlama31RopePosIdsTheta500000Scale8H32Kv8D128(RopeTests):
+    name = "llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale8)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 128
+    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
+    LLAMA31 = True  # "llama31" in the name
+    ROPE_THETA = 500000  # "theta500000" in the name
+    ROPE_SCALE = 8  # "scale8" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
+# positions, by f where it turns 4 times and more, and by a mix that is linear in the
+# number of turns between.
+# model:llama-3.1-70b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
+# status:unverified
+class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(RopeTests):
+    name = "llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale8)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 128
+    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
+    LLAMA31 = True  # "llama31" in the name
+    ROPE_THETA = 500000  # "theta500000" in the name
+    ROPE_SCALE = 8  # "scale8" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 11 of them,
+# position 2 pairs 2, 5, 8 ..., 10 of them, position 0 the other 11. A row of the cache
+# is the cosines of a position, then its sines.
+# model:qwen3.5-35b-a3b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
+    name = "mrope_interleaved_t11_y11_x10_d256_rd64"
+    interface = INTERFACE_MROPE
+    reference = staticmethod(reference_mrope_interleaved_t11_y11_x10_d256_rd64)
+    HEAD_SIZE = 256
+    ROTARY_DIM = 64
+    NUM_AXES = 3
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = True  # "interleaved" in the name
+    TEMPORAL = 11  # "t11" in the name
+    HEIGHT = 11  # "y11" in the name
+    WIDTH = 10  # "x10" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 20 of them,
+# position 2 pairs 2, 5, 8 ..., 20 of them, position 0 the other 24. A row of the cache
+# is the cosines of a position, then its sines.
+# model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
+    name = "mrope_interleaved_t24_y20_x20_d128_rd128"
+    interface = INTERFACE_MROPE
+    reference = staticmethod(reference_mrope_interleaved_t24_y20_x20_d128_rd128)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    NUM_AXES = 3
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = True  # "interleaved" in the name
+    TEMPORAL = 24  # "t24" in the name
+    HEIGHT = 20  # "y20" in the name
+    WIDTH = 20  # "x20" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 0 turns the first 16 pairs, position 1 the
+# next 24, position 2 the last 24. A row of the cache is the cosines of a position, then
+# its sines.
+# model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
+    name = "mrope_sectioned_t16_y24_x24_d128_rd128"
+    interface = INTERFACE_MROPE
+    reference = staticmethod(reference_mrope_sectioned)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    NUM_AXES = 3
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = False  # "sectioned" in the name
+    TEMPORAL = 16  # "t16" in the name
+    HEIGHT = 24  # "y24" in the name
+    WIDTH = 24  # "x24" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-05) * weight, then rotary embedding,
+# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
+# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
+# row of the cache is the cosines of a position, then its sines.
+# model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
+    name = "qk_rmsnorm_rope_eps_1em5_d128_rd64"
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em5)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 64
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-05  # "1em5" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * weight, then rotary embedding,
+# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
+# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
+# row of the cache is the cosines of a position, then its sines.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-32b, model:qwen3-30b-a3b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
+    name = "qk_rmsnorm_rope_eps_1em6_d128_rd128"
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em6)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
+# 1000000.
+# model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1, status:unverified
+class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
+    name = "rope_pos_ids_theta1000000_h32_kv8_d128"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_apply_rope_pos_ids_theta1000000)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 128
+    constants = ("rope_theta", "is_neox")
+    ROPE_THETA = 1000000  # "theta1000000" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
+# 10000.
+# model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1,
+# status:unverified
+class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
+    name = "rope_pos_ids_theta10000_h32_kv8_d128"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_apply_rope_pos_ids_theta10000)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 128
+    constants = ("rope_theta", "is_neox")
+    ROPE_THETA = 10000  # "theta10000" in the name
+    IS_NEOX = True  # the convention of rope
+
+
+# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
+# + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
+# position, then its sines.
+# model:llama-4-scout, model:llama-4-maverick,
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+class TestRopeWithCosSinCacheGptjStyleD128Rd128(RopeTests):
+    name = "rope_with_cos_sin_cache_gptj_style_d128_rd128"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_gptj_style)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    IS_NEOX = False  # "gptj" in the name
+
+
+# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
+# + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
+# position, then its sines.
+# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeTests):
+    name = "rope_with_cos_sin_cache_gptj_style_d64_rd64"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_gptj_style)
+    HEAD_SIZE = 64
+    ROTARY_DIM = 64
+    IS_NEOX = False  # "gptj" in the name
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
+# cosines of a position, then its sines.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:mistral-7b-v0.1, model:qwen3-8b,
+# model:qwen3-32b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeTests):
+    name = "rope_with_cos_sin_cache_neox_style_d128_rd128"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    HEAD_SIZE = 128
+    ROTARY_DIM = 128
+    IS_NEOX = True  # "neox" in the name
+
+
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
 # rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
 # cosines of a position, then its sines.
 # model:minimax-m2, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeTests):
     name = "rope_with_cos_sin_cache_neox_style_d128_rd64"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
     HEAD_SIZE = 128
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
+# cosines of a position, then its sines.
+# model:gemma-2-9b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeTests):
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd256"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    HEAD_SIZE = 256
+    ROTARY_DIM = 256
+    IS_NEOX = True  # "neox" in the name
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
+# cosines of a position, then its sines.
+# model:qwen3-next-80b-a3b,
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeTests):
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd64"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    HEAD_SIZE = 256
+    ROTARY_DIM = 64
+    IS_NEOX = True  # "neox" in the name
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
+# cosines of a position, then its sines.
+# model:llama-3.2-1b, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeTests):
+    name = "rope_with_cos_sin_cache_neox_style_d64_rd64"
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    HEAD_SIZE = 64
+    ROTARY_DIM = 64
+    IS_NEOX = True  # "neox" in the name
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 150000, mixed by YaRN with f / 32: between the pairs that turn 32 times, and
+# once, in 4096 positions the mix is linear in i; both ends are fractions. Cosines and
+# sines are times 0.1 * ln(32) + 1.
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:1, status:unverified
+class TestYarnRopePosIdsTheta150000Scale32H64Kv8D64(RopeTests):
+    name = "yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64"
+    interface = INTERFACE_ROPE_POS_IDS
+    reference = staticmethod(reference_yarn_rope_pos_ids)
+    NUM_QO_HEADS = 64
+    NUM_KV_HEADS = 8
+    HEAD_SIZE = 64
+    constants = ("yarn", "rope_theta", "rope_scale", "is_neox")
+    YARN = True  # "yarn" in the name
+    ROPE_THETA = 150000  # "theta150000" in the name
+    ROPE_SCALE = 32  # "scale32" in the name
+    IS_NEOX = True  # the convention of rope
 
 
 if __name__ == "__main__":

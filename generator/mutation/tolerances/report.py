@@ -16,9 +16,8 @@ from generator.mutation.tolerances.judge import (
     written,
 )
 from generator.mutation.tolerances.result import LEAST, MOST, PROPOSED, Floors
-from generator.problems import Problem, Severity, has_errors
+from generator.problems import Problem, Severity, error, has_errors
 from generator.problems.messages import plural
-from generator.problems.rule import error
 from generator.reports.report import (
     Conclusion,
     Report,

@@ -7,6 +7,8 @@ key: window_left is one less.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.ops.family import Tensor
@@ -17,7 +19,8 @@ class Geometry:
     """Hold the constants of one attention layer of some models.
 
     `scale_of` is the length whose inverse root is the models' sm_scale, head_dim where
-    it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted.
+    it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted,
+    `verified` whether a kernel was compared with them.
     """
 
     num_qo_heads: int
@@ -31,6 +34,7 @@ class Geometry:
     special: str = ""
     scale_of: int = 0
     stages: tuple[str, ...] = ("decode", "prefill", "ragged")
+    verified: bool = True
 
     @property
     def module(self) -> str:
@@ -135,8 +139,31 @@ class Geometry:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return the tags that name the models."""
-        return tuple(f"model:{model}" for model in self.models)
+        """Return the tags that name the models, and whether a kernel agreed."""
+        status = ("status:unverified",) * (not self.verified)
+        return (*(f"model:{model}" for model in self.models), *status)
+
+
+def geometry_of(name: str, sizes: Mapping[str, int], model: str) -> Geometry:
+    """Return the geometry that a definition's name states, for a model.
+
+    `sizes` are the numbers of h, kv and d. What the words mean is not checked: the
+    definition made of the geometry has another name where one is unknown.
+    """
+    words = name.split("_")
+    numbers = dict(re.findall(r"_(w|cap)(\d+)(?=_)", name))
+    special = "_".join(word for word in words if word in ("qe4m3", *_SPECIAL))
+    return Geometry(
+        sizes["h"],
+        sizes["kv"],
+        sizes["d"],
+        (model,),
+        window_left=int(numbers.get("w", -1)),
+        soft_cap=int(numbers.get("cap", 0)),
+        sinks="sink" in words,
+        causal="noncausal" not in words,
+        special=special,
+    )
 
 
 SINKS = Tensor(
@@ -193,6 +220,13 @@ _SPECIAL = {
 }
 
 _PAGED, _TREES = ("decode", "prefill"), ("prefill",)
+
+
+def _whole(qo: int, kv: int, head_dim: int, *models: str) -> Geometry:
+    """Return the plain attention of models on one GPU, which no kernel has met yet."""
+    return Geometry(qo, kv, head_dim, models, verified=False)
+
+
 _LLAMA_70B = ("llama-3.1-70b", "llama-3.3-70b")
 _GPT_OSS = ("gpt-oss-120b", "gpt-oss-20b")
 GEOMETRIES = (
@@ -241,4 +275,12 @@ GEOMETRIES = (
     Geometry(16, 2, 512, ("gemma-4-26b-a4b",), scale_of=1),
     Geometry(32, 32, 128, ("mpt-7b", "bloom-7b1"), special="alibi"),
     Geometry(40, 40, 128, ("baichuan2-13b",), special="alibi"),
+    _whole(16, 2, 256, "qwen3-next-80b-a3b"),
+    _whole(28, 4, 128, "qwen2.5-7b"),
+    _whole(32, 8, 64, "llama-3.2-1b"),
+    _whole(40, 8, 128, "qwen3-14b", "llama-4-scout"),
+    _whole(48, 8, 128, "minimax-m2", "mixtral-8x22b"),
+    _whole(64, 4, 128, "qwen3-235b-a22b"),
+    _whole(64, 8, 128, *_LLAMA_70B, "qwen3-32b"),
+    _whole(96, 8, 128, "glm-4.6"),
 )

@@ -18,20 +18,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from generator.dataset.definition import Definition
-from generator.execution.sandbox import Limits, Outcome, refusal, run_confined, screen
+from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
 from generator.ops.registry import op_specs
-from generator.problems import Problem
+from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
-from generator.problems.rule import Rule
 from generator.rendering.plan import declarations
 from generator.rules.catalogue import GROUPS
 from generator.rules.constants import resolve_constants
 from generator.rules.elsewhere import (
-    EXECUTE_BLOCKED,
     EXECUTE_KILLED,
     EXECUTE_NOT_RUN,
     EXECUTE_TIME,
 )
+from generator.rules.screen import EXECUTE_BLOCKED, screen
 from generator.rules.static import filled_inputs
 from generator.validation.execute import batch
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.dataset.json_file import MAX_DEPTH, parse, read_json, read_json_lines
-from generator.problems.limit import MAX_PROBLEMS
+from generator.problems import MAX_PROBLEMS
 
 
 def _rules(problems: tuple[object, ...]) -> list[tuple[str, str]]:

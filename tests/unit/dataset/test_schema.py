@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
 from generator.dataset.schema import Kind, check, load_schema
-from generator.problems.limit import MAX_PROBLEMS
+from generator.problems import MAX_PROBLEMS
 
 KINDS: tuple[Kind, ...] = ("definition", "workload", "solution", "trace")
 

@@ -16,7 +16,7 @@ from generator.evaluation.trace_statistics import (
     TraceStatistics,
     statistics_of,
 )
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.reports import FORMATS, printed
 
 NAME = "twice_n4"

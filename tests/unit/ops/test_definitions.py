@@ -40,6 +40,7 @@ HEADS = {
     "gemma-2-9b": (16, 8),
     "gemma-3-27b": (32, 16),
     "gemma-4-26b-a4b": (16, 2),
+    "glm-4.6": (96, 8),
     "gpt-oss-120b": (64, 8),
     "gpt-oss-20b": (64, 8),
     "grok-1": (48, 8),
@@ -48,6 +49,7 @@ HEADS = {
     "llama-3.1-8b": (32, 8),
     "llama-3.1-8b-awq": (32, 8),
     "llama-3.2-11b-vision": (32, 8),
+    "llama-3.2-1b": (32, 8),
     "llama-3.2-3b": (24, 8),
     "llama-3.3-70b": (64, 8),
     "llama-4-scout": (40, 8),
@@ -58,6 +60,7 @@ HEADS = {
     "mpt-7b": (32, 32),
     "olmo-3-7b": (32, 32),
     "phi-4-14b": (40, 10),
+    "qwen2.5-7b": (28, 4),
     "qwen3-14b": (40, 8),
     "qwen3-235b": (64, 4),
     "qwen3-235b-a22b": (64, 4),
@@ -67,7 +70,7 @@ HEADS = {
     "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis: dtypes, and the GPU that a kernel's name says
-DTYPES = {"fp", "bf", "kve", "qe", "sm"}
+DTYPES = {"fp", "bf", "mxfp", "kve", "qe", "sm"}
 # the only layers that are here of a model that has others
 HEADS_OF_DIM = {("gemma-4-31b", 256): (32, 16), ("gemma-4-31b", 512): (32, 4)}
 # constants that a name leaves out, because they follow from those it has
@@ -190,13 +193,16 @@ def test_name_tokens_are_the_constants(spec):
     found = re.findall(r"_([a-z]+)(\d+)", spec.name)
     found = [(token, n) for token, n in found if token in axes or token not in stated]
     # what the others of moe, topk8_ng8_kg4, mean is in its own tests
-    tokens = {t: n for t, n in found if spec.op_type != "moe" or t in axes}
+    is_moe = spec.op_type.startswith("moe")
+    tokens = {t: n for t, n in found if not is_moe or t in axes}
     named = {axes[t]: int(n) for t, n in tokens.items() if t not in DTYPES}
     if "block_table" in spec.inputs:
         named |= CACHE_LAYOUT
     for unnamed, same in UNNAMED.get(spec.op_type, {}).items():
         named[unnamed] = named[same]
     constants = {n: a.value for n, a in spec.axes.items() if a.value is not None}
+    if spec.op_type == "moe_experts":
+        named["gemm1_out_size"] = 2 * int(dict(found)["i"])
     # a constraint may give one that the name leaves out
     for axis, is_same, formula in (text.partition(" == ") for text in spec.constraints):
         if axis in constants and axis not in named and is_same:

@@ -91,7 +91,7 @@ def test_pages_of_one_token_are_ragged_keys():
 
 @given(num_tokens=st.integers(1, 2000), seed=st.integers(0, 99))
 def test_positions_are_chunks_within_the_cache(num_tokens, seed):
-    made = rope_structure(num_tokens, random.Random(seed))
+    made = rope_structure(num_tokens, random.Random(seed), [(48, 8), (6, 1)], 4096)
     positions = made.tensors["positions"]
     assert len(positions) == num_tokens == made.axes["num_tokens"]
     assert 0 <= min(positions) <= max(positions) < made.axes["max_seq_len"]

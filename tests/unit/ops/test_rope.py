@@ -151,3 +151,71 @@ def test_the_adapter_passes_rows_of_heads(monkeypatch):
         for actual, expected in zip(made, trial.outputs, strict=True):
             assert torch.equal(actual, expected)
     assert set(seen) == {(16, True)}
+
+
+def turned(positions, q, k, head_size, cache, is_neox):
+    """Turn heads as apply_rope_with_cos_sin_cache does; NeoX style alone."""
+    assert is_neox
+    heads = (x.unflatten(1, (-1, head_size)) for x in (q, k))
+    return tuple(x.flatten(1) for x in run_of(REFERENCE)(*heads, cache, positions))
+
+
+def normalised(x, weight, eps, offset=0.0):
+    scale = torch.rsqrt(x.float().square().mean(1, keepdim=True) + eps)
+    return (x.float() * scale * (weight.float() + offset)).to(x.dtype)
+
+
+def by_positions(q, k, pos_ids, rotary_dim, interleave, scale, theta, *llama31):
+    assert (rotary_dim, interleave) == (128, False)
+    constants = {"rope_theta": theta, "rope_scale": scale}
+    if llama31:
+        assert llama31 == (1, 4, 8192)
+        constants["llama31"] = True
+    inputs = {"q": q, "k": k, "pos_ids": pos_ids}
+    definition = replace(SMALL, constants={**constants, "is_neox": True})
+    return tuple(x.to(q.dtype) for x in rope.oracle(definition, inputs))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mrope_sectioned_t16_y24_x24_d128_rd128",
+        "mrope_interleaved_t24_y20_x20_d128_rd128",
+        "qk_rmsnorm_rope_eps_1em5_d128_rd64",
+        "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128",
+        "rope_pos_ids_theta10000_h32_kv8_d128",
+        "llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128",
+    ],
+)
+def test_adapters_map_each_kind_to_its_kernels(name, monkeypatch):
+    stub = SimpleNamespace(
+        apply_rope_with_cos_sin_cache=turned,
+        apply_rope_pos_ids=by_positions,
+        apply_llama31_rope_pos_ids=by_positions,
+        norm=SimpleNamespace(
+            rmsnorm=normalised, gemma_rmsnorm=lambda *a: normalised(*a, 1.0)
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "flashinfer", stub)
+    cls = class_of(rope, known(name), run_of(loaded(name).reference))
+    for case in cases_of(cls):
+        trial = trial_of(cls, case)
+        made = cls.flashinfer_ground_truth(trial.definition, trial.fresh_inputs(), "")
+        for actual, expected in zip(made, trial.outputs, strict=True):
+            torch.testing.assert_close(actual, expected, rtol=8e-3, atol=2.4e-2)
+
+
+def test_yarn_has_no_kernel_of_flashinfers():
+    yarn = known("yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64")
+    assert rope.flashinfer_backends(yarn) == ()
+
+
+def test_the_published_yarn_of_gpt_oss_mixes_pairs_9_to_17():
+    text = loaded("yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64").reference
+    namespace: dict[str, object] = {}
+    exec(text, namespace)  # noqa: S102
+    plain = 150_000.0 ** (-torch.arange(32, dtype=torch.float64) / 32)
+    ratio = plain / namespace["frequencies"](64)
+    assert ratio[:9].tolist() == pytest.approx([1.0] * 9)
+    assert ratio[18:].tolist() == pytest.approx([32.0] * 14)
+    assert (ratio[9:18].diff() > 0).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from generator.problems import pointer
 from generator.problems.messages import (
     did_you_mean,
     listing,
@@ -12,7 +13,6 @@ from generator.problems.messages import (
     plural,
     quote,
 )
-from generator.problems.problem import pointer
 
 
 def test_pointers_escape_by_rfc_6901() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from generator.dataset.paths import AUDIT
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.audits import (
     LISTED,
     STATUSES,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from generator.dataset.paths import evidence_files, is_evidence
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.evidence import (
     as_text,
     kept_runs,

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.run_results import read_results
 from tests.results import CPU, comparison
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.problems.failure import Failure
+from generator.problems import Failure
 from generator.results.run_results import parse_results, read_results
 from generator.testing.evidence import FORMAT
 from tests.results import CPU, comparison, lines, result, write_results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.results.error_maps import ErrorMap, read_error_map
+from generator.results.run_results import ErrorMap, read_error_map
 from generator.review.figures import (
     cells,
     level,

@@ -11,8 +11,7 @@ import pytest
 
 import generator
 from generator.dataset.paths import UnknownName
-from generator.problems import Severity
-from generator.problems.limit import MAX_PROBLEMS
+from generator.problems import MAX_PROBLEMS, Severity
 from generator.rules.catalogue import GROUPS, RULES
 from generator.rules.load import load_definitions
 from tests.unit.rules import solution_cases

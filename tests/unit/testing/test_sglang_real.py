@@ -44,6 +44,13 @@ def needs_sglang():
         (rmsnorm, "rmsnorm_h5376"),
         (rmsnorm, "fused_add_rmsnorm_h4096"),
         (rope, ROPE),
+        (rope, "rope_with_cos_sin_cache_gptj_style_d64_rd64"),
+        (rope, "mrope_sectioned_t16_y24_x24_d128_rd128"),
+        (rope, "mrope_interleaved_t11_y11_x10_d256_rd64"),
+        (rope, "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128"),
+        (rope, "llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128"),
+        (rope, "yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64"),
+        (rope, "deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64"),
     ],
 )
 def test_references_match_its_native_layers(op, name):

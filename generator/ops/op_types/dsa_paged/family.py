@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from generator.ops.attention import paged_family as paged
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.dsa_paged import workloads
@@ -19,37 +22,59 @@ INDEX_HEAD_DIM = 128
 INDEX_PAGE_SIZE = 64
 SCALE_BYTES = 4
 
-MODEL = "model:deepseek-v3.2"
+MODEL = "deepseek-v3.2"
 FI_API = "fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla"
 SLOT = "page * page_size + offset"
 
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    return (attention_spec(1), attention_spec(64), indexer_spec())
+    # all heads on one GPU, with data-parallel attention
+    whole = attention_spec(64, 128, tp=1)
+    return (attention_spec(1), attention_spec(64), whole, indexer_spec())
 
 
-def attention_spec(page_size: int) -> Spec:
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    if not name.startswith("dsa_sparse_attention_"):
+        return None
+    return attention_spec(sizes["ps"], sizes["h"], model)
+
+
+def attention_spec(
+    page_size: int,
+    num_qo_heads: int = NUM_QO_HEADS,
+    model: str = MODEL,
+    tp: int = 8,
+) -> Spec:
     """Return the definition of sparse attention for one page size."""
     rows = ("num_tokens", "num_qo_heads")
     pool = ("num_pages", "page_size")
     latent, rotary = "head_dim_ckv", "head_dim_kpe"
     return Spec(
-        name=f"dsa_sparse_attention_h{NUM_QO_HEADS}_ckv{HEAD_DIM_CKV}"
+        name=f"dsa_sparse_attention_h{num_qo_heads}_ckv{HEAD_DIM_CKV}"
         f"_kpe{HEAD_DIM_KPE}_topk{TOPK}_ps{page_size}",
         description=(
             "Sparse multi-head latent attention, projections absorbed: each query"
             " attends to the tokens that its row of sparse_indices lists, whatever"
             f" their order. An index is {SLOT}; -1 is padding and may stand anywhere; an"
             " index listed twice counts twice. Logits are q_nope . ckv + q_pe . kpe,"
-            f" the values are ckv, {NUM_QO_HEADS} query heads share one cache. A query"
+            f" the values are ckv, {num_qo_heads} query heads share one cache. A query"
             " without tokens gives output 0 and lse -inf. lse is base 2."
         ),
         op_type="dsa_paged",
-        tags=(MODEL, "sparse:topk", FI_API, "tp:8"),
+        tags=(
+            f"model:{model}",
+            "sparse:topk",
+            FI_API,
+            f"tp:{tp}",
+            *(("status:unverified",) if tp == 1 else ()),
+        ),
         axes={
             "num_tokens": Axis("Number of queries."),
-            "num_qo_heads": Axis("Query heads.", NUM_QO_HEADS),
+            "num_qo_heads": Axis("Query heads.", num_qo_heads),
             "head_dim_ckv": Axis("Length of the compressed KV.", HEAD_DIM_CKV),
             "head_dim_kpe": Axis("Length of the rotary part of a key.", HEAD_DIM_KPE),
             "page_size": Axis("Tokens a page holds.", page_size),
@@ -114,7 +139,7 @@ def indexer_spec() -> Spec:
             " scales; the last axis counts a token's bytes and locates none."
         ),
         op_type="dsa_paged",
-        tags=("stage:indexer", MODEL, "sparse:topk", "quant:fp8"),
+        tags=("stage:indexer", f"model:{MODEL}", "sparse:topk", "quant:fp8"),
         axes={
             "batch_size": Axis("Number of sequences, one query each."),
             "num_index_heads": Axis("Heads of the indexer.", INDEX_HEADS),

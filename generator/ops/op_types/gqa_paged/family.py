@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import workloads
@@ -10,6 +12,7 @@ from generator.ops.attention.variant_family import (
     GEOMETRIES,
     MASK_LEN,
     Geometry,
+    geometry_of,
 )
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gqa_paged.family_table import (
@@ -42,8 +45,23 @@ def specs() -> tuple[Spec, ...]:
     return (*decode, *prefill, *variants)
 
 
-def variant_spec(geometry: Geometry, stage: str) -> Spec:
-    """Return the definition of a variant of attention, at one of `stages`."""
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    geometry = geometry_of(name, sizes, model)
+    stage = "decode" if name.startswith("gqa_paged_decode_") else "prefill"
+    return variant_spec(geometry, stage, sizes["ps"])
+
+
+def variant_spec(
+    geometry: Geometry, stage: str, page_size: int = VARIANT_PAGE_SIZE
+) -> Spec:
+    """Return the definition of a geometry of attention, at one of `stages`.
+
+    Raises FileNotFoundError where there is no reference: only plain attention has one
+    for pages of one token.
+    """
     prefill = stage == "prefill"
     rows = "total_q" if prefill else "batch_size"
     masked = "custom_mask" in geometry.added_inputs
@@ -51,7 +69,7 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
     heads = Heads(
         geometry.num_qo_heads,
         geometry.num_kv_heads,
-        VARIANT_PAGE_SIZE,
+        page_size,
         ("batch_size", *HEADS, "page_size", "num_pages", *DECODE_ENDS, *ends),
         geometry.tags,
         geometry.head_dim,
@@ -65,7 +83,8 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
         description=(
             f"Grouped-query attention over a paged KV cache, {stage}:"
             f" {heads.num_qo_heads} query heads share {heads.num_kv_heads} KV heads."
-            f" {paged.KV_LEN} {geometry.describe(stage)} lse is base 2."
+            f" {paged.KV_LEN if page_size > 1 else paged.KV_LEN_PS1}"
+            f" {geometry.describe(stage)} lse is base 2."
         ),
         op_type="gqa_paged",
         tags=(f"stage:{stage}", *geometry.tags, api, "tp:1"),
@@ -88,7 +107,9 @@ def variant_spec(geometry: Geometry, stage: str) -> Spec:
             ),
         ),
         reference=reference_text(
-            "gqa_paged", f"gqa_paged_{stage}{geometry.module}", **geometry.constants
+            "gqa_paged",
+            f"gqa_paged_{stage}{geometry.module}{'_ps1' if page_size == 1 else ''}",
+            **geometry.constants,
         ),
         captured_from=(
             "gqa_paged_decode_h32_kv8_d128_ps1"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import ragged_family as ragged
 from generator.ops.attention import workloads
-from generator.ops.attention.variant_family import GEOMETRIES, Geometry
+from generator.ops.attention.variant_family import GEOMETRIES, Geometry, geometry_of
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
 
@@ -53,8 +55,15 @@ def specs() -> tuple[Spec, ...]:
     )
 
 
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    return variant_spec(geometry_of(name, sizes, model))
+
+
 def variant_spec(geometry: Geometry) -> Spec:
-    """Return the definition of a variant of attention."""
+    """Return the definition of a geometry of attention."""
     qo, kv, dim = geometry.num_qo_heads, geometry.num_kv_heads, geometry.head_dim
     inputs = ragged.inputs("head_dim", "head_dim", geometry.dtype)
     return Spec(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import workloads
@@ -36,6 +38,7 @@ class Latent:
     sm_scale: float
     # the cache is stored in 8 bits
     is_e4m3: bool = False
+    tp: int = 8
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
@@ -52,6 +55,11 @@ LATENTS = (
     Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
     Latent(8, 64, False, KIMI, PLAIN_SCALE, is_e4m3=True),
     Latent(8, 64, True, KIMI, PLAIN_SCALE, is_e4m3=True),
+    # all heads on one GPU, with data-parallel attention
+    Latent(64, 64, False, KIMI, PLAIN_SCALE, tp=1),
+    Latent(64, 64, True, KIMI, PLAIN_SCALE, tp=1),
+    Latent(128, 64, False, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
+    Latent(128, 64, True, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
 )
 SCALES = {
     "ckv_scale": Tensor(
@@ -66,6 +74,17 @@ SCALES = {
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(latent_spec(latent) for latent in LATENTS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    # only workloads have the scale, which nothing says here
+    prefill, is_e4m3 = "_prefill_causal_" in name, "_kve4m3_" in name
+    return latent_spec(
+        Latent(sizes["h"], sizes["ps"], prefill, (model,), PLAIN_SCALE, is_e4m3)
+    )
 
 
 def latent_spec(latent: Latent) -> Spec:
@@ -88,7 +107,8 @@ def latent_spec(latent: Latent) -> Spec:
             "stage:prefill" if latent.prefill else "stage:decode",
             *(f"model:{model}" for model in latent.models),
             FI_API,
-            "tp:8",
+            f"tp:{latent.tp}",
+            *(("status:unverified",) if latent.tp == 1 else ()),
         ),
         axes={name: _axis(name, latent) for name in _axes(latent)},
         inputs={**_dense_inputs(rows, latent), **scales, **paged_inputs},
@@ -107,7 +127,7 @@ def latent_spec(latent: Latent) -> Spec:
         ),
         reference=reference_text(
             "mla_paged",
-            f"{module}{special}" if latent.page_size > 1 else f"{module}_ps1",
+            f"{module}{special}{'_ps1' if latent.page_size == 1 else ''}",
         ),
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import ragged_family as ragged
@@ -28,14 +30,29 @@ class Heads:
     num_heads: int
     models: tuple[str, ...]
     sm_scale: float
+    tp: int = 8
 
 
-HEADS = (Heads(16, DEEPSEEK, DEEPSEEK_SCALE), Heads(8, KIMI, PLAIN_SCALE))
+HEADS = (
+    Heads(16, DEEPSEEK, DEEPSEEK_SCALE),
+    Heads(8, KIMI, PLAIN_SCALE),
+    # all heads on one GPU, with data-parallel attention
+    Heads(64, KIMI, PLAIN_SCALE, tp=1),
+    Heads(128, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
+)
 
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(attention_spec(heads) for heads in HEADS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    # only workloads have the scale, which nothing says here
+    return attention_spec(Heads(sizes["h"], (model,), PLAIN_SCALE))
 
 
 def attention_spec(heads: Heads) -> Spec:
@@ -53,7 +70,8 @@ def attention_spec(heads: Heads) -> Spec:
             "stage:prefill",
             *(f"model:{model}" for model in heads.models),
             ragged.FI_API,
-            "tp:8",
+            f"tp:{heads.tp}",
+            *(("status:unverified",) if heads.tp == 1 else ()),
         ),
         axes={
             "num_qo_heads": Axis("Query heads.", heads.num_heads),

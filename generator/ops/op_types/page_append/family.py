@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.page_append.workloads import appended, appended_fits
@@ -24,6 +26,7 @@ class Cache:
     captured_from: str = LLAMA
     page_size: int = 64
     layouts: tuple[str, ...] = ("NHD", "HND")
+    verified: bool = True
 
 
 CACHES = (
@@ -33,6 +36,7 @@ CACHES = (
     Cache(8, 128, ("llama-3.1-8b", "mistral-7b-v0.1", "minimax-m2")),
     Cache(8, 128, ("llama-3.1-8b",), page_size=16, layouts=("NHD",)),
     Cache(16, 128, ("gemma-3-27b", "gemma-2-27b"), layouts=("NHD",)),
+    Cache(8, 256, ("gemma-2-9b",), layouts=("NHD",), verified=False),
 )
 MLA_MODELS = ("deepseek-v3", "deepseek-r1", "kimi-k2")
 HEAD_DIM_CKV, HEAD_DIM_KPE = 512, 64
@@ -67,6 +71,16 @@ def specs() -> tuple[Spec, ...]:
     return (*gqa, latent_spec())
 
 
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    if "kv" not in sizes:
+        return None
+    cache = Cache(sizes["kv"], sizes["d"], (model,), page_size=sizes["ps"])
+    return kv_spec(cache, "NHD")
+
+
 def kv_spec(cache: Cache, layout: str) -> Spec:
     """Return the definition that appends keys and values in one layout."""
     hnd = layout == "HND"
@@ -84,6 +98,7 @@ def kv_spec(cache: Cache, layout: str) -> Spec:
             *(f"model:{model}" for model in cache.models),
             "fi_api:flashinfer.page.append_paged_kv_cache",
             "tp:1",
+            *(("status:unverified",) if not cache.verified else ()),
         ),
         axes=_VAR_AXES
         | {

@@ -55,7 +55,7 @@ KINDS = {
         "Quantise activations to mxfp8: each 32 elements of a row share a power of two, "
         "a 448th of their largest magnitude rounded up; its exponent plus 127 is the "
         "scale's byte, 0 for a block of zeros. Scales lie row by row." + _HOPPER,
-        "uint8",
+        "int8",
         ("quantization:mxfp8", "gpu:sm100"),
     ),
     "mxfp4_quantize": Kind(
@@ -64,7 +64,7 @@ KINDS = {
         "a sixth of their largest magnitude rounded up; its exponent plus 127 is the "
         "scale's byte, 0 for a block of zeros. Codes are e2m1, ties go to even; the "
         "first of two is in the lower half of a byte. Scales lie row by row." + _HOPPER,
-        "uint8",
+        "int8",
         (*_MXFP4, "gpu:sm100"),
         packed=2,
     ),
@@ -84,7 +84,7 @@ KINDS = {
         32,
         "Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, "
         "times two to the power of the scale's byte less 127, one for 32 elements.",
-        "uint8",
+        "int8",
         _MXFP4,
         packed=2,
         dequantises=True,
@@ -132,7 +132,9 @@ def quantization_spec(
     wide = Tensor(("M", "K"), "bfloat16", "Values, one row a token.")
     codes = Tensor(("M", "K"), "float8_e4m3fn", "One code an element.")
     if kind.packed == 2:
-        codes = Tensor(("M", "K_packed"), "uint8", "Two codes a byte.")
+        codes = Tensor(
+            ("M", "K_packed"), "int8", "Two codes a byte, whose bits these are."
+        )
     scales = Tensor(("M", "num_blocks"), kind.scale, "One scale a block.")
     first, second = ("x_q", "x_s") if name == _GROUPS else ("quantized", "scales")
     pair = {first: codes, second: scales}

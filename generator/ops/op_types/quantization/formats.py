@@ -40,7 +40,7 @@ def format_of(definition: Definition) -> Format:
         definition.axes["K"] // definition.axes["num_blocks"],
         6.0 if is_fp4 else 448.0,
         is_fp4,
-        "scales" in specs and specs["scales"].dtype == "uint8",
+        "scales" in specs and specs["scales"].dtype == "int8",
         "global_scale" in interface.inputs,
         dequantises,
     )
@@ -58,12 +58,13 @@ def e2m1_codes(values: torch.Tensor) -> torch.Tensor:
 
 
 def packed(codes: torch.Tensor) -> torch.Tensor:
-    """Return bytes [M, K / 2] of codes [M, K], the first of two in the lower half."""
-    return codes[:, 0::2] + 16 * codes[:, 1::2]
+    """Return bytes, int8 [M, K / 2], of codes [M, K], the first in the lower half."""
+    return (codes[:, 0::2] + 16 * codes[:, 1::2]).view(torch.int8)
 
 
 def unpacked(quantized: torch.Tensor) -> torch.Tensor:
-    """Return values, float64 [M, K], of bytes [M, K / 2]."""
+    """Return values, float64 [M, K], of bytes, int8 [M, K / 2]."""
+    quantized = quantized.view(torch.uint8)
     halves = torch.stack((quantized % 16, quantized // 16), dim=2).flatten(1).long()
     table = torch.tensor(E2M1, dtype=torch.float64, device=quantized.device)
     return table[halves % SIGN] * torch.where(halves < SIGN, 1.0, -1.0).double()

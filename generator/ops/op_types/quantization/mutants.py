@@ -31,7 +31,7 @@ Shape = Callable[[torch.Tensor], torch.Tensor]
 
 
 def _swapped(codes: torch.Tensor) -> torch.Tensor:
-    return (codes << 4) | (codes >> 4)
+    return (codes << 4) | ((codes >> 4) & 15)
 
 
 def _ceiling(made: Format, largest: torch.Tensor) -> torch.Tensor:
@@ -128,7 +128,8 @@ def _instead(
         dtype = outputs[1].dtype
         if made.is_mx:
             exponents = torch.log2(divisor).round().clamp(-127, 127)
-            divisor, scales = torch.exp2(exponents), (exponents + 127).to(dtype)
+            divisor, scales = torch.exp2(exponents), exponents + 127
+            scales = scales.to(torch.uint8).view(dtype)
         else:
             scales = divisor.to(dtype)
             divisor = scales.float() if made.is_global else divisor

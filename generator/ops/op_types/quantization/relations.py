@@ -24,7 +24,8 @@ from generator.testing.tolerance import EXACT
 _SAME = Bound(EXACT, "the same arithmetic on the same elements")
 _SIGN = Bound(EXACT, "a sign changes no rounding to the nearest, ties to even")
 _POWER = Bound(EXACT, "a power of two changes exponents alone")
-_BOTH_SIGNS = 0x88
+# 0x88 as int8: the signs of both codes
+_BOTH_SIGNS = -120
 
 
 def quantization_relations(definition: Definition) -> list[Relation]:
@@ -67,7 +68,7 @@ def _other_sign(definition: Definition, tensors: Any) -> dict[str, Any]:
     found = dict(tensors)
     for name in {"x", "input", "output", "x_q", "quantized"} & set(tensors):
         value = tensors[name]
-        if value.dtype == torch.uint8:
+        if value.dtype == torch.int8:
             found[name] = value ^ _BOTH_SIGNS
         else:
             found[name] = (-value.float()).to(value.dtype)

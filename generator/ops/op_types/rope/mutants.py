@@ -1,7 +1,10 @@
-"""Domain mutants of rotary embedding: pairs, signs, rotary_dim, positions."""
+"""Domain mutants of rotary embedding: pairs, signs, rotary_dim, positions, norms."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,38 +21,59 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
+from generator.ops.op_types.rope.angles import axes_of_pairs, frequencies
 from generator.testing.definition import Definition
 from generator.testing.trial import as_tuple
 
 
-def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
-    """Return the mutants that head_size and rotary_dim allow."""
-    size, rotary = definition.axes["head_size"], definition.axes["rotary_dim"]
-    half = rotary // 2
+def of_cache(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that read other rows of the cache, or read them otherwise."""
     changes: dict[str, Change] = {
         "sin negated": lambda i: _cache(i, lambda cos, sin: (cos, -sin)),
         "cos and sin swapped": lambda i: _cache(i, lambda cos, sin: (sin, cos)),
         "sin missing": lambda i: _cache(i, lambda cos, sin: (cos, 0 * sin)),
         "positions ignored": lambda i: {
-            "positions": torch.arange(len(i["positions"])) % len(i["cos_sin_cache"])
+            "positions": _counted(i["positions"]) % len(i["cos_sin_cache"])
         },
-        "positions of the first token": lambda i: {
-            "positions": i["positions"][:1].expand_as(i["positions"]).contiguous()
-        },
+        "positions of the first token": lambda i: {"positions": _first(i["positions"])},
         "positions one too far": lambda i: {
             "positions": (i["positions"] + 1) % len(i["cos_sin_cache"])
         },
     }
-    if half > 1:
+    if definition.axes["rotary_dim"] > 2:
         changes["frequencies reversed"] = lambda i: _cache(
             i, lambda cos, sin: (cos.flip(1), sin.flip(1))
         )
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found += [
-        on_outputs(definition, "q not turned", lambda o, i: (i["q"].clone(), o[1])),
-        on_outputs(definition, "k not turned", lambda o, i: (o[0], i["k"].clone())),
-    ]
-    if half > 1:
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
+
+
+def _counted(positions: torch.Tensor) -> torch.Tensor:
+    counted = torch.arange(positions.shape[-1], dtype=positions.dtype)
+    return counted.expand_as(positions).contiguous()
+
+
+def _first(positions: torch.Tensor) -> torch.Tensor:
+    return positions[..., :1].expand_as(positions).contiguous()
+
+
+def _cache(inputs: Inputs, change: Any) -> dict[str, Any]:
+    cos, sin = inputs["cos_sin_cache"].chunk(2, dim=1)
+    return {"cos_sin_cache": torch.cat(change(cos, sin), dim=1)}
+
+
+def of_turns(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that turn other dimensions, or one of the outputs alone."""
+    size = definition.axes["head_size"]
+    rotary = definition.axes.get("rotary_dim", size)
+    found = []
+    if "q_weight" not in definition.interface.inputs:
+        found += [
+            on_outputs(definition, "q not turned", lambda o, i: (i["q"].clone(), o[1])),
+            on_outputs(definition, "k not turned", lambda o, i: (o[0], i["k"].clone())),
+        ]
+    if rotary > 2:
         neox = definition.constants["is_neox"]
         name = "pairs interleaved" if neox else "pairs half a head apart"
         found.append(_reordered(definition, name, _other_pairs(rotary, neox)))
@@ -63,15 +87,16 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     return tuple(found)
 
 
-def _cache(inputs: Inputs, change: Any) -> dict[str, Any]:
-    cos, sin = inputs["cos_sin_cache"].chunk(2, dim=1)
-    return {"cos_sin_cache": torch.cat(change(cos, sin), dim=1)}
-
-
 def _other_pairs(rotary: int, neox: bool) -> torch.Tensor:
     """Return the order of dimensions that turns one style's pairs into the other's."""
     pairs = torch.arange(rotary).view(-1, 2)
     return pairs.T.flatten() if neox else pairs.flatten().view(2, -1).T.flatten()
+
+
+def _in_order(inputs: Inputs, order: torch.Tensor) -> dict[str, Any]:
+    """Return the inputs with heads and weights whose dimensions stand in an order."""
+    names = [name for name in ("q", "k", "q_weight", "k_weight") if name in inputs]
+    return {**inputs, **{n: inputs[n][..., order].contiguous() for n in names}}
 
 
 def _reordered(definition: Definition, name: str, order: torch.Tensor) -> DomainMutant:
@@ -80,9 +105,9 @@ def _reordered(definition: Definition, name: str, order: torch.Tensor) -> Domain
     def call(run: Run, inputs: dict[str, Any]) -> Any:
         rest = torch.arange(len(order), inputs["q"].shape[-1])
         whole = torch.cat([order, rest])
-        given = {**inputs, **{n: inputs[n][..., whole].contiguous() for n in "qk"}}
         back = whole.argsort()
-        return tuple(part[..., back] for part in as_tuple(run(*given.values())))
+        outputs = as_tuple(run(*_in_order(inputs, whole).values()))
+        return tuple(part[..., back] for part in outputs)
 
     return calling(definition, name, call)
 
@@ -117,8 +142,7 @@ def _whole_head(definition: Definition, size: int, rotary: int) -> DomainMutant:
         found = tuple(inputs[name].clone() for name in "qk")
         for part in parts:
             others = torch.tensor(sorted(set(range(size)) - set(part.tolist())))
-            order = torch.cat([part, others])
-            given = {**inputs, **{n: inputs[n][..., order].contiguous() for n in "qk"}}
+            given = _in_order(inputs, torch.cat([part, others]))
             turned = as_tuple(run(*given.values()))
             for whole, output in zip(found, turned, strict=True):
                 whole[..., part] = output[..., :rotary]
@@ -127,7 +151,193 @@ def _whole_head(definition: Definition, size: int, rotary: int) -> DomainMutant:
     return calling(definition, "rotary_dim ignored", call)
 
 
-MUTANTS = (
-    MutantGroup(mutants, "q k cos_sin_cache positions head_size rotary_dim is_neox"),
-    MutantGroup(rounded_inputs, "q k cos_sin_cache"),
-)
+def of_axes(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that turn pairs by another of the three positions."""
+    constants, half = definition.constants, definition.axes["rotary_dim"] // 2
+    orders = {
+        "height and width swapped": [0, 2, 1],
+        "axes in reverse": [2, 1, 0],
+        "temporal position for all": [0, 0, 0],
+        "width for all": [2, 2, 2],
+    }
+    found = [
+        on_inputs(definition, name, partial(_permuted, order))
+        for name, order in orders.items()
+    ]
+    style = not constants["axes_interleaved"]
+    name = "sections interleaved" if style else "sections one after the other"
+    maps = {name: axes_of_pairs(half, {**constants, "axes_interleaved": style})}
+    if style:
+        maps["sections in reverse"] = axes_of_pairs(half, constants)[::-1]
+    elif 3 * min(constants["height"], constants["width"]) < half - 2:
+        maps["interleaved to the end"] = [pair % 3 for pair in range(half)]
+    return (*found, *(_by_map(definition, name, own) for name, own in maps.items()))
+
+
+def _permuted(order: list[int], inputs: Inputs) -> dict[str, Any]:
+    return {"positions": inputs["positions"][order]}
+
+
+def _by_map(definition: Definition, name: str, axes: list[int]) -> DomainMutant:
+    """Return the mutant that turns each pair by the position on the axis named for it."""
+    own = torch.tensor(axes)
+    if definition.constants["is_neox"]:
+        own = torch.cat([own, own])
+    else:
+        own = own.repeat_interleave(2)
+
+    def call(run: Run, inputs: dict[str, Any]) -> Any:
+        found = tuple(inputs[name].clone() for name in "qk")
+        for axis in range(3):
+            place = inputs["positions"][axis : axis + 1].expand(3, -1).contiguous()
+            turned = as_tuple(run(*{**inputs, "positions": place}.values()))
+            dims = (own == axis).nonzero()[:, 0]
+            for whole, output in zip(found, turned, strict=True):
+                whole[..., dims] = output[..., dims]
+        return found
+
+    return calling(definition, name, call)
+
+
+def of_norms(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of the norm of each head."""
+    eps, size = definition.constants["eps"], definition.axes["head_size"]
+    one = 0.0 if definition.constants["unit_offset"] else 1.0
+    other, sign = ("without", -1.0) if not one else ("with", 1.0)
+    changes: dict[str, Change] = {
+        "weights of q and k swapped": lambda i: {
+            "q_weight": i["k_weight"],
+            "k_weight": i["q_weight"],
+        },
+        "weights missing": lambda i: {
+            name: torch.full_like(i[name], one) for name in ("q_weight", "k_weight")
+        },
+        "weights of the next dimension": lambda i: {
+            name: i[name].roll(1) for name in ("q_weight", "k_weight")
+        },
+        f"weights {other} +1": lambda i: {
+            name: (i[name].float() + sign).to(i[name].dtype)
+            for name in ("q_weight", "k_weight")
+        },
+    }
+    # mean squares of a token's heads [..., heads, 1] → the divisor for sqrt(ms + eps)
+    lengths: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "eps ten times too large": lambda ms: torch.sqrt(ms + 10.0 * eps),
+        "eps missing": torch.sqrt,
+        "eps outside the root": lambda ms: torch.sqrt(ms) + eps,
+        "sum instead of mean": lambda ms: torch.sqrt(ms * size + eps),
+        "norm missing": torch.ones_like,
+        "all heads normalised together": lambda ms: torch.sqrt(
+            ms.mean(dim=-2, keepdim=True) + eps
+        ),
+    }
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *(_divided(definition, name, length) for name, length in lengths.items()),
+        _weighed_at_the_end(definition, one),
+    )
+
+
+def _divided(
+    definition: Definition, name: str, length: Callable[[torch.Tensor], torch.Tensor]
+) -> DomainMutant:
+    """Return the mutant that divides heads by another divisor."""
+    eps = definition.constants["eps"]
+
+    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+        found = []
+        for output, heads in zip(outputs, (inputs["q"], inputs["k"]), strict=True):
+            ms = heads.double().square().mean(dim=-1, keepdim=True)
+            factor = torch.sqrt(ms + eps) / length(ms)
+            found.append((output.double() * factor).to(output.dtype))
+        return tuple(found)
+
+    return on_outputs(definition, name, spoil)
+
+
+def _weighed_at_the_end(definition: Definition, one: float) -> DomainMutant:
+    def call(run: Run, inputs: dict[str, Any]) -> Any:
+        names = ("q_weight", "k_weight")
+        plain = {name: torch.full_like(inputs[name], one) for name in names}
+        found = as_tuple(run(*{**inputs, **plain}.values()))
+        weights = (inputs[name].float() + (1.0 - one) for name in names)
+        return tuple(
+            (output.float() * weight).to(output.dtype)
+            for output, weight in zip(found, weights, strict=True)
+        )
+
+    return calling(definition, "weights after the turn", call)
+
+
+def of_positions(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that turn by other frequencies, or other positions."""
+    constants, size = definition.constants, definition.axes["head_size"]
+    changes: dict[str, Change] = {
+        "positions ignored": lambda i: {"pos_ids": _counted(i["pos_ids"])},
+        "positions of the first token": lambda i: {"pos_ids": _first(i["pos_ids"])},
+        "positions one too far": lambda i: {"pos_ids": i["pos_ids"] + 1},
+        "turned backwards": lambda i: {"pos_ids": -i["pos_ids"]},
+    }
+    factor, right = frequencies(size, constants)
+    theta = {**constants, "rope_theta": 2 * constants["rope_theta"]}
+    wrong = {
+        "theta twice as large": frequencies(size, theta)[1],
+        "exponents half as large": right.sqrt(),
+        "exponents of the next pair": right.roll(-1),
+        "degrees for radians": right / math.degrees(1.0),
+    }
+    factors: dict[str, float] = {}
+    if "rope_scale" in constants:
+        scale = constants["rope_scale"]
+        plain = frequencies(size, {"rope_theta": constants["rope_theta"]})[1]
+        wrong |= {
+            "frequencies not scaled": plain,
+            "all frequencies scaled": plain / scale,
+            "scale times for divided": plain * plain / right,
+            "ramp turned over": plain + plain / scale - right,
+        }
+        usual = 1.0 + 0.1 * math.log(scale)
+        factors["factor missing" if factor > 1.0 else "factor of YaRN"] = (
+            1.0 if factor > 1.0 else usual
+        )
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *(_turned_by(definition, name, factor, f) for name, f in wrong.items()),
+        *(_turned_by(definition, name, f, right) for name, f in factors.items()),
+    )
+
+
+def _turned_by(
+    definition: Definition, name: str, factor: float, steps: torch.Tensor
+) -> DomainMutant:
+    """Return the mutant that turns by other radians a position, and another factor."""
+    neox = definition.constants["is_neox"]
+
+    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+        angles = torch.outer(inputs["pos_ids"].double(), steps)[:, None]
+        cos, sin = factor * angles.cos(), factor * angles.sin()
+        return tuple(_turned(inputs[name], cos, sin, neox) for name in "qk")
+
+    return on_outputs(definition, name, spoil)
+
+
+def _turned(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, neox: bool
+) -> torch.Tensor:
+    half, dim = x.shape[-1] // 2, -2 if neox else -1
+    pairs = x.double().view(*x.shape[:-1], *((2, half) if neox else (half, 2)))
+    first, second = pairs.unbind(dim)
+    turned = torch.stack((first * cos - second * sin, second * cos + first * sin), dim)
+    return turned.flatten(-2).to(x.dtype)
+
+
+_Needs = Mapping[str, Callable[[Definition], tuple[DomainMutant, ...]]]
+_GROUPS: _Needs = {
+    "cos_sin_cache positions rotary_dim": of_cache,
+    "q k head_size is_neox": of_turns,
+    "positions num_axes axes_interleaved": of_axes,
+    "q_weight k_weight head_size eps unit_offset": of_norms,
+    "pos_ids head_size rope_theta": of_positions,
+    "q k cos_sin_cache": rounded_inputs,
+}
+MUTANTS = tuple(MutantGroup(made, needs) for needs, made in _GROUPS.items())

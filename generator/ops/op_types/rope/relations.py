@@ -1,7 +1,7 @@
 """Relations of rotary embeddings: rotations add up, dot products see their difference.
 
 They need a cache that rotates by position · angle. The op's own inputs have an unrelated
-rotation for every position.
+rotation for every position. Heads that are normalised first keep no length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from generator.testing.trial import Inputs
 
 _ROUNDED_ALIKE = Bound(
     Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6),
-    "the same float32 operations: both sides round once, to neighbours at most: 2^-7",
+    "the same float32 operations, with an eps of 1e-6 beside mean squares of 1 where "
+    "heads are normalised: both sides round once, to neighbours at most: 2^-7",
 )
 _TWICE = Bound(
     Tolerance(rtol=8e-3, atol=1.6e-2, nmse=1e-5),
@@ -50,25 +51,27 @@ _POSITIONS = 128
 
 def rope_relations(definition: Definition) -> list[Relation]:
     """Return the relations of a rotary embedding."""
-    tokens = 2 * len(_NEAR)
-    axes = {"num_qo_heads": 6, "num_kv_heads": 2, "max_seq_len": _POSITIONS}
+    tokens, names = 2 * len(_NEAR), definition.interface.inputs
+    axes = {"num_tokens": tokens}
+    if "num_qo_heads" not in definition.axes:
+        axes |= {"num_qo_heads": 6, "num_kv_heads": 2, "max_seq_len": _POSITIONS}
     places = tuple(Stream("rope tokens").permutation(tokens).tolist())
     turning = [
-        RelatedCase(
-            "turning",
-            "small",
-            {**axes, "num_tokens": tokens},
-            {"places": places},
-            _turning_inputs,
-        )
+        RelatedCase("turning", "small", axes, {"places": places}, _turning_inputs)
     ]
     both = dict.fromkeys(("q_out", "k_out"), _ROUNDED_ALIKE)
-    return [
+    found = [
         reordered("tokens-reversed", ["num_tokens"], both, turning),
         Relation("relative-positions", _relative, turning),
-        Relation("turned-twice", _twice, turning),
-        Relation("half-turn", _half_turn, turning),
     ]
+    if "q_weight" in names:
+        found.append(Relation("heads-scaled", _heads_scaled, turning))
+    # YaRN's factor would come in twice
+    elif not definition.constants.get("yarn"):
+        found.append(Relation("turned-twice", _twice, turning))
+    if "cos_sin_cache" in names:
+        found.append(Relation("half-turn", _half_turn, turning))
+    return found
 
 
 def _turning_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:
@@ -78,24 +81,33 @@ def _turning_inputs(definition: Definition, case: Case, stream: Stream) -> Input
     circle, whose powers are computed in float64.
     """
     axes = {**definition.axes, **case.axes}
-    size, rows, tokens = axes["head_size"], axes["max_seq_len"], axes["num_tokens"]
-    slope = stream.child("slope").values((axes["rotary_dim"] // 2,), 0.3).double()
+    names, size = definition.interface.inputs, axes["head_size"]
+    positions = torch.tensor([*_NEAR, *(p + _SHIFT for p in _NEAR)])
+    positions = positions[list(case.params["places"])]
+    made: dict[str, Any] = {"positions": positions, "pos_ids": positions.int()}
+    if "cos_sin_cache" in names:
+        slopes = stream.child("slope").values((axes["rotary_dim"] // 2,), 0.3)
+        made["cos_sin_cache"] = _even_steps(slopes.double(), axes["max_seq_len"])
+    if "num_axes" in axes:
+        made["positions"] = torch.stack([positions + 5 * a for a in (0, 2, 1)])
+    for name, axis in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
+        one = stream.child(name).values((1, axes[axis], size), 1.0, torch.bfloat16)
+        made[name] = one.repeat(axes["num_tokens"], 1, 1)
+        weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
+        offset = 1.0 if definition.constants.get("unit_offset") else 0.0
+        made[f"{name}_weight"] = (weight - offset).bfloat16()
+    return {name: made[name] for name in names}
+
+
+def _even_steps(slope: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return a cache whose rows turn by multiples of one rotation a dimension."""
     c = (1.0 - slope * slope) / (1.0 + slope * slope)
     s = 2.0 * slope / (1.0 + slope * slope)
     turn = [(torch.ones_like(c), torch.zeros_like(c))]
     for _ in range(rows - 1):
         x, y = turn[-1]
         turn.append((x * c - y * s, x * s + y * c))
-    cache = torch.stack([torch.cat(row) for row in turn]).float()
-    positions = torch.tensor([*_NEAR, *(p + _SHIFT for p in _NEAR)])
-    made: dict[str, Any] = {
-        "cos_sin_cache": cache,
-        "positions": positions[list(case.params["places"])],
-    }
-    for name, axis in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
-        one = stream.child(name).values((1, axes[axis], size), 1.0, torch.bfloat16)
-        made[name] = one.repeat(tokens, 1, 1)
-    return {name: made[name] for name in definition.interface.inputs}
+    return torch.stack([torch.cat(row) for row in turn]).float()
 
 
 def _relative(subject: Subject) -> Iterator[Claim]:
@@ -109,10 +121,12 @@ def _relative(subject: Subject) -> Iterator[Claim]:
 
 def _twice(subject: Subject) -> Iterator[Claim]:
     """Rotate by a position, then by another, instead of by their sum."""
-    inputs, later = subject.inputs, torch.full_like(subject.inputs["positions"], 19)
-    once = subject.run({**inputs, "positions": inputs["positions"] + later})
+    inputs = subject.inputs
+    name = "positions" if "positions" in inputs else "pos_ids"
+    later = torch.full_like(inputs[name], 19)
+    once = subject.run({**inputs, name: inputs[name] + later})
     first = {"q": subject.whole["q_out"], "k": subject.whole["k_out"]}
-    twice = subject.run({**inputs, **first, "positions": later})
+    twice = subject.run({**inputs, **first, name: later})
     yield from alike(once, twice, {"q_out": _TWICE, "k_out": _TWICE})
 
 
@@ -123,7 +137,18 @@ def _half_turn(subject: Subject) -> Iterator[Claim]:
     half = cache.shape[1] // 2
     cache[:, :half], cache[:, half:] = -1.0, 0.0
     actual = subject.run({**inputs, "cos_sin_cache": cache})
-    for name in ("q", "k"):
-        expected = inputs[name].clone()
+    whole = {"q_out": inputs["q"], "k_out": inputs["k"]}
+    if "q_weight" in inputs:
+        whole = subject.run({**inputs, "cos_sin_cache": -cache})
+    for name in ("q_out", "k_out"):
+        expected = whole[name].clone()
         expected[..., : 2 * half] *= -1.0
-        yield Claim(f"{name}_out", actual[f"{name}_out"], expected, _HALF)
+        yield Claim(name, actual[name], expected, _HALF)
+
+
+def _heads_scaled(subject: Subject) -> Iterator[Claim]:
+    """Scale the heads by powers of 2, which their norm takes out again."""
+    inputs = subject.inputs
+    scaled = subject.run({**inputs, "q": 4.0 * inputs["q"], "k": 16.0 * inputs["k"]})
+    bounds = dict.fromkeys(("q_out", "k_out"), _ROUNDED_ALIKE)
+    yield from alike(subject.whole, scaled, bounds)

@@ -11,10 +11,10 @@ import pytest
 from generator.execution.sandbox import (
     Limits,
     Outcome,
-    account,
     read_result,
     run_confined,
 )
+from generator.review.account import account
 
 TESTS = """
 import torch

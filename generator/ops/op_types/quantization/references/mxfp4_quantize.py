@@ -19,7 +19,8 @@ def run(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     codes = e2m1(torch.ldexp(blocks, -exponent[:, :, None])).view(input.shape)
     # The first of two elements is in the lower half of a byte.
     quantized = codes[:, 0::2] | (codes[:, 1::2] << 4)
-    return quantized, (exponent + BIAS).to(torch.uint8)
+    scales = (exponent + BIAS).to(torch.uint8)
+    return quantized.view(torch.int8), scales.view(torch.int8)
 
 
 def e2m1(values: torch.Tensor) -> torch.Tensor:

@@ -18,4 +18,4 @@ def run(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     exponent = torch.where(largest == 0, -BIAS, exponent).clamp(-BIAS, BIAS)
     codes = torch.ldexp(blocks, -exponent[:, :, None]).clamp(-MAX, MAX)
     quantized = codes.to(torch.float8_e4m3fn).view(input.shape)
-    return quantized, (exponent + BIAS).to(torch.uint8)
+    return quantized, (exponent + BIAS).to(torch.uint8).view(torch.int8)

@@ -11,7 +11,8 @@ def run(
     quantized: torch.Tensor, scales: torch.Tensor, global_scale: float
 ) -> torch.Tensor:
     # The first of two elements is in the lower half of a byte.
-    codes = torch.stack((quantized & 15, quantized >> 4), dim=2).flatten(1).long()
+    halves = torch.stack((quantized & 15, (quantized >> 4) & 15), dim=2)
+    codes = halves.flatten(1).long()
     table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=quantized.device)
     blocks = table[codes].view(len(codes), -1, BLOCK) * scales.float()[:, :, None]
     return (blocks * global_scale).flatten(1).to(torch.bfloat16)

@@ -17,7 +17,8 @@ def run(input: torch.Tensor, global_scale: float) -> tuple[torch.Tensor, torch.T
     scaled = torch.where(stored == 0, torch.zeros_like(blocks), blocks / stored)
     codes = e2m1(scaled).view(input.shape)
     # The first of two elements is in the lower half of a byte.
-    return codes[:, 0::2] | (codes[:, 1::2] << 4), scales
+    quantized = codes[:, 0::2] | (codes[:, 1::2] << 4)
+    return quantized.view(torch.int8), scales
 
 
 def e2m1(values: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,25 @@
+"""Experts of given tokens: bfloat16 or mxfp4 weights, SwiGLU or gpt-oss's clipped one."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "moe_experts",
+    name_tokens={
+        "topk": "top_k",
+        "e": "num_experts",
+        "h": "hidden_size",
+        "i": "intermediate_size",
+    },
+    name_words={"scaled": ("scales_input", True)},
+    variant_constants=("scales_input",),
+    absent={"flashinfer": "cutlass_fused_moe compiles for over 7 minutes on 16 cores"},
+    figures={
+        "num_experts": Figure(
+            ("num_experts", "n_routed_experts", "num_local_experts"), "ep"
+        ),
+        "top_k": Figure(("num_experts_per_tok",)),
+        "hidden_size": Figure(("hidden_size",)),
+    },
+)

@@ -1,0 +1,165 @@
+"""moe_experts: the sum of each token's experts, whose numbers and weights are given.
+
+An expert is down(silu(gate) · up), of gpt-oss down(gate · sigmoid(1.702 · gate) · (up +
+1)) with gate at most 7 and up in ±7. Llama 4 multiplies an expert's input by the weight.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.moe_experts.inputs import (
+    expert_inputs,
+    is_mxfp4,
+    scales_input,
+)
+from generator.ops.op_types.moe_experts.relations import expert_relations
+from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.memory import COPIES, tensor_bytes
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
+_SHORT = (
+    "the kernel rounds to bfloat16 what goes into the activation, what comes of it and "
+    "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
+    "the reference's own are 1.5e-5 of the power; atol and rtol are 5 deviations of "
+    "outputs up to 2"
+)
+TOLERANCES = (
+    Override("output", Tolerance(4e-3, 3e-4, 5e-6), _ONCE, source="oracle"),
+    Override(
+        "output",
+        Tolerance(8e-3, 6e-4, 5e-6),
+        f"{_ONCE}, on both sides: neighbours at most",
+        source="sglang/native",
+    ),
+    Override(
+        "output",
+        Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005)),
+        _SHORT,
+    ),
+)
+# e2m1: sign, two bits of exponent, one of mantissa; 0 and 1 are subnormal
+_MAGNITUDES = [0.0, 0.5, *((1 + m / 2) * 2.0**e for e, m in product(range(3), (0, 1)))]
+# of a case's size: the most elements of the weights of experts that tokens choose
+_ELEMENTS = {"small": 30e6, "medium": 60e6, "large": 2500e6}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return few tokens of few experts, experts elsewhere, and clipped values."""
+    found = [
+        _case(definition, "one-token", "small", 1),
+        _case(definition, "ends-and-elsewhere", "small", 3, ends=True, elsewhere=True),
+        _case(definition, "batch", "medium", 12),
+        _case(definition, "large-batch", "large", 128),
+    ]
+    if is_mxfp4(definition):
+        found.append(_case(definition, "clipped", "small", 2, std=6.0))
+    return found
+
+
+def _case(
+    definition: Definition, name: str, size: str, tokens: int, **params: Any
+) -> Case:
+    """Return a case whose tokens choose of `hot` experts.
+
+    Where these are fewer than a token has, its others are elsewhere.
+    """
+    most = int(_ELEMENTS[size] // _elements(definition))
+    fewest = 2 if params.get("ends") else 1
+    hot = min(max(most, fewest), definition.axes["num_experts"])
+    return Case(name, size, {"seq_len": tokens}, {"hot": hot, **params})
+
+
+def _elements(definition: Definition) -> int:
+    axes = definition.axes
+    return axes["hidden_size"] * axes["gemm1_out_size"] * 3 // 2
+
+
+def peak_bytes(definition: Definition, case: Case) -> int:
+    """Return an upper bound of the bytes that run() or a kernel needs for a case.
+
+    Counts the weights once, the experts that tokens choose as bfloat16, and an expert
+    in float64 with the codes and indices that it comes from.
+    """
+    width = 0.5 if is_mxfp4(definition) else 2
+    weights = int(width * definition.axes["num_experts"] * _elements(definition))
+    rest = max(tensor_bytes(definition, case) - weights, 0)
+    hot: int = case.params["hot"]
+    return weights + COPIES * rest + (2 * hot + 24) * _elements(definition)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `expert_inputs` for dtypes and sizes."""
+    return expert_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the output, float64 [seq_len, hidden_size], one expert at a time."""
+    x: torch.Tensor = inputs["hidden_states"].double()
+    ids, total = inputs["topk_ids"], torch.zeros_like(x)
+    for expert in sorted(set(ids.flatten().tolist()) - {-1}):
+        # weight of the expert for each token, 0 where the token has others
+        weights = (inputs["topk_weights"].double() * (ids == expert)).sum(1)
+        rows = (ids == expert).any(1)
+        scale = weights[rows, None]
+        before = scale if scales_input(definition) else torch.ones_like(scale)
+        one = _product(inputs, "w13", expert, x[rows] * before)
+        if is_mxfp4(definition):
+            gate = torch.minimum(one[:, 0::2], one.new_tensor(7.0))
+            up = torch.clip(one[:, 1::2], -7.0, 7.0)
+            inner = (up + 1.0) * gate / (1.0 + torch.exp(-1.702 * gate))
+        else:
+            half = one.shape[1] // 2
+            gate, up = one[:, :half], one[:, half:]
+            inner = up * gate / (1.0 + torch.exp(-gate))
+        y = _product(inputs, "w2", expert, inner)
+        total[rows] += y if scales_input(definition) else y * scale
+    return total
+
+
+def _product(
+    inputs: dict[str, Any], name: str, expert: int, x: torch.Tensor
+) -> torch.Tensor:
+    """Return x [rows, k] times an expert's matrix, its bias added: float64 [rows, n]."""
+    weight: torch.Tensor = inputs[name][expert]
+    if f"{name}_scale" not in inputs:
+        return x @ weight.double().T
+    exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
+    factors = torch.exp2(exponents - 127.0)
+    table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
+    # what each byte holds, its lower half first: a table of 256 is small
+    numbers = torch.arange(256, device=x.device)
+    halves = torch.stack((numbers % 16, numbers // 16), dim=1)
+    pairs = table[halves % 8] * (1.0 - 2.0 * (halves // 8))
+    values = pairs[weight.view(torch.uint8).int()].flatten(1)
+    wide = values * factors.repeat_interleave(32, dim=1)
+    y: torch.Tensor = x @ wide.T + inputs[f"{name}_bias"][expert].double()
+    return y
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds for other orders and for shards of experts and columns."""
+    return expert_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("triton", min_sm=80), Backend("native", needs_cuda=False))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the output of SGLang's experts, bfloat16 [seq_len, hidden_size].
+
+    Both take mxfp4 weights dequantised, which bfloat16 holds.
+    """
+    run = {"triton": run_triton, "native": run_native}[backend]
+    return run(definition, inputs)

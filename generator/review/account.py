@@ -1,0 +1,91 @@
+"""Whether what a confined run of tests reported can be believed.
+
+A reference runs in the process that judges it, and can forge what that process says.
+So the reader knows beforehand what must be reported, and believes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from generator.execution.sandbox import Outcome
+from generator.rules.screen import Finding
+
+_SOME = 3
+
+
+@dataclass(frozen=True)
+class Account:
+    """How each test ended, and each reason not to believe it.
+
+    Among `failed` are those that were reported twice, or with an unknown outcome.
+    """
+
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    skipped: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether there is no sign that the report was forged."""
+        return not self.problems
+
+
+def account(
+    outcome: Outcome,
+    expected: Iterable[str],
+    reported: Sequence[tuple[str, str]],
+    *,
+    must_fail: Iterable[str] = (),
+    apart: bool = False,
+    findings: Sequence[Finding] = (),
+) -> Account:
+    """Compare what was reported with what was expected before anything ran.
+
+    `must_fail` are canaries: tests of the same run that a sound judge turns red. With
+    `apart` the exit status is that of the other tests: 0 where only canaries failed.
+    """
+    canaries = frozenset(must_fail)
+    wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
+    times = Counter(name for name, _ in reported)
+    results = dict(reported)
+    ways: dict[str, list[str]] = {"passed": [], "skipped": [], "failed": []}
+    for name in filter(results.__contains__, wanted):
+        way = results[name] if times[name] == 1 else "failed"
+        ways.get(way, ways["failed"]).append(name)
+    signs = {
+        "not reported": [name for name in wanted if name not in results],
+        "reported and not expected": sorted(set(results) - canaries - set(wanted)),
+        "reported more than once": sorted(name for name, n in times.items() if n > 1),
+        "must fail and did not": sorted(
+            name for name in canaries if results.get(name) != "failed"
+        ),
+    }
+    red = bool(ways["failed"] or (canaries and not apart))
+    problems = _of_the_end(outcome, red)
+    for sign, names in signs.items():
+        if names:
+            more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+            problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
+    if findings:
+        problems.append(f"the static screen found {len(findings)} in the reference")
+    given = {way: tuple(names) for way, names in ways.items()}
+    return Account(**given, problems=tuple(problems))
+
+
+def _of_the_end(outcome: Outcome, red: bool) -> list[str]:
+    """Return what is wrong with the end; pytest says 1 where a test failed, else 0."""
+    if outcome.status == "not started":
+        return [f"it was not started: {outcome.detail}"]
+    if outcome.limit is not None:
+        return [f"it was killed at a limit: {outcome.limit}"]
+    if outcome.signal is not None:
+        return [f"it was killed by signal {outcome.signal}"]
+    if outcome.exit_status is None:
+        return ["it ended without a status"]
+    if outcome.exit_status != int(red):
+        return [f"it ended with {outcome.exit_status}; the report says {int(red)}"]
+    return []

@@ -1,0 +1,292 @@
+"""Reference tests of op_type gated_rmsnorm.
+
+Rendered: don't edit. `gen-tests --op-type gated_rmsnorm` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+393180470183ead53c4a06cb53c0a03925b2c79dd90d1f29c1d4e0c0c2cc3ba2  gated_group_rmsnorm_h4096_ng4
+e1d6e14dfcbf4a4b16d5749563b9738efaefc042c37075402327318a48e28250  gated_group_rmsnorm_h8192_ng8
+88e64f9127035c6ff9a074cbe25dfc76c3c2a4dd081bd91541b3547c8c03832d  gated_rmsnorm_h128
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.gated_rmsnorm.relations import gated_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-30, nmse=1.6e-5),
+        "float32 arithmetic and one rounding to bfloat16: half an ulp is 2^-8 of a "
+        "value at most, and 2^-16 = 1.53e-5 its square",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1e-30, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, "
+        "2^-7 apart, and most to the same",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return ordinary rows, a variance of about eps, and gates that are closed."""
+    return [
+        Case("one-row", "small", {"batch_size": 1}),
+        Case("tiny-variance", "small", {"batch_size": 8}, {"std": 2e-3}),
+        Case("large-values", "small", {"batch_size": 3}, {"std": 1e4}),
+        Case("closed-gates", "small", {"batch_size": 3}, {"gate": -8.0}),
+        Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
+        Case("batch", "medium", {"batch_size": 67}),
+        Case("long-batch", "large", {"batch_size": 16_384}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return hidden_states and gate, bfloat16 [batch_size, hidden_size], and weight.
+
+    The weight is bfloat16, around one half: [hidden_size], or [num_groups, group_size].
+    Columns differ in size, so
+    that the groups of a row have different means.
+    """
+    rows, columns = case.axes["batch_size"], definition.axes["hidden_size"]
+    x = stream.child("hidden_states").values((rows, columns), 1.0)
+    x *= case.params.get("std", 1.0) * torch.linspace(0.25, 2.0, columns)
+    x[: case.params.get("zero_rows", 0)] = 0.0
+    gate = stream.child("gate").values((rows, columns), 2.0)
+    shape: tuple[int, ...] = (columns,)
+    if "num_groups" in definition.axes:
+        shape = (definition.axes["num_groups"], definition.axes["group_size"])
+    weight = 0.5 + stream.child("weight").values(shape, 0.4)
+    return {
+        "hidden_states": x.to(torch.bfloat16),
+        "gate": (gate + case.params.get("gate", 0.0)).to(torch.bfloat16),
+        "weight": weight.to(torch.bfloat16),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows, float64 [batch_size, hidden_size], by the length of each group."""
+    x, gate = inputs["hidden_states"].double(), inputs["gate"].double()
+    weight = inputs["weight"].double().flatten()
+    # silu by exp(-log(1 + exp(-gate)))
+    opened = gate * torch.exp(-torch.logaddexp(torch.zeros_like(gate), -gate))
+    if "gate_first" not in definition.constants:
+        alone: torch.Tensor = _normed(definition, x) * weight * opened
+        return alone
+    size = definition.axes["group_size"]
+    parts = [_normed(definition, part) for part in (x * opened).split(size, dim=1)]
+    grouped: torch.Tensor = torch.cat(parts, dim=1) * weight
+    return grouped
+
+
+def _normed(definition: Definition, x: torch.Tensor) -> torch.Tensor:
+    length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    eps = definition.constants["eps"]
+    normed: torch.Tensor = x / torch.sqrt(length * length / x.shape[1] + eps)
+    return normed
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls on related rows."""
+    return gated_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, and the kernel that it judges."""
+    return (Backend("native", needs_cuda=False), Backend("triton", needs=("triton",)))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return bfloat16 rows; the native code is asked one group at a time."""
+    from sglang.kernels.ops.attention.fla import layernorm_gated
+
+    x, gate, weight = (
+        inputs["hidden_states"],
+        inputs["gate"],
+        inputs["weight"].flatten(),
+    )
+    size = definition.axes.get("group_size", x.shape[1])
+    options = {
+        "eps": definition.constants["eps"],
+        "norm_before_gate": "gate_first" not in definition.constants,
+    }
+    if backend == "triton":
+        out: torch.Tensor = layernorm_gated.rms_norm_gated(
+            x=x,
+            weight=weight,
+            bias=None,
+            z=gate,
+            group_size=size,
+            is_rms_norm=True,
+            **options,
+        )
+        return out
+    places = range(0, x.shape[1], size)
+    parts = [
+        layernorm_gated.rms_norm_ref(
+            *(tensor[..., i : i + size] for tensor in (x, weight)),
+            None,
+            z=gate[:, i : i + size],
+            **options,
+        )
+        for i in places
+    ]
+    return torch.cat(parts, dim=1)
+
+
+# ---- the interfaces
+
+INTERFACE_GATED_GROUP_RMSNORM = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "gate": "bfloat16[batch_size, hidden_size]",
+        "weight": "bfloat16[num_groups, group_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+    },
+    constraints=("hidden_size == num_groups * group_size",),
+)
+INTERFACE_GATED_RMSNORM = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "gate": "bfloat16[batch_size, hidden_size]",
+        "weight": "bfloat16[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of gated_group_rmsnorm_h4096_ng4, gated_group_rmsnorm_h8192_ng8
+def reference_gated_group_rmsnorm():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, gate: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        gated = hidden_states.float() * torch.nn.functional.silu(gate.float())
+        groups = gated.reshape(len(gated), *weight.shape)
+        inverse_rms = torch.rsqrt(groups.square().mean(dim=-1, keepdim=True) + EPS)
+        normed = (groups * inverse_rms * weight.float()).reshape(gated.shape)
+        return normed.to(hidden_states.dtype)
+
+    return run
+
+
+# of gated_rmsnorm_h128
+def reference_gated_rmsnorm():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, gate: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        normed = x * inverse_rms * weight.float()
+        return (normed * torch.nn.functional.silu(gate.float())).to(hidden_states.dtype)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class GatedRmsnormTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of gated_rmsnorm share."""
+
+    op_type = "gated_rmsnorm"
+    sizes = ("small", "medium")
+    constants = ("eps",)
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
+# g * sigmoid(g), then y * rsqrt(mean(y^2) + 1e-05) * weight, where the mean is that of
+# one of 4 groups of columns. In float32, rounded to bfloat16 at the end.
+# model:nemotron-h-8b, tp:2
+class TestGatedGroupRmsnormH4096Ng4(GatedRmsnormTests):
+    name = "gated_group_rmsnorm_h4096_ng4"
+    interface = INTERFACE_GATED_GROUP_RMSNORM
+    reference = staticmethod(reference_gated_group_rmsnorm)
+    HIDDEN_SIZE = 4096
+    NUM_GROUPS = 4
+    GROUP_SIZE = 1024
+    constants = ("gate_first", "eps")
+    GATE_FIRST = True  # "group" in the name
+    EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
+
+
+# Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
+# g * sigmoid(g), then y * rsqrt(mean(y^2) + 1e-05) * weight, where the mean is that of
+# one of 8 groups of columns. In float32, rounded to bfloat16 at the end.
+# model:nemotron-h-8b, tp:1
+class TestGatedGroupRmsnormH8192Ng8(GatedRmsnormTests):
+    name = "gated_group_rmsnorm_h8192_ng8"
+    interface = INTERFACE_GATED_GROUP_RMSNORM
+    reference = staticmethod(reference_gated_group_rmsnorm)
+    HIDDEN_SIZE = 8192
+    NUM_GROUPS = 8
+    GROUP_SIZE = 1024
+    constants = ("gate_first", "eps")
+    GATE_FIRST = True  # "group" in the name
+    EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
+
+
+# Gated RMS normalisation of the heads of a delta net, one row a head: x *
+# rsqrt(mean(x^2) + 1e-06) * weight * silu(gate), silu(g) = g * sigmoid(g). In float32,
+# rounded to bfloat16 at the end.
+# model:qwen3-next-80b-a3b, tp:1
+class TestGatedRmsnormH128(GatedRmsnormTests):
+    name = "gated_rmsnorm_h128"
+    interface = INTERFACE_GATED_RMSNORM
+    reference = staticmethod(reference_gated_rmsnorm)
+    HIDDEN_SIZE = 128
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

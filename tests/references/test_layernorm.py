@@ -1,0 +1,262 @@
+"""Reference tests of op_type layernorm.
+
+Rendered: don't edit. `gen-tests --op-type layernorm` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+841d8339c95ac091d2e463b380052c92d3417cff71a0f2918d06611f2dcf4df3  layernorm_eps_1em5_h1280
+5c3a98df57aa3e8187503e2daea50c84353cbe42c21b5c26c008efa4e596fc48  layernorm_eps_1em5_h4096
+46a7a1837a4706158aaba50bd42be25ccaeb575eb3feb8dac237e29cd0faeaa6  layernorm_h128
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.layernorm.relations import norm_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_CANCELLED = (
+    "the mean, 8 deviations at most, has a float32 error of a few 2^-24 of itself, which "
+    "is 2e-6 of a deviation, and so is what a product of 6 and a bias of 3 leave"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=6e-6, nmse=1.6e-5),
+        "one rounding to bfloat16: half an ulp is 2^-8 of a value at most, and 2^-16 = "
+        f"1.53e-5 its square; {_CANCELLED}",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1.2e-5, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, "
+        f"2^-7 apart, and most to the same; {_CANCELLED}",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return ordinary rows, rows with a variance of about eps, and with a large mean."""
+    return [
+        Case("one-row", "small", {"batch_size": 1}),
+        Case("tiny-variance", "small", {"batch_size": 8}, {"std": 2e-3}),
+        Case("large-values", "small", {"batch_size": 3}, {"std": 1e4}),
+        Case("large-mean", "small", {"batch_size": 3}, {"mean": 8.0}),
+        Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
+        Case("batch", "medium", {"batch_size": 67}),
+        Case("long-batch", "large", {"batch_size": 16_384}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return hidden_states bfloat16 [batch_size, hidden_size], weight and bias.
+
+    Both are float32 [hidden_size]: the weight around one half, the bias around zero.
+    """
+    rows, columns = case.axes["batch_size"], definition.axes["hidden_size"]
+    x = stream.child("hidden_states").values((rows, columns), 1.0)
+    x = case.params.get("std", 1.0) * (x + case.params.get("mean", 0.3))
+    x[: case.params.get("zero_rows", 0)] = 0.0
+    return {
+        "hidden_states": x.to(torch.bfloat16),
+        "weight": 0.5 + stream.child("weight").values((columns,), 0.4),
+        "bias": stream.child("bias").values((columns,), 0.5),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows, float64 [batch_size, hidden_size], by the length of each."""
+    x: torch.Tensor = inputs["hidden_states"].double()
+    columns, eps = x.shape[1], definition.constants["eps"]
+    centred = x - x.sum(dim=1, keepdim=True) / columns
+    length = torch.linalg.vector_norm(centred, dim=1, keepdim=True)
+    deviation = torch.sqrt(length * length / columns + eps)
+    weight, bias = inputs["weight"].double(), inputs["bias"].double()
+    normed: torch.Tensor = centred / deviation * weight + bias
+    return normed
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls on related rows."""
+    return norm_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the only CUDA kernel."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return flashinfer.norm's rows; its `gemma` is the scale, without a one added."""
+    from flashinfer import norm
+
+    return norm.layernorm(
+        inputs["hidden_states"],
+        inputs["weight"],
+        inputs["bias"],
+        definition.constants["eps"],
+    )
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code, which also runs on a CPU."""
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the native layer's rows: in float32, rounded once to bfloat16."""
+    from sglang.srt.layers.layernorm import LayerNorm
+
+    x = inputs["hidden_states"]
+    norm = LayerNorm(x.shape[1], eps=definition.constants["eps"])
+    norm.weight = torch.nn.Parameter(inputs["weight"], requires_grad=False)
+    norm.bias = torch.nn.Parameter(inputs["bias"], requires_grad=False)
+    out: torch.Tensor = norm.forward_native(x)
+    return out
+
+
+# ---- the interfaces
+
+INTERFACE_LAYERNORM = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "weight": "float32[hidden_size]",
+        "bias": "float32[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of layernorm_eps_1em5_h1280, layernorm_eps_1em5_h4096
+def reference_layernorm_eps_1em5():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)
+        normed = centred * torch.rsqrt(variance + EPS)
+        return (normed * weight + bias).to(hidden_states.dtype)
+
+    return run
+
+
+# of layernorm_h128
+def reference_layernorm():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)
+        normed = centred * torch.rsqrt(variance + EPS)
+        return (normed * weight + bias).to(hidden_states.dtype)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class LayernormTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of layernorm share."""
+
+    op_type = "layernorm"
+    sizes = ("small", "medium")
+    interface = INTERFACE_LAYERNORM
+    constants = ("eps",)
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
+# bias, where var is the mean of the squared differences. In float32, rounded to
+# bfloat16 at the end.
+# model:whisper-large-v3, fi_api:flashinfer.norm.layernorm
+class TestLayernormEps1em5H1280(LayernormTests):
+    name = "layernorm_eps_1em5_h1280"
+    reference = staticmethod(reference_layernorm_eps_1em5)
+    HIDDEN_SIZE = 1280
+    EPS = 1e-05  # "1em5" in the name
+
+
+# Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
+# bias, where var is the mean of the squared differences. In float32, rounded to
+# bfloat16 at the end.
+# model:bloom-7b1, fi_api:flashinfer.norm.layernorm
+class TestLayernormEps1em5H4096(LayernormTests):
+    name = "layernorm_eps_1em5_h4096"
+    reference = staticmethod(reference_layernorm_eps_1em5)
+    HIDDEN_SIZE = 4096
+    EPS = 1e-05  # "1em5" in the name
+
+
+# Layer normalisation of the keys of an indexer: (x - mean(x)) * rsqrt(var(x) + 1e-06) *
+# weight + bias, where var is the mean of the squared differences. In float32, rounded
+# to bfloat16 at the end.
+# model:deepseek-v3.2, fi_api:flashinfer.norm.layernorm
+class TestLayernormH128(LayernormTests):
+    name = "layernorm_h128"
+    reference = staticmethod(reference_layernorm)
+    HIDDEN_SIZE = 128
+    EPS = 1e-06  # the convention of layernorm
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

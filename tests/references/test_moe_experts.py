@@ -1,0 +1,546 @@
+"""Reference tests of op_type moe_experts.
+
+Rendered: don't edit. `gen-tests --op-type moe_experts` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+7eff9a91cc33ab3b51d4cb943d179c3c6a562e38333e9f164424bb94adcdcf26  moe_bf16_scaled_input_topk1_e16_h5120_i1024
+661f89a7f3f7ccefd9163ba270103407797199c91b453bb2c569d17da57c6a3d  moe_bf16_scaled_input_topk1_e16_h5120_i8192
+77a6465ed2099a3cef4c61d66deca135d0433346e6e2baf277e9f3db40ec8e99  moe_bf16_topk10_e512_h2048_i512
+92882560da99b45088c5b52ca867cf6f8ecde2eff31f3a19fd8560d88541f430  moe_bf16_topk2_e8_h6144_i16384
+f8b97e482dacd9b1969e7d1770b87efda4bb0b4679928d48290ae0e1a8350c20  moe_bf16_topk8_e128_h2048_i768
+221280a6d8b490fceddc77b5cf1b444b0627d1adaf14680d884d8f56feb7d74c  moe_bf16_topk8_e128_h4096_i1536
+85257e7baae5445a57fd2bc9c3919f1481385f2516df655e57d4ca415e285f6c  moe_bf16_topk8_e160_h5120_i1536
+f62b14e7e3d7a931ff26634cba1f15fd2343a86f63f29787eacb9e605a0e1552  moe_bf16_topk8_e16_h2048_i768
+1910d0ac50698926744e42d7c25ec5e3fed1b6087ee65db1734aaa2ca122f543  moe_mxfp4_topk4_e128_h2880_i2880
+e3ca7ac000468721c6d9af5378e3d3c9f061b258a4139007cb086fb6c29931d1  moe_mxfp4_topk4_e32_h2880_i2880
+ccd3d3e1cda6c55701b243732ded3d4bf2f02826a674bacbe8fe68e595b9a9c0  moe_mxfp4_topk4_e4_h2880_i2880
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import product
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.moe_experts.inputs import (
+    expert_inputs,
+    is_mxfp4,
+    scales_input,
+)
+from generator.ops.op_types.moe_experts.relations import expert_relations
+from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
+from generator.testing.memory import COPIES, tensor_bytes
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
+_SHORT = (
+    "the kernel rounds to bfloat16 what goes into the activation, what comes of it and "
+    "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
+    "the reference's own are 1.5e-5 of the power; atol and rtol are 5 deviations of "
+    "outputs up to 2"
+)
+TOLERANCES = (
+    Override("output", Tolerance(4e-3, 3e-4, 5e-6), _ONCE, source="oracle"),
+    Override(
+        "output",
+        Tolerance(8e-3, 6e-4, 5e-6),
+        f"{_ONCE}, on both sides: neighbours at most",
+        source="sglang/native",
+    ),
+    Override(
+        "output",
+        Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005)),
+        _SHORT,
+    ),
+)
+# e2m1: sign, two bits of exponent, one of mantissa; 0 and 1 are subnormal
+_MAGNITUDES = [0.0, 0.5, *((1 + m / 2) * 2.0**e for e, m in product(range(3), (0, 1)))]
+# of a case's size: the most elements of the weights of experts that tokens choose
+_ELEMENTS = {"small": 30e6, "medium": 60e6, "large": 2500e6}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return few tokens of few experts, experts elsewhere, and clipped values."""
+    found = [
+        _case(definition, "one-token", "small", 1),
+        _case(definition, "ends-and-elsewhere", "small", 3, ends=True, elsewhere=True),
+        _case(definition, "batch", "medium", 12),
+        _case(definition, "large-batch", "large", 128),
+    ]
+    if is_mxfp4(definition):
+        found.append(_case(definition, "clipped", "small", 2, std=6.0))
+    return found
+
+
+def _case(
+    definition: Definition, name: str, size: str, tokens: int, **params: Any
+) -> Case:
+    """Return a case whose tokens choose of `hot` experts.
+
+    Where these are fewer than a token has, its others are elsewhere.
+    """
+    most = int(_ELEMENTS[size] // _elements(definition))
+    fewest = 2 if params.get("ends") else 1
+    hot = min(max(most, fewest), definition.axes["num_experts"])
+    return Case(name, size, {"seq_len": tokens}, {"hot": hot, **params})
+
+
+def _elements(definition: Definition) -> int:
+    axes = definition.axes
+    return axes["hidden_size"] * axes["gemm1_out_size"] * 3 // 2
+
+
+def peak_bytes(definition: Definition, case: Case) -> int:
+    """Return an upper bound of the bytes that run() or a kernel needs for a case.
+
+    Counts the weights once, the experts that tokens choose as bfloat16, and an expert
+    in float64 with the codes and indices that it comes from.
+    """
+    width = 0.5 if is_mxfp4(definition) else 2
+    weights = int(width * definition.axes["num_experts"] * _elements(definition))
+    rest = max(tensor_bytes(definition, case) - weights, 0)
+    hot: int = case.params["hot"]
+    return weights + COPIES * rest + (2 * hot + 24) * _elements(definition)
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `expert_inputs` for dtypes and sizes."""
+    return expert_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the output, float64 [seq_len, hidden_size], one expert at a time."""
+    x: torch.Tensor = inputs["hidden_states"].double()
+    ids, total = inputs["topk_ids"], torch.zeros_like(x)
+    for expert in sorted(set(ids.flatten().tolist()) - {-1}):
+        # weight of the expert for each token, 0 where the token has others
+        weights = (inputs["topk_weights"].double() * (ids == expert)).sum(1)
+        rows = (ids == expert).any(1)
+        scale = weights[rows, None]
+        before = scale if scales_input(definition) else torch.ones_like(scale)
+        one = _product(inputs, "w13", expert, x[rows] * before)
+        if is_mxfp4(definition):
+            gate = torch.minimum(one[:, 0::2], one.new_tensor(7.0))
+            up = torch.clip(one[:, 1::2], -7.0, 7.0)
+            inner = (up + 1.0) * gate / (1.0 + torch.exp(-1.702 * gate))
+        else:
+            half = one.shape[1] // 2
+            gate, up = one[:, :half], one[:, half:]
+            inner = up * gate / (1.0 + torch.exp(-gate))
+        y = _product(inputs, "w2", expert, inner)
+        total[rows] += y if scales_input(definition) else y * scale
+    return total
+
+
+def _product(
+    inputs: dict[str, Any], name: str, expert: int, x: torch.Tensor
+) -> torch.Tensor:
+    """Return x [rows, k] times an expert's matrix, its bias added: float64 [rows, n]."""
+    weight: torch.Tensor = inputs[name][expert]
+    if f"{name}_scale" not in inputs:
+        return x @ weight.double().T
+    exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
+    factors = torch.exp2(exponents - 127.0)
+    table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
+    # what each byte holds, its lower half first: a table of 256 is small
+    numbers = torch.arange(256, device=x.device)
+    halves = torch.stack((numbers % 16, numbers // 16), dim=1)
+    pairs = table[halves % 8] * (1.0 - 2.0 * (halves // 8))
+    values = pairs[weight.view(torch.uint8).int()].flatten(1)
+    wide = values * factors.repeat_interleave(32, dim=1)
+    y: torch.Tensor = x @ wide.T + inputs[f"{name}_bias"][expert].double()
+    return y
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds for other orders and for shards of experts and columns."""
+    return expert_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
+    return (Backend("triton", min_sm=80), Backend("native", needs_cuda=False))
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the output of SGLang's experts, bfloat16 [seq_len, hidden_size].
+
+    Both take mxfp4 weights dequantised, which bfloat16 holds.
+    """
+    run = {"triton": run_triton, "native": run_native}[backend]
+    return run(definition, inputs)
+
+
+# ---- the interfaces
+
+INTERFACE_MOE_BF16 = Interface(
+    inputs={
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "topk_ids": "int32[seq_len, top_k]",
+        "topk_weights": "float32[seq_len, top_k]",
+        "w13": "bfloat16[num_experts, gemm1_out_size, hidden_size]",
+        "w2": "bfloat16[num_experts, hidden_size, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=("gemm1_out_size == 2 * intermediate_size",),
+)
+INTERFACE_MOE_MXFP4 = Interface(
+    inputs={
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "topk_ids": "int32[seq_len, top_k]",
+        "topk_weights": "float32[seq_len, top_k]",
+        "w13": "int8[num_experts, gemm1_out_size, hidden_packed]",
+        "w13_scale": "int8[num_experts, gemm1_out_size, num_hidden_blocks]",
+        "w13_bias": "bfloat16[num_experts, gemm1_out_size]",
+        "w2": "int8[num_experts, hidden_size, intermediate_packed]",
+        "w2_scale": "int8[num_experts, hidden_size, num_intermediate_blocks]",
+        "w2_bias": "bfloat16[num_experts, hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "hidden_packed == hidden_size // 2",
+        "intermediate_packed == gemm1_out_size // 4",
+        "num_hidden_blocks == hidden_size // 32",
+        "num_intermediate_blocks == gemm1_out_size // 64",
+    ),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of moe_bf16_scaled_input_topk1_e16_h5120_i1024,
+# moe_bf16_scaled_input_topk1_e16_h5120_i8192
+def reference_moe_bf16_scaled_input():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor,
+        topk_ids: torch.Tensor,
+        topk_weights: torch.Tensor,
+        w13: torch.Tensor,
+        w2: torch.Tensor,
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        output = torch.zeros_like(x)
+        for expert in sorted(set(topk_ids.flatten().tolist())):
+            # An expert of another device is -1 and adds nothing.
+            if expert >= 0:
+                token, slot = (topk_ids == expert).nonzero(as_tuple=True)
+                scaled = x[token] * topk_weights[token, slot, None]
+                gate, up = (scaled @ w13[expert].float().T).chunk(2, dim=1)
+                inner = torch.nn.functional.silu(gate) * up
+                output.index_add_(0, token, inner @ w2[expert].float().T)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of moe_bf16_topk10_e512_h2048_i512 and 5 more definitions
+def reference_moe_bf16():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor,
+        topk_ids: torch.Tensor,
+        topk_weights: torch.Tensor,
+        w13: torch.Tensor,
+        w2: torch.Tensor,
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        output = torch.zeros_like(x)
+        for expert in sorted(set(topk_ids.flatten().tolist())):
+            # An expert of another device is -1 and adds nothing.
+            if expert >= 0:
+                token, slot = (topk_ids == expert).nonzero(as_tuple=True)
+                gate, up = (x[token] @ w13[expert].float().T).chunk(2, dim=1)
+                inner = torch.nn.functional.silu(gate) * up
+                y = inner @ w2[expert].float().T
+                output.index_add_(0, token, y * topk_weights[token, slot, None])
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of moe_mxfp4_topk4_e128_h2880_i2880, moe_mxfp4_topk4_e32_h2880_i2880,
+# moe_mxfp4_topk4_e4_h2880_i2880
+def reference_moe_mxfp4():
+    import torch
+
+    ALPHA = 1.702
+    LIMIT = 7.0
+    BLOCK = 32
+    BIAS = 127
+    VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor,
+        topk_ids: torch.Tensor,
+        topk_weights: torch.Tensor,
+        w13: torch.Tensor,
+        w13_scale: torch.Tensor,
+        w13_bias: torch.Tensor,
+        w2: torch.Tensor,
+        w2_scale: torch.Tensor,
+        w2_bias: torch.Tensor,
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        output = torch.zeros_like(x)
+        for expert in sorted(set(topk_ids.flatten().tolist())):
+            # An expert of another device is -1 and adds nothing.
+            if expert >= 0:
+                token, slot = (topk_ids == expert).nonzero(as_tuple=True)
+                both = x[token] @ dequantize(w13[expert], w13_scale[expert]).T
+                both = both + w13_bias[expert].float()
+                # Rows of gate and up take turns.
+                gate = both[:, 0::2].clamp(max=LIMIT)
+                up = both[:, 1::2].clamp(-LIMIT, LIMIT)
+                inner = gate * torch.sigmoid(ALPHA * gate) * (up + 1)
+                y = inner @ dequantize(w2[expert], w2_scale[expert]).T
+                y = y + w2_bias[expert].float()
+                output.index_add_(0, token, y * topk_weights[token, slot, None])
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        # The first of two elements is in the lower half of a byte.
+        table = torch.tensor([*VALUES, *(-v for v in VALUES)], device=codes.device)
+        pairs = torch.stack((table.repeat(16), table.repeat_interleave(16)), dim=1)
+        blocks = pairs[codes.view(torch.uint8).int()].view(len(codes), -1, BLOCK)
+        factors = torch.exp2(scales.view(torch.uint8).float() - BIAS)
+        return (blocks * factors[:, :, None]).flatten(1)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class MoeExpertsTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of moe_experts share."""
+
+    op_type = "moe_experts"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    peak_bytes = staticmethod(peak_bytes)
+    relations = staticmethod(relations)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
+# bfloat16 weights: in Llama 4 the router's weight w scales what goes into an expert.
+# The rows of w13 are gate, then up. An expert of -1 is on another device.
+# model:llama-4-scout, ep:1, tp:8
+class TestMoeBf16ScaledInputTopk1E16H5120I1024(MoeExpertsTests):
+    name = "moe_bf16_scaled_input_topk1_e16_h5120_i1024"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16_scaled_input)
+    TOP_K = 1
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 5120
+    GEMM1_OUT_SIZE = 2048
+    INTERMEDIATE_SIZE = 1024
+    constants = ("scales_input",)
+    SCALES_INPUT = True  # "scaled" in the name
+
+
+# Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
+# bfloat16 weights: in Llama 4 the router's weight w scales what goes into an expert.
+# The rows of w13 are gate, then up. An expert of -1 is on another device.
+# model:llama-4-scout, ep:1
+class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeExpertsTests):
+    name = "moe_bf16_scaled_input_topk1_e16_h5120_i8192"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16_scaled_input)
+    TOP_K = 1
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 5120
+    GEMM1_OUT_SIZE = 16384
+    INTERMEDIATE_SIZE = 8192
+    constants = ("scales_input",)
+    SCALES_INPUT = True  # "scaled" in the name
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:qwen3-next-80b-a3b, ep:1
+class TestMoeBf16Topk10E512H2048I512(MoeExpertsTests):
+    name = "moe_bf16_topk10_e512_h2048_i512"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 10
+    NUM_EXPERTS = 512
+    HIDDEN_SIZE = 2048
+    GEMM1_OUT_SIZE = 1024
+    INTERMEDIATE_SIZE = 512
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:mixtral-8x22b, ep:1
+class TestMoeBf16Topk2E8H6144I16384(MoeExpertsTests):
+    name = "moe_bf16_topk2_e8_h6144_i16384"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 2
+    NUM_EXPERTS = 8
+    HIDDEN_SIZE = 6144
+    GEMM1_OUT_SIZE = 32768
+    INTERMEDIATE_SIZE = 16384
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:qwen3-30b-a3b, ep:1
+class TestMoeBf16Topk8E128H2048I768(MoeExpertsTests):
+    name = "moe_bf16_topk8_e128_h2048_i768"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 8
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    GEMM1_OUT_SIZE = 1536
+    INTERMEDIATE_SIZE = 768
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:qwen3-235b-a22b, ep:1
+class TestMoeBf16Topk8E128H4096I1536(MoeExpertsTests):
+    name = "moe_bf16_topk8_e128_h4096_i1536"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 8
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 4096
+    GEMM1_OUT_SIZE = 3072
+    INTERMEDIATE_SIZE = 1536
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:glm-4.6, ep:1
+class TestMoeBf16Topk8E160H5120I1536(MoeExpertsTests):
+    name = "moe_bf16_topk8_e160_h5120_i1536"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 8
+    NUM_EXPERTS = 160
+    HIDDEN_SIZE = 5120
+    GEMM1_OUT_SIZE = 3072
+    INTERMEDIATE_SIZE = 1536
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# model:qwen3-30b-a3b, ep:8
+class TestMoeBf16Topk8E16H2048I768(MoeExpertsTests):
+    name = "moe_bf16_topk8_e16_h2048_i768"
+    interface = INTERFACE_MOE_BF16
+    reference = staticmethod(reference_moe_bf16)
+    TOP_K = 8
+    NUM_EXPERTS = 16
+    HIDDEN_SIZE = 2048
+    GEMM1_OUT_SIZE = 1536
+    INTERMEDIATE_SIZE = 768
+
+
+# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
+# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
+# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
+# weight multiplies. An expert of -1 is on another device.
+# model:gpt-oss-120b, quantization:mxfp4, ep:1
+class TestMoeMxfp4Topk4E128H2880I2880(MoeExpertsTests):
+    name = "moe_mxfp4_topk4_e128_h2880_i2880"
+    interface = INTERFACE_MOE_MXFP4
+    reference = staticmethod(reference_moe_mxfp4)
+    TOP_K = 4
+    NUM_EXPERTS = 128
+    HIDDEN_SIZE = 2880
+    GEMM1_OUT_SIZE = 5760
+    HIDDEN_PACKED = 1440
+    NUM_HIDDEN_BLOCKS = 90
+    INTERMEDIATE_PACKED = 1440
+    NUM_INTERMEDIATE_BLOCKS = 90
+
+
+# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
+# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
+# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
+# weight multiplies. An expert of -1 is on another device.
+# model:gpt-oss-20b, quantization:mxfp4, ep:1
+class TestMoeMxfp4Topk4E32H2880I2880(MoeExpertsTests):
+    name = "moe_mxfp4_topk4_e32_h2880_i2880"
+    interface = INTERFACE_MOE_MXFP4
+    reference = staticmethod(reference_moe_mxfp4)
+    TOP_K = 4
+    NUM_EXPERTS = 32
+    HIDDEN_SIZE = 2880
+    GEMM1_OUT_SIZE = 5760
+    HIDDEN_PACKED = 1440
+    NUM_HIDDEN_BLOCKS = 90
+    INTERMEDIATE_PACKED = 1440
+    NUM_INTERMEDIATE_BLOCKS = 90
+
+
+# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
+# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
+# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
+# weight multiplies. An expert of -1 is on another device.
+# model:gpt-oss-20b, quantization:mxfp4, ep:8
+class TestMoeMxfp4Topk4E4H2880I2880(MoeExpertsTests):
+    name = "moe_mxfp4_topk4_e4_h2880_i2880"
+    interface = INTERFACE_MOE_MXFP4
+    reference = staticmethod(reference_moe_mxfp4)
+    TOP_K = 4
+    NUM_EXPERTS = 4
+    HIDDEN_SIZE = 2880
+    GEMM1_OUT_SIZE = 5760
+    HIDDEN_PACKED = 1440
+    NUM_HIDDEN_BLOCKS = 90
+    INTERMEDIATE_PACKED = 1440
+    NUM_INTERMEDIATE_BLOCKS = 90
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
