@@ -56,6 +56,13 @@ def nmse(actual: Tensor, expected: Tensor) -> float:
     return error / scale if scale else (0.0 if error == 0 else math.inf)
 
 
+def median_row(actual: Tensor, expected: Tensor) -> float:
+    """Return the median over rows of a row's NMSE."""
+    a, e = actual.double(), expected.double()
+    errors = (a - e).square().sum(dim=1) / e.square().sum(dim=1)
+    return float(errors.median())
+
+
 def worst_row(actual: Tensor, expected: Tensor) -> tuple[int, float]:
     """Return the row with the largest error, and that error.
 
