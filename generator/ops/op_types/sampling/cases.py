@@ -217,7 +217,7 @@ _MIN_P: dict[str, tuple[str, int, _Rows]] = {
         8,
         (("zeros", 0, 0.0, 4), ("certain", 0, 0.5, 1), ("tied", 0, 0.5, 6)),
     ),
-    "vocabulary-ends": ("small", 8, (("ends", 0, 0.5, 4),)),
+    "vocabulary-ends": ("small", 12, (("ends", 0, 0.5, 8),)),
     "batch": (
         "medium",
         6,
