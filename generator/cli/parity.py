@@ -8,7 +8,8 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import require_definitions
-from generator.cli.output import progress, show
+from generator.cli.output import progress, say, show, write_files
+from generator.problems.messages import plural
 
 _LEVELS = ("stage", "layer", "forward", "decode", "train")
 
@@ -49,6 +50,15 @@ _LEVELS = ("stage", "layer", "forward", "decode", "train")
     default=".transformers",
     envvar="GEN_TESTS_TRANSFORMERS",
 )
+@options.flag(
+    "--record",
+    help="Keep in verification/ what --geometry real shows of each definition.",
+)
+@options.path(
+    "--html",
+    what="Write a page with the heat maps of the stages there.",
+    metavar="FILE",
+)
 @options.form()
 def parity(
     models: tuple[str, ...],
@@ -58,6 +68,8 @@ def parity(
     dtypes: tuple[str, ...],
     weights: Path | None,
     transformers: Path,
+    record: bool,
+    html: Path | None,
     form: str,
 ) -> int:
     """Compare a model that definitions compose with transformers.
@@ -66,13 +78,27 @@ def parity(
     Weights are drawn from a seed. Exit status 1 where something differs by more than
     rounding explains.
     """
+    if record and geometry != "real":
+        raise click.UsageError("--record needs --geometry real: sizes are part of it.")
     from generator.dataset.paths import discover_definitions
+    from generator.parity.evidence import evidence
     from generator.parity.parity import Question, compare
+    from generator.parity.report import parity_report
+    from generator.results.evidence import record as keep
 
     found = discover_definitions(dataset)
     require_definitions(found.problems)
     chosen = [one for one in _LEVELS if one in levels or "all" in levels]
     question = Question(chosen, dtypes, geometry == "tiny", weights)
     with progress(f"Comparing {', '.join(models)} with transformers"):
-        report = compare(dataset, found, models, question, transformers)
+        compared = compare(dataset, found, models, question, transformers)
+    if record:
+        for file, names in keep(dataset, [evidence(dataset, found, compared)]).items():
+            say(f"{file}: {plural(len(names), 'definition')} recorded")
+    report = parity_report(geometry, compared)
+    if html is not None:
+        from generator.parity.page import page
+
+        write_files(html.parent, {html.name: page(report, compared).encode()})
+        say(f"{html} written")
     return show(report, form)

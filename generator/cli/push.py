@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -87,6 +86,8 @@ def push(
     options.one_of("--create-pr", "--pr", "--branch")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
+    from tempfile import TemporaryDirectory
+
     from generator.hub.client import Client
     from generator.hub.failures import Changed
     from generator.hub.package import Wishes, make_bundles, pack

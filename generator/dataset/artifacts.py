@@ -1,4 +1,4 @@
-"""Find the files that belong to definitions: solutions, traces and blobs."""
+"""Find the files that belong to definitions: workloads, solutions, traces, blobs."""
 
 from __future__ import annotations
 
@@ -37,27 +37,34 @@ BLOBS = "blob/workloads"
 
 @dataclass
 class Artifacts:
-    """Hold the paths of each definition's solutions and traces, and Problems."""
+    """Hold the paths of what each definition has, and Problems."""
 
+    workloads: dict[Key, list[str]] = field(default_factory=dict)
     solutions: dict[Key, list[str]] = field(default_factory=dict)
     traces: dict[Key, list[str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
 def discover_artifacts(root: Path, known: Callable[[Key], bool]) -> Artifacts:
-    """Find solutions/, traces/ and blob/workloads/; a dataset may have none of them.
+    """Find workloads/, solutions/, traces/ and blob/workloads/, where there are any.
 
     A file of a definition that is not `known` is an orphan.
     """
     found = Artifacts()
     problems = found.problems
 
-    def attach(table: dict[Key, list[str]], orphan: Rule, path: str, key: Key) -> None:
-        if known(key):
+    def attach(
+        table: dict[Key, list[str]] | None, orphan: Rule, path: str, key: Key
+    ) -> None:
+        if not known(key):
+            what = f"definition {quote(key[1])} in op_type {quote(key[0])}"
+            problems.append(orphan.problem(path, f"There is no {what}."))
+        elif table is not None:
             table.setdefault(key, []).append(path)
-        else:
-            problems.append(orphan_of(orphan, path, key))
 
+    for folder, (op_type,) in folders(root, "workloads", 1, problems):
+        for path, name in files(root, folder, ".jsonl", problems):
+            attach(found.workloads, WORKLOAD_ORPHAN, path, (op_type, name))
     for folder, (_, op_type, name) in folders(root, "solutions", 3, problems):
         for path, _ in files(root, folder, ".json", problems):
             attach(found.solutions, SOLUTION_ORPHAN, path, (op_type, name))
@@ -75,13 +82,5 @@ def discover_artifacts(root: Path, known: Callable[[Key], bool]) -> Artifacts:
             else:
                 problems.append(wrong_extension(path, ".jsonl"))
     for path, (op_type, name) in folders(root, BLOBS, 2, problems):
-        if not known((op_type, name)):
-            problems.append(orphan_of(BLOB_UNUSED, path, (op_type, name)))
+        attach(None, BLOB_UNUSED, path, (op_type, name))
     return found
-
-
-def orphan_of(rule: Rule, path: str, key: Key) -> Problem:
-    """Return the Problem of a file whose path names a definition that is not there."""
-    op_type, name = key
-    message = f"There is no definition {quote(name)} in op_type {quote(op_type)}."
-    return rule.problem(path, message)

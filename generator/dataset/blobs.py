@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 
 from generator.dataset.file_reading import LFS_MAGIC
@@ -32,7 +33,7 @@ Defect = tuple[Rule, str]
 """A rule that a blob breaks, and the end of the message: `is not there`."""
 
 _KEPT = 4
-"""Open blobs that are kept: a workload's inputs share one or two."""
+"""Blobs whose state is kept: a workload's inputs share one or two."""
 
 
 class Blobs:
@@ -43,57 +44,49 @@ class Blobs:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         self.states: dict[str, str] = {}
-        self._defects: dict[str, Defect] = {}
-        self._open: OrderedDict[str, TensorFile] = OrderedDict()
-        self._folders: dict[str, bool] = {}
+        # partial functions, not methods: these would keep what they belong to alive
+        is_out = lru_cache(_KEPT)(partial(_leads_outside, root))
+        self.open = lru_cache(_KEPT)(partial(_opened, root, self.states, is_out))
 
-    def open(self, path: str) -> TensorFile | Defect:
-        """Return the blob at a path as a workload gives it, or its defect."""
-        if path in self._defects:
-            return self._defects[path]
-        if path in self._open:
-            self._open.move_to_end(path)
-            return self._open[path]
-        found = _bad_path(path) or self._located(path)
-        if isinstance(found, tuple):
-            self._defects[path] = found
-            self.states.setdefault(path, found[0].id)
-            return found
-        self._open[path] = found
-        if len(self._open) > _KEPT:
-            self._open.popitem(last=False)
-        return found
 
-    def _located(self, path: str) -> TensorFile | Defect:
-        target = os.path.join(self.root, path)
-        try:
-            folder = os.path.dirname(target)
-            if folder not in self._folders:
-                self._folders[folder] = self._leads_outside(folder)
-            if self._folders[folder] or (
-                os.path.islink(target) and self._leads_outside(target)
-            ):
-                return WORKLOAD_PATH, "is a symbolic link out of the dataset"
-            if not os.path.isfile(target):
-                return WORKLOAD_BLOB_MISSING, "is not there"
-            found = open_tensor_file(target)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            return WORKLOAD_BLOB_MISSING, f"can't be read: {one_line(reason)}"
-        self.states[path] = found.digest
-        if found.head.startswith(LFS_MAGIC):
-            return WORKLOAD_BLOB_LFS, "is a Git LFS pointer, not the data"
-        try:
-            found.read_header()
-        except BadTensorFile as error:
-            return BLOB_FORMAT, one_line(str(error))
-        return found
+def _opened(
+    root: Path, states: dict[str, str], is_out: Callable[[str], bool], path: str
+) -> TensorFile | Defect:
+    """Return the blob at a path as a workload gives it, or its defect."""
+    found = _bad_path(path) or _located(root, states, is_out, path)
+    if isinstance(found, tuple):
+        states.setdefault(path, found[0].id)
+    return found
 
-    def _leads_outside(self, path: str) -> bool:
-        real = os.path.realpath(self.root)
-        return os.path.commonpath((real, os.path.realpath(path))) != real
+
+def _located(
+    root: Path, states: dict[str, str], is_out: Callable[[str], bool], path: str
+) -> TensorFile | Defect:
+    target = os.path.join(root, path)
+    try:
+        is_link = os.path.islink(target)
+        if is_out(os.path.dirname(target)) or (is_link and is_out(target)):
+            return WORKLOAD_PATH, "is a symbolic link out of the dataset"
+        if not os.path.isfile(target):
+            return WORKLOAD_BLOB_MISSING, "is not there"
+        found = open_tensor_file(target)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return WORKLOAD_BLOB_MISSING, f"can't be read: {one_line(reason)}"
+    states[path] = found.digest
+    if found.head.startswith(LFS_MAGIC):
+        return WORKLOAD_BLOB_LFS, "is a Git LFS pointer, not the data"
+    try:
+        found.read_header()
+    except BadTensorFile as error:
+        return BLOB_FORMAT, one_line(str(error))
+    return found
+
+
+def _leads_outside(root: Path, path: str) -> bool:
+    real = os.path.realpath(root)
+    return os.path.commonpath((real, os.path.realpath(path))) != real
 
 
 def _bad_path(path: str) -> Defect | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.problems import Failure, Problem, blocking, error, warning
+from generator.problems import Failure, Problem, blocking, error, has_errors, warning
 from generator.problems.messages import did_you_mean, one_line, quote
 
 DATASET_MISSING = error("""dataset-missing: The folder has no definitions/ that can be
@@ -86,7 +86,7 @@ NOTHING_THERE = frozenset((DATASET_MISSING.id, DATASET_EMPTY.id))
 
 @dataclass(frozen=True)
 class Discovered:
-    """Hold the files of one kind, sorted, the folders, and Problems of other files."""
+    """Hold the definition files, sorted, their folders, and Problems of other files."""
 
     files: tuple[DatasetFile, ...]
     op_types: tuple[str, ...]
@@ -104,17 +104,17 @@ def discover_definitions(root: Path) -> Discovered:
         else:
             message = f"The folder {quote(str(root), 200)} has no definitions/."
         return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
-    found = _scan(root, "definitions", ".json")
-    if found.files or any(p.severity.value == "error" for p in found.problems):
-        return found
-    message = f"There are no definitions in {quote(str(root), 200)}."
-    empty = DATASET_EMPTY.problem("definitions", message)
-    return Discovered(found.files, found.op_types, (*found.problems, empty))
-
-
-def discover_workloads(root: Path) -> Discovered:
-    """Find workloads/<op_type>/<definition>.jsonl; a dataset may have none."""
-    return _scan(root, "workloads", ".jsonl")
+    problems: list[Problem] = []
+    found: list[DatasetFile] = []
+    op_types: list[str] = []
+    for folder, (op_type,) in folders(root, "definitions", 1, problems):
+        op_types.append(op_type)
+        for path, name in files(root, folder, ".json", problems):
+            found.append(DatasetFile(op_type, name, path))
+    if not found and not has_errors(problems):
+        message = f"There are no definitions in {quote(str(root), 200)}."
+        problems.append(DATASET_EMPTY.problem("definitions", message))
+    return Discovered(tuple(sorted(found)), tuple(op_types), tuple(problems))
 
 
 def problems_of_paths(
@@ -125,17 +125,6 @@ def problems_of_paths(
         return list(found.problems)
     folders = {f"definitions/{op_type}" for op_type in op_types}
     return [p for p in found.problems if "/".join(p.file.split("/")[:2]) in folders]
-
-
-def _scan(root: Path, kind: str, extension: str) -> Discovered:
-    problems: list[Problem] = []
-    found: list[DatasetFile] = []
-    op_types: list[str] = []
-    for folder, (op_type,) in folders(root, kind, 1, problems):
-        op_types.append(op_type)
-        for path, name in files(root, folder, extension, problems):
-            found.append(DatasetFile(op_type, name, path))
-    return Discovered(tuple(sorted(found)), tuple(op_types), tuple(problems))
 
 
 def folders(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from generator.dataset.artifacts import Key, discover_artifacts
 from generator.dataset.json_file import MAX_BYTES
-from generator.dataset.paths import discover_workloads
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
@@ -135,7 +134,7 @@ def statistics_of(
         for key, paths in found.traces.items()
         for path in paths
     ]
-    workloads = [(f.path, f.op_type, f.name) for f in discover_workloads(root).files]
+    workloads = [(path, *key) for key, (path,) in found.workloads.items()]
     solutions = [
         (*key, Path(path).stem) for key, of in found.solutions.items() for path in of
     ]

@@ -10,7 +10,15 @@ from generator.models.config import Config
 from generator.models.need import Need, Projections, norm
 from generator.models.parallel import Deployment
 
-_SAMPLING = ("top_k", "top_p", "top_k_top_p")
+_SAMPLING = {
+    "top_k": ("sampling", "top_k_sampling_from_probs"),
+    "top_p": ("sampling", "top_p_sampling_from_probs"),
+    "top_k, top_p": ("sampling", "top_k_top_p_sampling_from_probs"),
+    "min_p": ("sampling", "min_p_sampling"),
+    "softmax": ("probs", "softmax"),
+    "top_k renormalised": ("probs", "top_k_renorm_probs"),
+    "top_p renormalised": ("probs", "top_p_renorm_probs"),
+}
 _UNPLACED = {
     "vision_config": "the vision tower",
     "audio_config": "the audio tower",
@@ -53,9 +61,8 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     yield norm("norms that add the residual", hidden, norms, fused=True)
     yield from _feed_forward(config, deployment, hidden)
     yield from Projections(config).head("lm_head", shard, hidden)
-    for kind in _SAMPLING:
-        name = f"{kind}_sampling_from_probs_v{vocabulary}"
-        yield Need(f"sampling, {kind.replace('_top', ', top')}", "sampling", name)
+    for what, (op_type, kernel) in _SAMPLING.items():
+        yield Need(f"sampling, {what}", op_type, f"{kernel}_v{vocabulary}")
 
 
 def _norm_constants(config: Config) -> Mapping[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from generator.models.config import Config
+if TYPE_CHECKING:
+    from generator.models.config import Config
 
 KV_DTYPES = ("bfloat16", "float8_e4m3fn")
 

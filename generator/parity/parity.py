@@ -13,17 +13,16 @@ from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
 from generator.parity.process import ask
 from generator.parity.recipe import FAMILIES, Family
-from generator.parity.report import Compared, parity_report
+from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
-from generator.reports.report import Report
 
 LEVELS = ("stage", "layer", "forward", "decode", "train")
 DTYPES = ("float32", "bfloat16")
 TOKENS = 75
 """Tokens of a comparison: more than one page, and than the window of a tiny model."""
 _VOCABULARY = 8192
-_LARGEST_GIB = 24.0
+_LONGEST_WINDOW = 1024
 # of a config, what transformers' text model does without
 _DROPPED = ("quantization_config", "text_config", "vision_config", "audio_config")
 
@@ -76,24 +75,19 @@ def compare(
     sources: Sequence[str],
     question: Question,
     folder: Path,
-) -> Report:
-    """Return the report of some models; `folder` is where transformers was installed.
+) -> list[Compared]:
+    """Return what the comparison of some models found.
 
-    Raises Failure where something can't be compared at all.
+    `folder` is where transformers was installed. Raises Failure where something can't
+    be compared at all.
     """
     models = [family_of(source) for source in sources]
-    requests, uncovered = [], []
-    for name, config in models:
-        request = ask_for(root, found, name, config, question)
-        requests.append(request)
-        uncovered.append(sorted(_uncovered(request["bound"])))
+    requests = [ask_for(root, found, *model, question) for model in models]
     answers = ask(requests, folder)
-    geometry = "tiny" if question.is_tiny else "real"
-    compared = [
-        Compared(config.name, answer, lacking)
-        for (_, config), answer, lacking in zip(models, answers, uncovered, strict=True)
+    return [
+        Compared(config.name, answer, *_names(request["bound"]))
+        for (_, config), request, answer in zip(models, requests, answers, strict=True)
     ]
-    return parity_report(geometry, compared)
 
 
 def ask_for(
@@ -116,16 +110,23 @@ def ask_for(
         "seed": question.seed,
         "steps": question.steps,
         "decoded": question.decoded,
-        "tokens": TOKENS,
+        "tokens": _tokens(figures),
         # threads cost more than they give on the matrices of a tiny model
         "threads": 1 if question.is_tiny else 0,
     }
 
 
-def _uncovered(bound: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the definitions that the model needs and nobody has: the work list."""
-    every = (one for roles in bound.values() for one in roles.values())
-    return {one["needed"] for one in every if not one["name"]}
+def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Return the needed definitions that nobody has, and those of the dataset."""
+    every = [one for roles in bound.values() for one in roles.values()]
+    uncovered = {one["needed"] for one in every if not one["name"]}
+    return sorted(uncovered), sorted({one["name"] for one in every if one["is_there"]})
+
+
+def _tokens(figures: Mapping[str, Any]) -> int:
+    """Return how many tokens to compare: more than a window, where that is possible."""
+    window = figures.get("sliding_window") or 0
+    return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
 
 
 def _figures(config: Config, family: Family, question: Question) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _TITLES = {
     "decode": "decoding through a paged cache",
     "train": "steps of SGD",
 }
-_LEGEND = (
+LEGEND = (
     "-log10 of the NMSE by stage and layer: 0 is all wrong, = equal bits, ! broken, "
     "(n) computed without a definition"
 )
@@ -34,11 +34,16 @@ _LEGEND = (
 
 @dataclass(frozen=True)
 class Compared:
-    """Hold a model, dtype → level → what the worker found, and what nobody covers."""
+    """Hold a model, and dtype → level → what the worker found.
+
+    `uncovered` are definitions that it needs and nobody has; `there` are those of the
+    dataset that it needs.
+    """
 
     model: str
     found: Mapping[str, Mapping[str, Any]]
     uncovered: Sequence[str]
+    there: Sequence[str]
 
 
 def parity_report(geometry: str, models: Sequence[Compared]) -> Report:
@@ -161,10 +166,15 @@ def _stage_tables(values: Sequence[Found]) -> Iterator[Table]:
         )
         for stage, of in stages.items()
     ]
-    yield Table(rows, columns, columns[:2], title=_LEGEND)
-    broken = [entry for entry in values if not entry["passed"]]
-    if broken:
-        yield Table([Row((_why(broken[0]),))], title="first divergence")
+    yield Table(rows, columns, columns[:2], title=LEGEND)
+    if first := first_divergence(values):
+        yield Table([Row((first,))])
+
+
+def first_divergence(values: Sequence[Found]) -> str:
+    """Return in words the first stage that broke its bound, empty where none did."""
+    broken = next((entry for entry in values if not entry["passed"]), None)
+    return f"first divergence: {_why(broken)}" if broken else ""
 
 
 def cell(entry: Found | None) -> str:

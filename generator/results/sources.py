@@ -9,15 +9,22 @@ from generator.testing.source_names import METAMORPHIC, is_pair
 
 ORACLE = "oracle"
 OWN_TESTS = "its own tests"
+MODEL = "model"
+"""A model of transformers, `model:llama-3.1-8b`, in a stage of which it runs."""
 
 _PYTORCH = "pytorch"
 _RECORDED = "recorded"
-_NO_KERNELS = (ORACLE, OWN_TESTS, METAMORPHIC.rstrip(":"))
+_NO_KERNELS = (ORACLE, OWN_TESTS, MODEL, METAMORPHIC.rstrip(":"))
 
 
 def is_ground_truth(source: str) -> bool:
     """Return whether a source is a production kernel, or a recording of one."""
     return not is_pair(source) and _provider(source) not in _NO_KERNELS
+
+
+def is_model(source: str) -> bool:
+    """Return whether a source is a model of transformers."""
+    return _provider(source) == MODEL
 
 
 def is_recorded(source: str) -> bool:

@@ -24,7 +24,7 @@ from generator.results.audits import (
     TIMED_OUT,
 )
 from generator.results.evidence import Run
-from generator.results.sources import is_ground_truth
+from generator.results.sources import is_ground_truth, is_model
 from generator.results.verification import (
     AuditLine,
     Verification,
@@ -111,12 +111,16 @@ def summary(found: Verification) -> str:
     sources = agreed(found.lines)
     kernels = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
     failed = {line.definition for line in found.failed}
+    passed = (line for line in found.lines if line.verdict == "PASSED")
+    current = (line for line in passed if not line.stale)
+    models = len({line.definition for line in current if is_model(line.source)})
     return (
         f"{plural(len(names), 'definition')}: "
         f"{kernels} agree with FlashInfer, SGLang or PyTorch, {len(sources) - kernels} "
         f"with an independent "
         f"float64 implementation alone (the oracle, which is no ground truth), "
-        f"{len(names) - len(sources)} with nothing; "
+        f"{len(names) - len(sources)} with nothing; {models} agree with the model "
+        "that runs them, in transformers; "
         f"{len(failed)} failed somewhere, {len(found.stale)} stale."
         f"{' ' + _of_audits(found.audits) if found.audits else ''}"
     )

@@ -80,9 +80,13 @@ def facts(definition: Definition) -> Iterator[tuple[str, int]]:
     for model in definition.tag_values("model"):
         known = model_figures().get(model, {})
         for axis, value in definition.const_axes.items():
-            # where a model's layers differ, its figures are what an axis is held to
-            several = axis in named and len(_wholes(named[axis], known)) > 1
-            if axis in _OF_ONE_MODEL and not several:
+            # where layers or shards differ, a model's figures are what axes are held to
+            figure = named.get(axis)
+            differs = figure is not None and (
+                len(_wholes(figure, known)) > 1
+                or (figure.parallel == "ep" and definition.tag_values("ep"))
+            )
+            if axis in _OF_ONE_MODEL and not differs:
                 yield f"{model} {definition.op_type} {axis}", value
 
 

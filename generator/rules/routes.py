@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
@@ -40,9 +41,9 @@ def check(definition: Definition) -> Iterator[Problem]:
         return
     others = [
         api
-        for api, templates in routes.items()
-        if any(definition.name.startswith(prefix) for prefix, _ in templates)
-        and definition.name in _names(templates, definition)
+        for beginning in accumulate(definition.name.split("_"), "{}_{}".format)
+        for api in _functions().get(beginning, ())
+        if definition.name in _names(routes[api], definition)
     ]
     wanted = (
         f"calls of {apis[0]} ask for {' or '.join(map(quote, dict.fromkeys(asked)))}."
@@ -76,6 +77,16 @@ def _names(
 @cache
 def _routes() -> Mapping[str, Any]:
     """Return public function → (beginning of the name, axis → its abbreviation)."""
-    file = files("generator.rules") / "data" / "flashinfer_names.json"
+    file = Path(__file__).parent / "data" / "flashinfer_names.json"
     routes: Mapping[str, Any] = json.loads(file.read_text("utf-8"))["routes"]
     return routes
+
+
+@cache
+def _functions() -> Mapping[str, list[str]]:
+    """Return the beginning of a name → the functions whose calls ask for such names."""
+    found: dict[str, list[str]] = {}
+    for api, templates in _routes().items():
+        for beginning, _ in templates:
+            found.setdefault(beginning, []).append(api)
+    return found

@@ -8,17 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.artifacts import (
-    BLOB_UNUSED,
-    WORKLOAD_ORPHAN,
-    Key,
-    discover_artifacts,
-    orphan_of,
-)
+from generator.dataset.artifacts import BLOB_UNUSED, discover_artifacts
 from generator.dataset.paths import (
     Discovered,
     discover_definitions,
-    discover_workloads,
     problems_of_paths,
     select,
 )
@@ -74,22 +67,16 @@ def make_plan(
     whole = len(files) == len(found.files)
     asked = (op_types, names) if not whole else ((), ())
     problems = problems_of_paths(found, *asked)
-    workloads = discover_workloads(root)
     known = {(file.op_type, file.name) for file in found.files}
     artifacts = discover_artifacts(root, known.__contains__)
-    present = {(file.op_type, file.name): file.path for file in workloads.files}
-    if whole:
-        problems += workloads.problems
-        problems += artifacts.problems
-        for (op_type, name), path in present.items():
-            if (op_type, name) not in known:
-                problems.append(orphan_of(WORKLOAD_ORPHAN, path, (op_type, name)))
+    problems += artifacts.problems if whole else []
     units = []
     for file in files:
-        key: Key = (file.op_type, file.name)
+        key = (file.op_type, file.name)
+        (workloads,) = artifacts.workloads.get(key, (None,))
         solutions = tuple(artifacts.solutions.get(key, ()))
         traces = tuple(artifacts.traces.get(key, ()))
-        units.append(DefinitionFiles(file, present.get(key), solutions, traces))
+        units.append(DefinitionFiles(file, workloads, solutions, traces))
     return ValidationPlan(root, tuple(units), found, tuple(problems), whole)
 
 

@@ -12,6 +12,10 @@ Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 
 SHA-256 of the definitions:
+8e363bcb3c6656c11b8c15860ffb7b1d7d34b8eb7cea58544e2c913098ac6007  min_p_sampling_v128256
+1f2a05a31040de75ae197ce0d6eef570f4629fc12a00d962a49278202f34ab5e  min_p_sampling_v151936
+9027267329f67c67fb7d6e7239e3766b1d94b0a8459413c83ee2b616c65f58fb  sampling_from_logits_v128256
+55c6bbc9a7e8b6f355e414393178b072a731ab44d7c3fda65089d669a98015d8  sampling_from_probs_v128256
 9565f92ebe4a99903b3d860c27a7ab3bf55797f436d170217860291bdef615db  top_k_sampling_from_probs_v128256
 6478a08dbf8fe199263cebd6e8e00d20dc88bf9e9dd377fd781e463eb2218dcc  top_k_sampling_from_probs_v129280
 6d9081fd8b5c9823caf2e1a2fa1534da8b792656bc905d1b45a6ced65a7a677b  top_k_sampling_from_probs_v151936
@@ -19,6 +23,8 @@ SHA-256 of the definitions:
 c78e1772da64538245d485b99317e71cb639fac43d7b7878bcdbb19afd295438  top_k_sampling_from_probs_v200064
 9c1ef4007bc7c3c193ebea8fde0a3626c771a01d4ce18dd08a929bf75fb222ab  top_k_sampling_from_probs_v202048
 b74425149c9ee133a099ab30a05a49b6f07ceacc027165b08aedf39917255bd4  top_k_sampling_from_probs_v262208
+f069a6fe734270b177653dd6f8019d473fdfb804b0543696583b6b51b54b8871  top_k_top_p_sampling_from_logits_v128256
+e143ff7872037960989cb528ed299439e10f85eca38b37726ff0461ccb99af94  top_k_top_p_sampling_from_logits_v151936
 08e2934e7a247f2fe9f124b5f7be73aa1b52369d5a9937a5bfba4261f08693ca  top_k_top_p_sampling_from_probs_v128256
 e3bb84054ff44578ae0ced55111baf9a3bd6dcdc68c54aae54bc96cac397054b  top_k_top_p_sampling_from_probs_v129280
 9885911061eddfa9008c46b1f776f75fb80da336ad5a0a81ad4d3a94c19b74cc  top_k_top_p_sampling_from_probs_v151936
@@ -43,9 +49,15 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.sampling.cases import sampling_cases
 from generator.ops.op_types.sampling.distribution import Distribution
 from generator.ops.op_types.sampling.heads import falling_probabilities
-from generator.ops.op_types.sampling.law import Laws, distinct_rows, laws_of
+from generator.ops.op_types.sampling.law import (
+    Laws,
+    distinct_rows,
+    laws_of,
+    probabilities,
+)
 from generator.ops.op_types.sampling.relations import sampling_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import (
@@ -68,7 +80,7 @@ def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
     Its kernels accept a token if fewer than k tokens, or less than p, precede it. That is
     never true for k or p of 0, and they return token 0.
     """
-    rows = torch.zeros(len(inputs["probs"]), dtype=torch.bool)
+    rows = torch.zeros(len(probabilities(inputs)), dtype=torch.bool)
     for name in ("top_k", "top_p"):
         if name in inputs:
             rows |= inputs[name].cpu() <= 0
@@ -79,208 +91,17 @@ POLICIES = {"samples": Distribution({"flashinfer": _no_filter_of_flashinfer})}
 # POLICIES compares draws
 TOLERANCES = ()
 
-_ALL = 2**30
-# case → size, calls, rows: (distribution, k, p, number of rows)
-_Rows = tuple[tuple[str, int, float, int], ...]
-_CASES: dict[str, dict[str, tuple[str, int, _Rows]]] = {
-    "top_k": {
-        "k-per-row": (
-            "small",
-            24,
-            (
-                ("steps", 1, 1.0, 3),
-                ("steps", 2, 1.0, 8),
-                ("steps", 3, 1.0, 12),
-                ("steps", 4, 1.0, 16),
-                ("steps", 5, 1.0, 19),
-            ),
-        ),
-        "ties-at-k": ("small", 16, (("tied", 3, 1.0, 10), ("tied", 6, 1.0, 12))),
-        "zero-probability": (
-            "small",
-            16,
-            (("zeros", 20, 1.0, 8), ("zeros", 2, 1.0, 8), ("certain", 5, 1.0, 2)),
-        ),
-        # few draws, as each one sorts the whole vocabulary
-        "k-keeps-all": (
-            "small",
-            5,
-            (
-                ("steps", _ALL, 1.0, 4),
-                ("steps", 0, 1.0, 4),
-                ("steps", -1, 1.0, 4),
-                ("steps", 1, 1.0, 1),
-            ),
-        ),
-        "k-not-positive": (
-            "small",
-            12,
-            (("even", -1, 1.0, 2), ("even", 0, 1.0, 2), ("steps", 1, 1.0, 1)),
-        ),
-        "vocabulary-ends": ("small", 16, (("ends", 2, 1.0, 6),)),
-        # tokens that tie when rounded to bfloat16; the most probable are kept
-        "near-ties": ("small", 16, (("near", 1, 1.0, 6), ("near", 8, 1.0, 6))),
-        "batch": (
-            "medium",
-            112,
-            (("even", 32, 1.0, 56), ("steps", 3, 1.0, 4), ("zipf", 50, 1.0, 4)),
-        ),
-        "two-percent": (
-            "large",
-            1536,
-            (("halves", 2, 1.0, 32), ("even", 32, 1.0, 16), ("zipf", 50, 1.0, 16)),
-        ),
-    },
-    "top_p": {
-        "p-per-row": (
-            "small",
-            24,
-            (
-                ("steps", 0, 0.1, 3),
-                ("steps", 0, 0.3, 8),
-                ("steps", 0, 0.5, 12),
-                ("steps", 0, 0.6, 16),
-                ("steps", 0, 0.7, 19),
-            ),
-        ),
-        # a sum of tokens equals p exactly: no further token crosses it
-        "p-is-a-sum": ("small", 16, (("steps", 0, 0.25, 4), ("steps", 0, 0.4375, 8))),
-        # p is 2^-11 below a sum that bfloat16 rounds down
-        "p-near-a-sum": ("small", 16, (("half", 0, 191.5 / 1024, 6),)),
-        "ties-at-p": ("small", 16, (("tied", 0, 0.4, 10), ("tied", 0, 0.8, 12))),
-        "argmax": (
-            "small",
-            8,
-            (("steps", 0, 0.0, 4), ("even", 0, -1.0, 4), ("steps", 0, 1e-9, 4)),
-        ),
-        "zero-probability": (
-            "small",
-            16,
-            (("zeros", 0, 1.0, 10), ("certain", 0, 0.9, 2), ("certain", 0, 1.0, 2)),
-        ),
-        "whole-vocabulary": ("small", 5, (("steps", 0, 1.0, 4), ("zipf", 0, 0.5, 1))),
-        # all tokens together stay below p
-        "sum-below-one": ("small", 5, (("short", 0, 1.0, 4),)),
-        "vocabulary-ends": ("small", 16, (("ends", 0, 0.6, 6),)),
-        # p falls into the middle of a token
-        "near-ties": ("small", 16, (("near", 0, 0.01, 6), ("near", 0, 7.5 / 32, 6))),
-        # rows of 448 tokens and of one: a row's limit must not apply to its neighbour
-        "wide-and-narrow": (
-            "small",
-            16,
-            (("wide", 0, 0.949, 10), ("steps", 0, 0.1, 2)),
-        ),
-        "batch": (
-            "medium",
-            112,
-            (
-                ("even", 0, 0.95, 56),
-                ("steps", 0, 0.5, 4),
-                ("zipf", 0, 0.6, 4),
-                # p is 2^-11 above a sum; bfloat16 rounds it to the sum
-                ("half", 0, 192.5 / 1024, 4),
-            ),
-        ),
-        # two tokens of 1/297 each beyond 256, expected 21 times: the probability that
-        # any token is never drawn is 1e-7
-        "beyond-256": ("medium", 100, (("edge", 0, 0.5038, 64),)),
-        "two-percent": (
-            "large",
-            1536,
-            (("halves", 0, 0.9, 32), ("even", 0, 0.95, 16), ("zipf", 0, 0.6, 16)),
-        ),
-    },
-    "top_k_top_p": {
-        # p is a share of the kept mass; as a share of all, one more token is kept
-        "p-of-the-kept": (
-            "small",
-            24,
-            (
-                ("steps", 3, 0.6, 8),
-                ("steps", 5, 0.75, 16),
-                ("steps", 2, 0.55, 6),
-                ("steps", 1, 0.9, 2),
-                ("steps", 3, 0.3, 3),
-                ("steps", 4, 1.0, 16),
-            ),
-        ),
-        "ties": (
-            "small",
-            16,
-            (("tied", 3, 0.9, 10), ("tied", 5, 0.4, 10), ("tied", 7, 0.99, 12)),
-        ),
-        "argmax": (
-            "small",
-            8,
-            (("steps", 5, 0.0, 4), ("even", 9, -1.0, 4), ("steps", 5, 1e-9, 4)),
-        ),
-        "zero-probability": (
-            "small",
-            16,
-            (("zeros", 20, 1.0, 8), ("zeros", 20, 0.7, 8), ("certain", 5, 0.5, 2)),
-        ),
-        "k-keeps-all": (
-            "small",
-            5,
-            (("steps", _ALL, 0.4, 4), ("steps", -1, 0.4, 2), ("steps", 1, 0.4, 1)),
-        ),
-        # about 30 equal tokens are kept: a positive k in place of these shows
-        "k-not-positive": (
-            "small",
-            12,
-            (("even", -1, 0.9, 2), ("even", 0, 0.9, 2), ("steps", 1, 0.9, 1)),
-        ),
-        "vocabulary-ends": ("small", 16, (("ends", 2, 0.9, 6),)),
-        "near-ties": ("small", 16, (("near", 8, 1.0, 6), ("near", 16, 7.5 / 16, 6))),
-        # a sum of tokens equals p exactly
-        "p-is-a-sum": (
-            "small",
-            16,
-            (("half", 3, 192 / 512, 6), ("half", 3, 365 / 512, 6)),
-        ),
-        # p is about 2^-10 from a sum: rounding the kept mass, or the sum before a token,
-        # to bfloat16 moves the sum to the other side of p
-        "p-near-a-sum": (
-            "small",
-            16,
-            (
-                ("half", 3, 191.5 / 512, 6),
-                ("thirds", 2, 171.75 / 343, 6),
-                ("thirds", 3, 343.35 / 513, 8),
-            ),
-        ),
-        "batch": (
-            "medium",
-            112,
-            (("even", 32, 1.0, 56), ("steps", 4, 0.7, 4), ("zipf", 50, 0.8, 4)),
-        ),
-        "two-percent": (
-            "large",
-            1536,
-            (("halves", 2, 1.0, 32), ("even", 32, 1.0, 16), ("zipf", 50, 0.8, 16)),
-        ),
-    },
-}
-
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases of the definition's filters."""
-    kind = "_".join(n for n in ("top_k", "top_p") if n in definition.interface.inputs)
-    return [
-        Case(
-            name,
-            size,
-            {"batch_size": sum(count for *_, count in rows)},
-            {"calls": calls, "rows": rows},
-        )
-        for name, (size, calls, rows) in _CASES[kind].items()
-    ]
+    return sampling_cases(definition)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the inputs: shuffled rows of a few distributions, each on its own tokens.
 
-    probs float32 [batch_size, vocab_size], top_k int32 and top_p float32 [batch_size].
+    probs or logits float32 [batch_size, vocab_size]; top_k int32, top_p and min_p float32
+    [batch_size]. Logits are logarithms plus 3, so that a softmax has to divide.
     """
     vocab_size, batch_size = definition.axes["vocab_size"], case.axes["batch_size"]
     rows = [
@@ -301,10 +122,13 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             falling = falling_probabilities(name, vocab_size)
             made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
         probs[row] = made[name]
+    shares = torch.tensor([rows[i][2] for i in order], dtype=torch.float32)
     drawn = {
         "probs": probs,
+        "logits": probs.double().log().add(3.0).float(),
         "top_k": torch.tensor([rows[i][1] for i in order], dtype=torch.int32),
-        "top_p": torch.tensor([rows[i][2] for i in order], dtype=torch.float32),
+        "top_p": shares,
+        "min_p": shares,
     }
     return {name: drawn[name] for name in definition.interface.inputs}
 
@@ -324,23 +148,22 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     return (Backend(""),)
 
 
+# of a definition's name: the kernel's, where that is another
+_KERNELS = {"min_p_sampling": "min_p_sampling_from_probs"}
+
+
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
     """Return FlashInfer's int32 samples as the declared int64 [batch_size]."""
     from flashinfer import sampling
 
-    probs, ks, ps = (inputs.get(name) for name in ("probs", "top_k", "top_p"))
-    if ps is None:
-        samples = sampling.top_k_sampling_from_probs(probs, ks, deterministic=True)
-    elif ks is None:
-        samples = sampling.top_p_sampling_from_probs(probs, ps, deterministic=True)
-    else:
-        samples = sampling.top_k_top_p_sampling_from_probs(
-            probs, ks, ps, filter_apply_order="top_k_first", deterministic=True
-        )
-    wide: torch.Tensor = samples.to(torch.int64)
-    return wide
+    name = definition.name.rpartition("_v")[0]
+    ordered = {"filter_apply_order": "top_k_first"} if "top_k_top_p" in name else {}
+    kernel = getattr(sampling, _KERNELS.get(name, name))
+    rows, *filters = inputs.values()
+    samples: torch.Tensor = kernel(rows, *filters, deterministic=True, **ordered)
+    return samples.to(torch.int64)
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -357,11 +180,13 @@ def sglang_ground_truth(
     """
     first, row_kind = distinct_rows(inputs)
     kinds = {name: value[first] for name, value in inputs.items()}
-    probs, everything = kinds["probs"], definition.axes["vocab_size"]
+    everything = definition.axes["vocab_size"]
+    probs = kinds["probs"] if "probs" in kinds else kinds["logits"].softmax(dim=1)
+    ones = torch.ones_like(probs[:, 0])
     ks = kinds.get("top_k", torch.zeros(len(first), dtype=torch.int32))
     ks = torch.where(ks > 0, ks, everything).to(probs.device)
     # SGLang applies p to all mass, not to the kept: call it once per filter
-    probs = _filtered_by_sglang(probs, ks, torch.ones_like(probs[:, 0]))
+    probs = _filtered_by_sglang(probs, ks, ones, kinds.get("min_p"))
     if "top_p" in kinds:
         # SGLang keeps a token if those before it hold <= p, the op if they hold < p: pass
         # the next float below p
@@ -372,7 +197,10 @@ def sglang_ground_truth(
 
 
 def _filtered_by_sglang(
-    probs: torch.Tensor, ks: torch.Tensor, ps: torch.Tensor
+    probs: torch.Tensor,
+    ks: torch.Tensor,
+    ps: torch.Tensor,
+    min_ps: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return SGLang's filtered probabilities, normalised: float32 [rows, vocab_size]."""
     from sglang.srt.layers import sampler
@@ -381,8 +209,8 @@ def _filtered_by_sglang(
         probs,
         ks,
         ps,
-        torch.zeros_like(ps),
-        False,
+        torch.zeros_like(ps) if min_ps is None else min_ps,
+        min_ps is not None,
         None,
         torch.zeros_like(ks),
         return_filtered_probs=True,
@@ -393,10 +221,45 @@ def _filtered_by_sglang(
 
 # ---- the interfaces
 
+INTERFACE_MIN_P_SAMPLING = Interface(
+    inputs={
+        "probs": "float32[batch_size, vocab_size]",
+        "min_p": "float32[batch_size]",
+    },
+    outputs={
+        "samples": "int64[batch_size]",
+    },
+)
+INTERFACE_SAMPLING_FROM_LOGITS = Interface(
+    inputs={
+        "logits": "float32[batch_size, vocab_size]",
+    },
+    outputs={
+        "samples": "int64[batch_size]",
+    },
+)
+INTERFACE_SAMPLING_FROM_PROBS = Interface(
+    inputs={
+        "probs": "float32[batch_size, vocab_size]",
+    },
+    outputs={
+        "samples": "int64[batch_size]",
+    },
+)
 INTERFACE_TOP_K_SAMPLING_FROM_PROBS = Interface(
     inputs={
         "probs": "float32[batch_size, vocab_size]",
         "top_k": "int32[batch_size]",
+    },
+    outputs={
+        "samples": "int64[batch_size]",
+    },
+)
+INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS = Interface(
+    inputs={
+        "logits": "float32[batch_size, vocab_size]",
+        "top_k": "int32[batch_size]",
+        "top_p": "float32[batch_size]",
     },
     outputs={
         "samples": "int64[batch_size]",
@@ -426,6 +289,52 @@ INTERFACE_TOP_P_SAMPLING_FROM_PROBS = Interface(
 
 
 # fmt: off
+# of min_p_sampling_v128256, min_p_sampling_v151936
+def reference_min_p_sampling():
+    import torch
+
+
+    @torch.no_grad()
+    def run(probs: torch.Tensor, min_p: torch.Tensor) -> torch.Tensor:
+        # The limit is a share of the largest probability, and itself within it.
+        least = (min_p * probs.amax(dim=1)).unsqueeze(1)
+        # No row keeps more tokens than this: no need to draw from the whole vocabulary.
+        most = int((probs >= least).sum(dim=1).max())
+        weights, tokens = probs.topk(most, dim=1)
+        # multinomial() draws in proportion to the weights, whatever their sum.
+        drawn = torch.multinomial(weights.masked_fill(weights < least, 0.0), 1)
+        return tokens.gather(1, drawn).squeeze(1)
+
+    return run
+
+
+# of sampling_from_logits_v128256
+def reference_sampling_from_logits():
+    import torch
+
+
+    @torch.no_grad()
+    def run(logits: torch.Tensor) -> torch.Tensor:
+        # Of exponential variables divided by the softmax the least is each token's as often
+        # as the softmax says, and no sum is needed: the largest logit plus Gumbel noise.
+        noise = torch.empty_like(logits).exponential_().log()
+        return (logits - noise).argmax(dim=1)
+
+    return run
+
+
+# of sampling_from_probs_v128256
+def reference_sampling_from_probs():
+    import torch
+
+
+    @torch.no_grad()
+    def run(probs: torch.Tensor) -> torch.Tensor:
+        return torch.multinomial(probs, 1).squeeze(1)
+
+    return run
+
+
 # of top_k_sampling_from_probs_v128256 and 6 more definitions
 def reference_top_k_sampling_from_probs():
     import torch
@@ -442,6 +351,34 @@ def reference_top_k_sampling_from_probs():
         weights = weights.masked_fill(rank >= k.unsqueeze(1), 0.0)
         # multinomial() draws in proportion to the weights, whatever their sum.
         drawn = torch.multinomial(weights, 1)
+        return tokens.gather(1, drawn).squeeze(1)
+
+    return run
+
+
+# of top_k_top_p_sampling_from_logits_v128256, top_k_top_p_sampling_from_logits_v151936
+def reference_top_k_top_p_sampling_from_logits():
+    import torch
+
+
+    @torch.no_grad()
+    def run(logits: torch.Tensor, top_k: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+        vocab_size = logits.shape[1]
+        # A k that is not positive leaves out nothing, nor does one beyond the vocabulary.
+        k = torch.where(top_k > 0, top_k, vocab_size).clamp(max=vocab_size)
+        # Ranks from the largest k on are of no row: no need to sort the whole vocabulary.
+        kept_logits, tokens = logits.topk(int(k.max()), dim=1)
+        rank = torch.arange(kept_logits.shape[1], device=logits.device)
+        kept_logits = kept_logits.masked_fill(rank >= k.unsqueeze(1), float("-inf"))
+        # The softmax is of the k tokens alone: p is a share of the mass that they hold.
+        weights = kept_logits.softmax(dim=1)
+        # A token is kept while those before it fall short of p: the one that crosses p is.
+        before = weights.cumsum(dim=1) - weights
+        kept = before < top_p.unsqueeze(1)
+        # The most probable token is kept whatever p is, so p <= 0 means argmax.
+        kept[:, 0] = True
+        # multinomial() draws in proportion to the weights, whatever their sum.
+        drawn = torch.multinomial(weights.masked_fill(~kept, 0.0), 1)
         return tokens.gather(1, drawn).squeeze(1)
 
     return run
@@ -534,6 +471,52 @@ class SamplingTests(
     sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
+# Draws one token a row in proportion to the probabilities that a filter keeps. Of the
+# tokens those are kept that have at least the share min_p of the largest probability.
+# Draws are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.min_p_sampling_from_probs
+class TestMinPSamplingV128256(SamplingTests):
+    name = "min_p_sampling_v128256"
+    interface = INTERFACE_MIN_P_SAMPLING
+    reference = staticmethod(reference_min_p_sampling)
+    VOCAB_SIZE = 128256
+
+
+# Draws one token a row in proportion to the probabilities that a filter keeps. Of the
+# tokens those are kept that have at least the share min_p of the largest probability.
+# Draws are those of torch's generator.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.min_p_sampling_from_probs
+class TestMinPSamplingV151936(SamplingTests):
+    name = "min_p_sampling_v151936"
+    interface = INTERFACE_MIN_P_SAMPLING
+    reference = staticmethod(reference_min_p_sampling)
+    VOCAB_SIZE = 151936
+
+
+# Draws one token a row in proportion to the softmax of the logits. No token is left
+# out. Draws are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_logits
+class TestSamplingFromLogitsV128256(SamplingTests):
+    name = "sampling_from_logits_v128256"
+    interface = INTERFACE_SAMPLING_FROM_LOGITS
+    reference = staticmethod(reference_sampling_from_logits)
+    VOCAB_SIZE = 128256
+
+
+# Draws one token a row in proportion to the probabilities. No token is left out. Draws
+# are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_probs
+class TestSamplingFromProbsV128256(SamplingTests):
+    name = "sampling_from_probs_v128256"
+    interface = INTERFACE_SAMPLING_FROM_PROBS
+    reference = staticmethod(reference_sampling_from_probs)
+    VOCAB_SIZE = 128256
+
+
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
 # most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
 # at the boundary any may be kept. Draws are those of torch's generator.
@@ -613,6 +596,34 @@ class TestTopKSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 262208
+
+
+# Draws one token a row in proportion to the softmax of the logits that a filter keeps.
+# The k most probable tokens are kept; a k that is not positive keeps all. Of these,
+# renormalised: The most probable tokens are kept until they hold at least p of them,
+# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
+# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
+class TestTopKTopPSamplingFromLogitsV128256(SamplingTests):
+    name = "top_k_top_p_sampling_from_logits_v128256"
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
+    VOCAB_SIZE = 128256
+
+
+# Draws one token a row in proportion to the softmax of the logits that a filter keeps.
+# The k most probable tokens are kept; a k that is not positive keeps all. Of these,
+# renormalised: The most probable tokens are kept until they hold at least p of them,
+# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
+# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
+class TestTopKTopPSamplingFromLogitsV151936(SamplingTests):
+    name = "top_k_top_p_sampling_from_logits_v151936"
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
+    reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
+    VOCAB_SIZE = 151936
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k

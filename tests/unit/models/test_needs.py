@@ -29,7 +29,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "llama-3.1-8b",
         {},
-        17,
+        21,
         (
             "gemm_n6144_k4096 gemm_n28672_k4096 gemm_n4096_k14336 silu_and_mul_i14336 "
             "gqa_paged_decode_h32_kv8_d128_ps64 gemm_n128256_k4096 "
@@ -39,27 +39,27 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "llama-3.1-70b",
         {"tp": 8},
-        17,
+        21,
         (
             "gemm_n1280_k8192 gemm_n8192_k1024 gemm_n7168_k8192 gemm_n8192_k3584 "
             "gqa_ragged_prefill_causal_h8_kv1_d128 embedding_v16032_h8192"
         ),
     ),
-    ("llama-3.2-1b", {}, 17, "gqa_paged_decode_h32_kv8_d64_ps64 gemm_n3072_k2048"),
-    ("llama-3.2-3b", {"page_size": 16}, 17, "gqa_paged_decode_h24_kv8_d128_ps16"),
-    ("mistral-7b-v0.1", {}, 17, "gqa_paged_decode_w4095_h32_kv8_d128_ps64"),
-    ("mixtral-8x22b", {}, 17, "moe_bf16_topk2_e8_h6144_i16384 gemm_n8_k6144"),
-    ("phi-4-14b", {}, 17, "gemm_n7680_k5120 gqa_paged_decode_h40_kv10_d128_ps64"),
-    ("qwen2.5-7b", {}, 17, "gemm_n4608_k3584 gqa_paged_decode_h28_kv4_d128_ps64"),
-    ("qwen3-8b", {}, 18, "rmsnorm_h128 gemm_n24576_k4096"),
-    ("qwen3-14b", {"tp": 2}, 18, "gqa_paged_decode_h20_kv4_d128_ps64"),
-    ("qwen3-32b", {"tp": 16}, 18, "gqa_paged_decode_h4_kv1_d128_ps64 gemm_n768_k5120"),
-    ("qwen3-30b-a3b", {}, 18, "topk_softmax_e128_k8_renorm gemm_n128_k2048"),
-    ("qwen3-235b-a22b", {"ep": 8}, 18, "moe_bf16_topk8_e16_h4096_i1536"),
+    ("llama-3.2-1b", {}, 21, "gqa_paged_decode_h32_kv8_d64_ps64 gemm_n3072_k2048"),
+    ("llama-3.2-3b", {"page_size": 16}, 21, "gqa_paged_decode_h24_kv8_d128_ps16"),
+    ("mistral-7b-v0.1", {}, 21, "gqa_paged_decode_w4095_h32_kv8_d128_ps64"),
+    ("mixtral-8x22b", {}, 21, "moe_bf16_topk2_e8_h6144_i16384 gemm_n8_k6144"),
+    ("phi-4-14b", {}, 21, "gemm_n7680_k5120 gqa_paged_decode_h40_kv10_d128_ps64"),
+    ("qwen2.5-7b", {}, 21, "gemm_n4608_k3584 gqa_paged_decode_h28_kv4_d128_ps64"),
+    ("qwen3-8b", {}, 22, "rmsnorm_h128 gemm_n24576_k4096"),
+    ("qwen3-14b", {"tp": 2}, 22, "gqa_paged_decode_h20_kv4_d128_ps64"),
+    ("qwen3-32b", {"tp": 16}, 22, "gqa_paged_decode_h4_kv1_d128_ps64 gemm_n768_k5120"),
+    ("qwen3-30b-a3b", {}, 22, "topk_softmax_e128_k8_renorm gemm_n128_k2048"),
+    ("qwen3-235b-a22b", {"ep": 8}, 22, "moe_bf16_topk8_e16_h4096_i1536"),
     (
         "qwen3-next-80b-a3b",
         {},
-        28,
+        32,
         (
             "gdn_decode_qk16_v32_d128_k_last causal_conv1d_update_d8192_w4 gemm_n9216_k2048 "
             "gemm_n12288_k2048 gemm_n64_k2048 moe_bf16_topk10_e512_h2048_i512 "
@@ -69,30 +69,30 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "gemma-2-9b",
         {},
-        21,
+        25,
         (
             "gqa_paged_decode_cap50_h16_kv8_d256_ps64 rmsnorm_h3584 "
             "gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64 gelu_tanh_and_mul_i14336"
         ),
     ),
-    ("gemma-2-27b", {}, 21, "gemm_n2048_k4608 gemm_n36864_k4608"),
+    ("gemma-2-27b", {}, 25, "gemm_n2048_k4608 gemm_n36864_k4608"),
     (
         "gemma-3-27b",
         {},
-        22,
+        26,
         "rmsnorm_h128 gemm_n2048_k5376 gqa_ragged_prefill_causal_w1023_h32_kv16_d128",
     ),
     (
         "gpt-oss-20b",
         {},
-        20,
+        24,
         "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64 moe_mxfp4_topk4_e32_h2880_i2880",
     ),
-    ("gpt-oss-120b", {"ep": 4}, 20, "moe_mxfp4_topk4_e32_h2880_i2880 gemm_n128_k2880"),
+    ("gpt-oss-120b", {"ep": 4}, 24, "moe_mxfp4_topk4_e32_h2880_i2880 gemm_n128_k2880"),
     (
         "deepseek-v3",
         {"tp": 8, "ep": 8},
-        27,
+        31,
         (
             "mla_paged_decode_h16_ckv512_kpe64_ps64 fp8_blockscale_gemm_sm90_n1536_k7168 "
             "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048 silu_and_mul_i2304 "
@@ -103,7 +103,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "deepseek-v3.2",
         {"tp": 8},
-        29,
+        33,
         (
             "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64 "
             "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
@@ -112,25 +112,25 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "kimi-k2",
         {"tp": 8, "ep": 8},
-        27,
+        31,
         (
             "mla_paged_decode_h8_ckv512_kpe64_ps64 "
             "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
         ),
     ),
     # its output projection and the down projection of dense layers are one product
-    ("glm-4.6", {}, 23, "gqa_paged_decode_h96_kv8_d128_ps64 silu_and_mul_i1536"),
-    ("minimax-m2", {"tp": 8}, 18, "rmsnorm_h6144 rmsnorm_h1024 gemm_n256_k3072"),
+    ("glm-4.6", {}, 27, "gqa_paged_decode_h96_kv8_d128_ps64 silu_and_mul_i1536"),
+    ("minimax-m2", {"tp": 8}, 22, "rmsnorm_h6144 rmsnorm_h1024 gemm_n256_k3072"),
     (
         "llama-4-scout",
         {"tp": 8},
-        20,
+        24,
         "gqa_paged_decode_h5_kv1_d128_ps64 topk_sigmoid_e16_k1",
     ),
     (
         "nemotron-h-8b",
         {},
-        23,
+        27,
         (
             "mamba_ssu_decode_h128_d64_s128_ng8 causal_conv1d_fwd_bias_d10240_w4 gemm_n18560_k4096 "
             "relu2_i21504 gemm_n21504_k4096"

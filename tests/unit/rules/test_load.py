@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import generator
+from generator.dataset.artifacts import discover_artifacts
 from generator.dataset.definition import Axis, Tensor
-from generator.dataset.paths import discover_definitions, discover_workloads
+from generator.dataset.paths import discover_definitions
 from generator.rules.load import load_definitions
 from generator.validation.validate import Counts, make_plan, run_plan
 from tests.unit.rules.made import tensor_file
@@ -194,9 +195,8 @@ def test_what_discovery_ignores_and_what_it_reports(dataset: Any) -> None:
     ]
     assert [file.name for file in found.files] == ["gemm_n8_k4"]
     assert found.op_types == ("gemm", "inside")
-    assert [p.rule for p in discover_workloads(dataset.root).problems] == [
-        "path-extension"
-    ]
+    others = discover_artifacts(dataset.root, lambda key: True)
+    assert [p.rule for p in others.problems] == ["path-extension"]
 
 
 def test_a_folder_that_cannot_be_listed(

@@ -1,4 +1,4 @@
-"""Sampling from probabilities: top-k, top-p, both."""
+"""Sampling from probabilities or logits: all tokens, top-k, top-p, both, min-p."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.ops.axes import Axes
+from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.variation import Variation
 from generator.testing.definition import Case, Definition
 from generator.testing.seeded_inputs import Stream
@@ -25,13 +26,18 @@ def tiny(axes: Axes) -> Axes:
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
     """Return other filters, drawn from once."""
-    rows = _filters(case.params["rows"], "top_p" in definition.interface.inputs, draw)
+    kind = kind_of(definition)
+    if not kind:
+        return dict(case.axes), {**case.params, "calls": 1}
+    rows = _filters(
+        case.params["rows"], kind, "logits" in definition.interface.inputs, draw
+    )
     axes = {**case.axes, "batch_size": sum(count for *_, count in rows)}
     return axes, {**case.params, "rows": rows, "calls": 1}
 
 
 def _filters(
-    rows: Sequence[tuple[str, int, float, int]], with_p: bool, draw: Stream
+    rows: Sequence[tuple[str, int, float, int]], kind: str, softmax: bool, draw: Stream
 ) -> tuple[tuple[str, int, float, int], ...]:
     """Return as many kinds of rows under other filters, eight rows of each.
 
@@ -47,11 +53,16 @@ def _filters(
         # are tied: p leaves those out
         fewest, most = {
             "steps": (1, 12),
-            "zeros": (8, 12) if with_p else (1, 6),
+            "zeros": (8, 12) if "top_p" in kind else (1, 6),
             "zipf": (-1, 24),
         }[name]
         p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
         # and beside a sum by less than bfloat16 has
         p += own.child("beside").integers(-1, 2, 1)[0] / 4096
+        if kind == "min_p":
+            p = min(max(p, 0.0), 1.0)
+        if softmax:
+            # either side of a sum that only rounding tells from p is right
+            p += 1 / 8192
         made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(made)

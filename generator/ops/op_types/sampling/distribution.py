@@ -85,7 +85,8 @@ class Distribution:
         return _verdict(findings, samples, laws, rows)
 
     def _defined(self, question: Question) -> torch.Tensor:
-        rows = torch.ones(len(question.inputs["probs"]), dtype=torch.bool)
+        given = next(iter(question.inputs.values()))
+        rows = torch.ones(len(given), dtype=torch.bool)
         undefined = self.undefined.get(question.source.split("/")[0])
         return rows if undefined is None else ~undefined(question.inputs).cpu()
 

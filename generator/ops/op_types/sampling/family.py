@@ -1,8 +1,9 @@
-"""Sampling of tokens from probabilities: top-k, top-p, and top-k before top-p."""
+"""Sampling of tokens from probabilities or logits, filtered or not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
@@ -37,24 +38,39 @@ TOP_P = (
     " crosses p included; p <= 0 keeps the most probable token alone."
 )
 TIES = "Of tokens that tie at the boundary any may be kept."
-# filters of a kind: what they do
-FILTERS = {
-    "top_k": TOP_K,
-    "top_p": TOP_P.format(of=""),
-    "top_k_top_p": f"{TOP_K} Of these, renormalised: {TOP_P.format(of=' of them')}",
+MIN_P = (
+    "Of the tokens those are kept that have at least the share min_p of the largest"
+    " probability."
+)
+ALL = "No token is left out."
+BOTH = f"{TOP_K} Of these, renormalised: {TOP_P.format(of=' of them')}"
+# kernel: what it keeps
+KINDS = {
+    "top_k_sampling_from_probs": f"{TOP_K} {TIES}",
+    "top_p_sampling_from_probs": f"{TOP_P.format(of='')} {TIES}",
+    "top_k_top_p_sampling_from_probs": f"{BOTH} {TIES}",
+    "min_p_sampling": MIN_P,
+    "sampling_from_probs": ALL,
+    "sampling_from_logits": ALL,
+    "top_k_top_p_sampling_from_logits": f"{BOTH} {TIES}",
 }
 INPUTS = {
     "top_k": Tensor(("batch_size",), "int32", "Each row's k."),
     "top_p": Tensor(("batch_size",), "float32", "Each row's p."),
+    "min_p": Tensor(("batch_size",), "float32", "Each row's share."),
 }
+# the vocabularies of the other kinds, Llama 3's and Qwen3's
+FEW = (128_256, 151_936)
 
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
+    first = [kind for kind in KINDS if kind.startswith("top") and "probs" in kind]
     return tuple(
         sampling_spec(kind, size, models)
-        for kind in FILTERS
+        for kind in KINDS
         for size, models in VOCABULARIES.items()
+        if kind in first or size in FEW[: 2 if "_p_" in kind else 1]
     )
 
 
@@ -62,19 +78,29 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    kind = name.partition("_sampling_from_probs_")[0]
-    return sampling_spec(kind, sizes["v"], (model,)) if kind in FILTERS else None
+    kind = name.rpartition("_v")[0]
+    return sampling_spec(kind, sizes["v"], (model,)) if kind in KINDS else None
 
 
 def sampling_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
-    """Return the definition of one kind of filter for one vocabulary."""
-    api = f"{kind}_sampling_from_probs"
+    """Return the definition of one kind for one vocabulary.
+
+    FlashInfer's traces describe all but the first three by an argmax. That is no sampling:
+    its kernels draw, also with deterministic=True.
+    """
+    api = "min_p_sampling_from_probs" if kind == "min_p_sampling" else kind
+    rows = "probabilities"
+    source = Tensor(("batch_size", "vocab_size"), "float32", "Probabilities, 1 a row.")
+    if "logits" in kind:
+        rows = "softmax of the logits"
+        source = replace(source, description="Logits.")
     given = {name: tensor for name, tensor in INPUTS.items() if name in kind}
     return Spec(
-        name=f"{api}_v{vocab_size}",
+        name=f"{kind}_v{vocab_size}",
         description=(
-            "Draws one token a row in proportion to the probabilities that a filter"
-            f" keeps. {FILTERS[kind]} {TIES} Draws are those of torch's generator."
+            f"Draws one token a row in proportion to the {rows}"
+            f"{'' if KINDS[kind] == ALL else ' that a filter keeps'}. {KINDS[kind]}"
+            " Draws are those of torch's generator."
         ),
         op_type="sampling",
         tags=(
@@ -86,13 +112,11 @@ def sampling_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
             "vocab_size": Axis("Tokens of the vocabulary.", vocab_size),
         },
         inputs={
-            "probs": Tensor(
-                ("batch_size", "vocab_size"), "float32", "Probabilities, 1 a row."
-            ),
+            "logits" if "logits" in kind else "probs": source,
             **given,
         },
         outputs={"samples": Tensor(("batch_size",), "int64", "The drawn tokens.")},
-        reference=reference_text("sampling", api),
+        reference=reference_text("sampling", kind),
         captured_from="fused_add_rmsnorm_h4096",
         captured_op_type="rmsnorm",
         structure=workloads.settings,

@@ -15,6 +15,8 @@ _HEADS = {
     # the other tokens have probability 0
     "zeros": (512, 256, 128, 64, 32, 16, 8, 8),
     "certain": (1024,),
+    # as much as all others together
+    "one": (512,),
     # the first two are the last and the first token of the vocabulary
     "ends": (512, 256, 128, 64),
     # the first three sum to 1/2, so that shares of them are exact. The first two sum to

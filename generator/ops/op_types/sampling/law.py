@@ -1,4 +1,4 @@
-"""The exact law of a draw under top-k and top-p, up to ties and rounding.
+"""The exact law of a draw under top-k, top-p and min-p, up to ties and rounding.
 
 FlashInfer keeps a token if fewer than k tokens are more probable, and then if the more
 probable tokens kept by k hold less than the share p of their mass. That keeps all tokens
@@ -42,12 +42,13 @@ class Law:
     probs: torch.Tensor
     top_k: int | None
     top_p: float | None
+    min_p: float | None = None
 
     def __str__(self) -> str:
         """Return the filter as text, such as `k = 5, p = 0.8`."""
-        limits = (("k", self.top_k), ("p", self.top_p))
+        limits = (("k", self.top_k), ("p", self.top_p), ("min_p", self.min_p))
         named = [f"{name} = {value:.9g}" for name, value in limits if value is not None]
-        return ", ".join(named)
+        return ", ".join(named) or "all tokens"
 
     def is_legal(self, samples: torch.Tensor) -> torch.Tensor:
         """Return whether each sample, int64 [draws], is legal: bool [draws]."""
@@ -63,6 +64,8 @@ class Law:
         above = self.probs[self.probs > own].double()
         if self.top_k is not None and len(above) >= self.top_k > 0:
             return f"is number {len(above) + 1} by probability"
+        if self.min_p is not None:
+            return f"has the share {own / float(self.probs.max()):.6g} of the largest"
         return f"comes after tokens that hold {float(above.sum()):.6g} of all"
 
 
@@ -77,16 +80,22 @@ class Laws:
 def laws_of(inputs: Mapping[str, Any]) -> Laws:
     """Return the laws of the rows of a batch."""
     first, row_law = distinct_rows(inputs)
-    ks, ps = inputs.get("top_k"), inputs.get("top_p")
-    laws = tuple(
-        law_of(
-            inputs["probs"][row].cpu(),
-            None if ks is None else int(ks[row]),
-            None if ps is None else float(ps[row]),
-        )
-        for row in first
+    rows = probabilities({name: value[first].cpu() for name, value in inputs.items()})
+    ks, ps, min_ps = (
+        inputs[name][first].tolist() if name in inputs else [None] * len(first)
+        for name in ("top_k", "top_p", "min_p")
     )
+    laws = tuple(map(law_of, rows, ks, ps, min_ps))
     return Laws(laws, row_law)
+
+
+def probabilities(inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Return float32 probabilities as given, or the float64 softmax of logits."""
+    if "probs" in inputs:
+        given: torch.Tensor = inputs["probs"]
+        return given
+    softmax: torch.Tensor = inputs["logits"].double().softmax(dim=1)
+    return softmax
 
 
 def distinct_rows(inputs: Mapping[str, Any]) -> tuple[list[int], torch.Tensor]:
@@ -109,8 +118,13 @@ def distinct_rows(inputs: Mapping[str, Any]) -> tuple[list[int], torch.Tensor]:
     return first, torch.tensor(row_kind)
 
 
-def law_of(probs: torch.Tensor, top_k: int | None, top_p: float | None) -> Law:
-    """Return the law of one row, probs float32 [vocab_size].
+def law_of(
+    probs: torch.Tensor,
+    top_k: int | None,
+    top_p: float | None,
+    min_p: float | None = None,
+) -> Law:
+    """Return the law of one row, probs float32 or float64 [vocab_size].
 
     k <= 0 keeps all tokens, p <= 0 only the most probable one.
     """
@@ -127,7 +141,8 @@ def law_of(probs: torch.Tensor, top_k: int | None, top_p: float | None) -> Law:
     for first in _within_k(counts, top_k):
         mass = float((levels * first).sum())
         slack = 0.0 if exact and math.frexp(mass)[0] == 0.5 else SLACK
-        kept += _within_p(levels, first, top_p, slack)
+        for second in _within_p(levels, first, top_p, slack):
+            kept += _within_min_p(levels, second, min_p)
     sure = torch.stack([(k == counts) for k in kept]).all(0)
     free = torch.stack([k > 0 for k in kept]).any(0) & ~sure
     masses = [levels * k for k in kept]
@@ -143,6 +158,7 @@ def law_of(probs: torch.Tensor, top_k: int | None, top_p: float | None) -> Law:
         probs,
         top_k,
         top_p,
+        min_p,
     )
 
 
@@ -177,3 +193,20 @@ def _within_p(
     few[0] = few[0].clamp_min(1)
     many[0] = counts[0]
     return [few, many]
+
+
+def _within_min_p(
+    levels: torch.Tensor, counts: torch.Tensor, min_p: float | None
+) -> list[torch.Tensor]:
+    """Return the tokens of each level that have the share min_p of the first level's.
+
+    The product is rounded to float32, unless that holds it.
+    """
+    if min_p is None:
+        return [counts]
+    least = min_p * float(levels[0])
+    exact = float(torch.tensor(least, dtype=torch.float32)) == least
+    slack = 0.0 if exact else 2.0**-23
+    return [
+        torch.where(levels >= least * (1.0 + s), counts, 0) for s in (slack, -slack)
+    ]

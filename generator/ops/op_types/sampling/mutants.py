@@ -18,6 +18,8 @@ from generator.ops.mutants import (
     on_outputs,
     zeroed,
 )
+from generator.ops.op_types.sampling.cases import kind_of
+from generator.ops.op_types.sampling.law import probabilities
 from generator.testing.definition import Definition
 
 # mutants move a boundary only within this number of the most probable tokens
@@ -29,19 +31,25 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     changes: dict[str, Change] = {
         "probabilities squared": lambda i: _probs(i, lambda p: p.square()),
         "probabilities' root": lambda i: _probs(i, lambda p: p.sqrt()),
-        "probabilities of the next row": lambda i: {"probs": i["probs"].roll(1, 0)},
+        "probabilities of the next row": lambda i: _probs(i, lambda p: p.roll(1, 0)),
         "half of the vocabulary ignored": lambda i: _probs(i, _first_half),
         "first token ignored": lambda i: _probs(i, lambda p: zeroed(p, 1, 0)),
         "last token ignored": lambda i: _probs(i, lambda p: zeroed(p, 1, -1)),
         # less probable than all others, yet seen in a few draws
         "impossible tokens": lambda i: _probs(i, lambda p: p + 0.005 * (p == 0)),
-        "argmax always": _greedy,
+        "argmax always": lambda i: _probs(i, _greedy),
+        "all alike": lambda i: _probs(i, lambda p: (p > 0).to(p.dtype)),
     }
     names = definition.interface.inputs
+    if "min_p" in names:
+        changes.update(_of_min_p())
     if "top_k" in names:
         changes.update(_of_k())
     if "top_p" in names:
         changes.update(_of_p())
+        if "logits" not in names:
+            # the sums of a softmax are not exact: none equals p but by chance
+            changes["p reached and not crossed"] = _next_p
     if "top_k" in names and "top_p" in names:
         changes["top-k then top-p without renormalising"] = _of_all
     return (
@@ -75,7 +83,31 @@ def _of_p() -> dict[str, Change]:
         "p of the first row": p(lambda p: p[:1].expand_as(p).contiguous()),
         "p <= 0 keeps all": p(lambda p: torch.where(p > 0, p, 1.0)),
         "1 - p for p": p(lambda p: 1.0 - p),
-        "p reached and not crossed": _next_p,
+    }
+
+
+def rounded_filtered(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants that round inputs, where it shows: at a filter's limit."""
+    return rounded_inputs(definition) if kind_of(definition) else ()
+
+
+def _of_min_p() -> dict[str, Change]:
+    def min_p(change: Callable[[Inputs], torch.Tensor]) -> Change:
+        return lambda i: {"min_p": change(i)}
+
+    return {
+        "min_p of all, not of the largest": min_p(
+            lambda i: i["min_p"] / i["probs"].amax(dim=1)
+        ),
+        "min_p ignored": min_p(lambda i: torch.zeros_like(i["min_p"])),
+        "min_p of the first row": min_p(
+            lambda i: i["min_p"][:1].expand_as(i["min_p"]).contiguous()
+        ),
+        "min_p squared": min_p(lambda i: i["min_p"].square()),
+        "1 - min_p for min_p": min_p(lambda i: 1.0 - i["min_p"]),
+        "limit left out": min_p(
+            lambda i: torch.nextafter(i["min_p"], torch.full_like(i["min_p"], 2.0))
+        ),
     }
 
 
@@ -90,8 +122,11 @@ def _next_p(inputs: Inputs) -> dict[str, Any]:
 def _probs(
     inputs: Inputs, change: Callable[[torch.Tensor], torch.Tensor]
 ) -> dict[str, Any]:
-    changed = change(inputs["probs"])
-    return {"probs": changed / changed.sum(dim=1, keepdim=True)}
+    changed = change(probabilities(inputs))
+    changed = changed / changed.sum(dim=1, keepdim=True)
+    return (
+        {"probs": changed} if "probs" in inputs else {"logits": changed.log().float()}
+    )
 
 
 def _first_half(probs: torch.Tensor) -> torch.Tensor:
@@ -102,9 +137,9 @@ def _first_half(probs: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def _greedy(inputs: Inputs) -> dict[str, Any]:
-    name, one = ("top_k", 1) if "top_k" in inputs else ("top_p", 0)
-    return {name: torch.full_like(inputs[name], one)}
+def _greedy(probs: torch.Tensor) -> torch.Tensor:
+    largest = probs.argmax(dim=1, keepdim=True)
+    return torch.zeros_like(probs).scatter(1, largest, 1.0)
 
 
 def _kept(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
@@ -113,7 +148,7 @@ def _kept(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
     Both float64 [batch_size, _NEAR], descending: a token is kept if the sum before it is
     less than p.
     """
-    probs = inputs["probs"]
+    probs = probabilities(inputs)
     found = probs.topk(min(_NEAR, probs.shape[1]), dim=1).values.double()
     if "top_k" in inputs:
         k = inputs["top_k"]
@@ -144,7 +179,7 @@ def _moved(inputs: Inputs, by: int) -> dict[str, Any]:
 
 def _of_all(inputs: Inputs) -> dict[str, Any]:
     """Return p that, applied after top-k, is the given share of all mass."""
-    probs, k = inputs["probs"], inputs["top_k"]
+    probs, k = probabilities(inputs), inputs["top_k"]
     near = probs.topk(min(_NEAR, probs.shape[1]), dim=1).values.double()
     rank = torch.arange(near.shape[1])
     mass = (near * (rank < k[:, None])).sum(dim=1)
@@ -155,16 +190,18 @@ def _of_all(inputs: Inputs) -> dict[str, Any]:
 
 def _ranks(outputs: Outputs, inputs: Inputs) -> Outputs:
     (samples,) = outputs
-    own = inputs["probs"].gather(1, samples[:, None].long())
-    return ((inputs["probs"] > own).sum(dim=1).to(samples.dtype),)
+    rows = next(iter(inputs.values()))
+    own = rows.gather(1, samples[:, None].long())
+    return ((rows > own).sum(dim=1).to(samples.dtype),)
 
 
 def _next(outputs: Outputs, inputs: Inputs) -> Outputs:
     (samples,) = outputs
-    return ((samples + 1) % inputs["probs"].shape[1],)
+    return ((samples + 1) % next(iter(inputs.values())).shape[1],)
 
 
 MUTANTS = (
     MutantGroup(mutants, "probs samples"),
-    MutantGroup(rounded_inputs, "probs samples"),
+    MutantGroup(mutants, "logits samples"),
+    MutantGroup(rounded_filtered, "samples"),
 )

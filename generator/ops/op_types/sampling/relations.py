@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.op_types.sampling.law import distinct_rows
 from generator.testing.chi_squared import SIGNIFICANCE, homogeneity
 from generator.testing.compare import FAILED, PASSED, Comparison
@@ -38,6 +39,16 @@ _ROWS = {
         ("steps", 5, 0.5, 24),
         ("zeros", 3, 0.6, 24),
     ),
+    "min_p": (
+        ("steps", 0, 1.0, 2),
+        ("steps", 0, 0.75, 24),
+        ("zeros", 0, 0.5, 24),
+    ),
+    "": (
+        ("certain", 0, 1.0, 2),
+        ("zeros", 0, 1.0, 24),
+        ("half", 0, 1.0, 24),
+    ),
 }
 _SAME_LAW = Bound(
     EXACT,
@@ -57,8 +68,7 @@ def sampling_relations(
         order = distinct_rows(inputs)[1].argsort(stable=True)
         return {name: value[order] for name, value in inputs.items()}
 
-    names = [n for n in ("top_k", "top_p") if n in definition.interface.inputs]
-    rows = _ROWS["_".join(names)]
+    rows = _ROWS[kind_of(definition)]
     axes = {"batch_size": sum(count for *_, count in rows)}
     cases = [RelatedCase("few-kinds", "small", axes, {"rows": rows}, by_kind)]
     return [
@@ -70,8 +80,9 @@ def sampling_relations(
 def _vocabulary_permuted(subject: Subject) -> Iterator[Claim]:
     """Renumber the tokens, and translate the samples back."""
     inputs = subject.inputs
-    order = Stream("vocabulary").permutation(inputs["probs"].shape[1])
-    drawn = subject.run({**inputs, "probs": inputs["probs"][:, order]})["samples"]
+    name = next(iter(inputs))
+    order = Stream("vocabulary").permutation(inputs[name].shape[1])
+    drawn = subject.run({**inputs, name: inputs[name][:, order]})["samples"]
     # keep samples outside of the vocabulary
     inside = (drawn >= 0) & (drawn < len(order))
     yield _same_law(subject, torch.where(inside, order[drawn * inside], drawn))

@@ -1,0 +1,11 @@
+"""What samplers do to whole rows: softmax, and renormalising or masking what is kept."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "probs",
+    name_tokens={"v": "vocab_size"},
+    figures={"vocab_size": Figure(("vocab_size",), "tp")},
+)

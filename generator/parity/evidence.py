@@ -1,0 +1,65 @@
+"""What a comparison with transformers proves of definitions, as a dataset keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.paths import Discovered
+from generator.parity.process import TRANSFORMERS
+from generator.parity.report import Compared, failures
+from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence
+from generator.results.sources import MODEL
+
+# at real geometry these have a part of the vocabulary
+_PARTIAL = ("embed", "lm_head")
+
+
+def evidence(root: Path, found: Discovered, models: Iterable[Compared]) -> Run:
+    """Return what stages at real geometry say of the dataset's definitions.
+
+    Only a definition at its own sizes counts, in both dtypes and every layer. Raises
+    OSError where a definition can't be read.
+    """
+    files = {file.name: file for file in found.files}
+    of: dict[str, dict[str, SourceEvidence]] = {}
+    for one in models:
+        entries: dict[str, list[Mapping[str, Any]]] = {}
+        for levels in one.found.values():
+            for entry in levels.get("stage", ()):
+                name = entry.get("definition")
+                if name in one.there and entry["stage"] not in _PARTIAL:
+                    entries.setdefault(name, []).append(entry)
+        for name, stages in entries.items():
+            of.setdefault(name, {})[f"{MODEL}:{one.model}"] = _verdict(stages)
+    definitions = {
+        name: DefinitionEvidence(_sha256(root / files[name].path), sources)
+        for name, sources in of.items()
+    }
+    machine = {
+        "device": "cpu",
+        "cpu": platform.machine(),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "transformers": TRANSFORMERS.partition("==")[2],
+    }
+    today = datetime.now(timezone.utc).date().isoformat()
+    return Run(today, machine, definitions)
+
+
+def _verdict(stages: Sequence[Mapping[str, Any]]) -> SourceEvidence:
+    errors = [entry["nmse"] for entry in stages]
+    worst = math.nan if any(map(math.isnan, errors)) else max(errors)
+    why = next(failures("stage", stages), "")
+    verdict = "FAILED" if why else "PASSED"
+    return SourceEvidence(verdict, cases=len(stages), reason=why, nmse=worst)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,80 @@
+"""A page with the heat maps of a comparison: error by stage and layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from generator.parity.report import LEGEND, Compared, cell, first_divergence
+from generator.rendering.render import templates
+from generator.reports.report import Report
+
+
+def page(report: Report, models: Sequence[Compared]) -> str:
+    """Return HTML that needs nothing else; of each dtype whose stages were compared."""
+    environment = Environment(
+        loader=FileSystemLoader(templates()),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("parity.html.jinja").render(
+        title=report.title,
+        summary=report.conclude().summary,
+        legend=LEGEND,
+        maps=list(_maps(models)),
+    )
+
+
+def _maps(models: Sequence[Compared]) -> Iterator[Mapping[str, Any]]:
+    for one in models:
+        for dtype, levels in one.found.items():
+            if "stage" in levels:
+                yield {"title": f"{one.model}, {dtype}", **_map(levels["stage"])}
+
+
+def _map(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    layers = sorted({e["layer"] for e in entries if e["layer"] is not None})
+    columns = [None, *layers]
+    stages: dict[str, dict[int | None, Mapping[str, Any]]] = {}
+    for entry in entries:
+        stages.setdefault(entry["stage"], {})[entry["layer"]] = entry
+    first = next((entry for entry in entries if not entry["passed"]), None)
+    rows = [
+        {
+            "stage": stage,
+            "definition": next(iter(of.values())).get("definition", ""),
+            "cells": [_cell(of.get(column), first) for column in columns],
+        }
+        for stage, of in stages.items()
+    ]
+    return {
+        "columns": ["outside", *(f"layer {layer}" for layer in layers)],
+        "rows": rows,
+        "first": first_divergence(entries),
+    }
+
+
+def _cell(
+    entry: Mapping[str, Any] | None, first: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    if entry is None:
+        return None
+    kinds = [] if entry["passed"] else ["broken"]
+    kinds += ["first"] * (entry is first)
+    kinds += ["none"] * (entry["passed"] and not entry["definition"])
+    error, bound = entry.get("nmse", math.nan), entry.get("bound", 0.0)
+    # a bound has all the colour, and a millionth of it none
+    share = 0.0
+    if error > 0 and bound > 0 and math.isfinite(error):
+        share = 1 + math.log10(error / bound) / 6
+    return {
+        "text": cell(entry),
+        "kind": " ".join(kinds),
+        "heat": round(100 * min(max(share, 0.0), 1.0)),
+        "note": f"NMSE {error:.2e}, allowed {bound:.2e}",
+    }

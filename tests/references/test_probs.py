@@ -1,0 +1,417 @@
+"""Reference tests of op_type probs.
+
+Rendered: don't edit. `gen-tests --op-type probs` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+f0d5d34b54ecab19ab2b46e3beafff3763303a02e59939eece303ef57d2cf209  softmax_v128256
+9cd73c1a603284270f1200bb846636e062b6f30e3631285aad0c7b93984f73b5  softmax_v151936
+2a7a783b629fd307e127e4ffd5b74bea797f8448d2d4c3b9d38cc35ba7248fab  top_k_mask_logits_v128256
+7813eecd200709ae492b8be183c6b4f833ee6cf1a1285450da90e15b2fcb7b19  top_k_mask_logits_v151936
+7814d1143707aac1c5aa03ee399aa23e4d088501d1cf19561b594c0f5edb96a7  top_k_renorm_probs_v128256
+3385b6638ea7927c7e711e9250a1e91cd8ed9743bbdc4e0bd3d853d2500b855b  top_k_renorm_probs_v151936
+52c55fae54f4768f074b5fa62d44bca828ec5add7ca643166391442542a52492  top_p_renorm_probs_v128256
+128004229c0d875c08cd4b7a3ee573825e83db139deacc6c79ab4d136e0f0601  top_p_renorm_probs_v151936
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.probs.inputs import row_inputs
+from generator.ops.op_types.probs.relations import row_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT, Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+TOLERANCES = (
+    Override(
+        "probs",
+        Tolerance(rtol=2e-5, atol=1e-30, nmse=1e-10),
+        "the quotient of logit and temperature, and its product with log2(e), round by "
+        "2^-24 of themselves: 3e-6 of a probability at 50; exp and a float32 sum of the "
+        "row add 2e-6",
+    ),
+    Override(
+        "renorm_probs",
+        Tolerance(rtol=2e-5, atol=1e-30, nmse=1e-10),
+        "a float32 sum has at most 300 roundings of 2^-24 in a kernel's threads and the "
+        "tree above them, 1.8e-5, and one division",
+    ),
+    Override("masked_logits", EXACT, "logits are kept as they are, or left out"),
+)
+_ALL = 2**30
+_Rows = tuple[tuple[str, float], ...]
+_CASES: dict[str, dict[str, _Rows]] = {
+    "softmax": {
+        "one-row": (("normal", 1.0),),
+        "temperatures": tuple(("normal", t) for t in (0.2, 0.5, 1.3, 2.0, 20.0)),
+        # exp() of these overflows float32; quotients are exact
+        "high-logits": (("high", 1.0), ("high", 2.0), ("alike", 0.7)),
+        "masked-tokens": (("masked", 1.0), ("masked", 0.6)),
+    },
+    "top_k": {
+        "one-row": (("steps", 3),),
+        "k-per-row": tuple(("steps", k) for k in (1, 2, 3, 5, 8, 12)),
+        "ties-at-k": tuple(("tied", k) for k in (1, 2, 3, 5, 6, 8)),
+        "k-keeps-all": (("steps", _ALL), ("zeros", 20), ("certain", 2)),
+        # these tie when rounded to bfloat16
+        "near-ties": (("near", 1), ("near", 8), ("wide", 300)),
+    },
+    "top_p": {
+        "one-row": (("steps", 0.6),),
+        "p-per-row": tuple(("steps", p) for p in (0.1, 0.3, 0.5, 0.8, 0.9, 1e-9)),
+        # a sum of tokens equals p exactly: no further token crosses it
+        "p-is-a-sum": (("steps", 0.25), ("steps", 0.4375), ("half", 192 / 1024)),
+        "ties-at-p": (("tied", 0.3), ("tied", 0.4), ("tied", 0.8)),
+        "p-keeps-all": (
+            ("steps", 1.0),
+            ("zeros", 1.0),
+            ("short", 1.0),
+            ("certain", 1.0),
+        ),
+        "near-ties": (("near", 0.01), ("near", 7.5 / 32), ("wide", 0.9)),
+        "near-a-sum": (("half", 191.5 / 1024), ("half", 192.5 / 1024)),
+    },
+}
+_BATCH = ("normal", "steps", "tied", "half", "zeros", "even", "thirds", "wide")
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the cases of the definition's kind, and batches of many rows."""
+    kind = "softmax" if "temperature" in definition.interface.inputs else "top_k"
+    kind = "top_p" if "top_p" in definition.interface.inputs else kind
+    some = {"softmax": (0.3, 0.7, 1.0, 1.7), "top_k": (1, 4, 10, 40)}
+    values = some.get(kind, (0.2, 0.45, 0.7, 0.9))
+    names = _BATCH[:1] if kind == "softmax" else _BATCH[1:]
+
+    def batch(count: int) -> _Rows:
+        return tuple((names[i % len(names)], values[i % 4]) for i in range(count))
+
+    sized = [("small", name, rows) for name, rows in _CASES[kind].items()]
+    sized += [("medium", "batch", batch(9)), ("large", "long-batch", batch(256))]
+    return [
+        Case(name, size, {"batch_size": len(rows)}, {"rows": rows})
+        for size, name, rows in sized
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `row_inputs` for their shapes."""
+    return row_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return each row on its own in float64: float64 [batch_size, vocab_size]."""
+    rows, settings = inputs.values()
+    pairs = zip(rows.double(), settings.tolist(), strict=True)
+    return torch.stack([_row(definition, row, value) for row, value in pairs])
+
+
+def _row(definition: Definition, row: torch.Tensor, setting: float) -> torch.Tensor:
+    if "temperature" in definition.interface.inputs:
+        exponents = row / setting
+        return torch.exp(exponents - exponents.logsumexp(dim=0))
+    levels, counts = torch.unique(row, return_counts=True)
+    levels, counts = levels.flip(0), counts.flip(0)
+    # what more probable tokens have: their number, or their sum
+    weights = counts * levels if "top_p" in definition.interface.inputs else counts
+    least = levels[(weights.cumsum(0) - weights) < setting].min()
+    if "logits" in definition.interface.inputs:
+        return torch.where(row >= least, row, -torch.inf)
+    kept = torch.where(row >= least, row, 0.0)
+    return kept / kept.sum()
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between rows and tokens in other orders, and scaled rows."""
+    return row_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the only CUDA kernel."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Call the kernel of flashinfer.sampling that the definition is named after."""
+    from flashinfer import sampling
+
+    rows, settings = inputs.values()
+    if "top_k" in inputs:
+        settings = settings.clamp(max=rows.shape[1])
+    return getattr(sampling, definition.name.rpartition("_v")[0])(rows, settings)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code for top-p; its top-k drops ties."""
+    names = definition.interface.inputs
+    return (Backend("native", needs_cuda=False),) if "top_p" in names else ()
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call top_p_normalize_probs_torch, and give what ties with the last its value.
+
+    It keeps a token if those before it hold <= p, the op if they hold < p: it gets the
+    next float below p. Of ties it keeps as many as it takes, so that the smallest value
+    it kept says which to keep; what it kept is divided by the sum of these.
+    """
+    from sglang.srt.layers import sampler
+
+    probs, p = inputs["probs"], inputs["top_p"]
+    below = torch.nextafter(p, torch.zeros_like(p))
+    kept = sampler.top_p_normalize_probs_torch(probs, below) > 0
+    least = probs.masked_fill(~kept, torch.inf).amin(dim=1, keepdim=True)
+    whole = probs.masked_fill(probs < least, 0.0)
+    normalised: torch.Tensor = whole / whole.sum(dim=1, keepdim=True)
+    return normalised
+
+
+# ---- the interfaces
+
+INTERFACE_SOFTMAX = Interface(
+    inputs={
+        "logits": "float32[batch_size, vocab_size]",
+        "temperature": "float32[batch_size]",
+    },
+    outputs={
+        "probs": "float32[batch_size, vocab_size]",
+    },
+)
+INTERFACE_TOP_K_MASK_LOGITS = Interface(
+    inputs={
+        "logits": "float32[batch_size, vocab_size]",
+        "top_k": "int32[batch_size]",
+    },
+    outputs={
+        "masked_logits": "float32[batch_size, vocab_size]",
+    },
+)
+INTERFACE_TOP_K_RENORM_PROBS = Interface(
+    inputs={
+        "probs": "float32[batch_size, vocab_size]",
+        "top_k": "int32[batch_size]",
+    },
+    outputs={
+        "renorm_probs": "float32[batch_size, vocab_size]",
+    },
+)
+INTERFACE_TOP_P_RENORM_PROBS = Interface(
+    inputs={
+        "probs": "float32[batch_size, vocab_size]",
+        "top_p": "float32[batch_size]",
+    },
+    outputs={
+        "renorm_probs": "float32[batch_size, vocab_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of softmax_v128256, softmax_v151936
+def reference_softmax():
+    import torch
+
+
+    @torch.no_grad()
+    def run(logits: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
+        exponents = logits / temperature.unsqueeze(1)
+        powers = (exponents - exponents.amax(dim=1, keepdim=True)).exp()
+        # torch.softmax() adds a row up one after the other, sum() in pairs: more precise.
+        return powers / powers.sum(dim=1, keepdim=True)
+
+    return run
+
+
+# of top_k_mask_logits_v128256, top_k_mask_logits_v151936
+def reference_top_k_mask_logits():
+    import torch
+
+
+    @torch.no_grad()
+    def run(logits: torch.Tensor, top_k: torch.Tensor) -> torch.Tensor:
+        # A k beyond the vocabulary leaves out nothing.
+        k = top_k.long().clamp(max=logits.shape[1])
+        largest = logits.topk(int(k.max()), dim=1).values
+        least = largest.gather(1, k.unsqueeze(1) - 1)
+        return logits.masked_fill(logits < least, float("-inf"))
+
+    return run
+
+
+# of top_k_renorm_probs_v128256, top_k_renorm_probs_v151936
+def reference_top_k_renorm_probs():
+    import torch
+
+
+    @torch.no_grad()
+    def run(probs: torch.Tensor, top_k: torch.Tensor) -> torch.Tensor:
+        # A k beyond the vocabulary leaves out nothing.
+        k = top_k.long().clamp(max=probs.shape[1])
+        largest = probs.topk(int(k.max()), dim=1).values
+        least = largest.gather(1, k.unsqueeze(1) - 1)
+        kept = probs.masked_fill(probs < least, 0.0)
+        return kept / kept.sum(dim=1, keepdim=True)
+
+    return run
+
+
+# of top_p_renorm_probs_v128256, top_p_renorm_probs_v151936
+def reference_top_p_renorm_probs():
+    import torch
+
+
+    @torch.no_grad()
+    def run(probs: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+        falling = probs.sort(dim=1, descending=True).values
+        # A token counts while those before it fall short of p: the one that reaches p does.
+        before = falling.cumsum(dim=1) - falling
+        count = (before < top_p.unsqueeze(1)).sum(dim=1, keepdim=True)
+        least = falling.gather(1, count - 1)
+        kept = probs.masked_fill(probs < least, 0.0)
+        return kept / kept.sum(dim=1, keepdim=True)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class ProbsTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of probs share."""
+
+    op_type = "probs"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Divides each row's logits by its temperature and returns the softmax. In float32.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.softmax
+class TestSoftmaxV128256(ProbsTests):
+    name = "softmax_v128256"
+    interface = INTERFACE_SOFTMAX
+    reference = staticmethod(reference_softmax)
+    VOCAB_SIZE = 128256
+
+
+# Divides each row's logits by its temperature and returns the softmax. In float32.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.softmax
+class TestSoftmaxV151936(ProbsTests):
+    name = "softmax_v151936"
+    interface = INTERFACE_SOFTMAX
+    reference = staticmethod(reference_softmax)
+    VOCAB_SIZE = 151936
+
+
+# Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
+# Tokens that tie with the last one kept are kept as well. In float32.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_mask_logits
+class TestTopKMaskLogitsV128256(ProbsTests):
+    name = "top_k_mask_logits_v128256"
+    interface = INTERFACE_TOP_K_MASK_LOGITS
+    reference = staticmethod(reference_top_k_mask_logits)
+    VOCAB_SIZE = 128256
+
+
+# Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
+# Tokens that tie with the last one kept are kept as well. In float32.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_mask_logits
+class TestTopKMaskLogitsV151936(ProbsTests):
+    name = "top_k_mask_logits_v151936"
+    interface = INTERFACE_TOP_K_MASK_LOGITS
+    reference = staticmethod(reference_top_k_mask_logits)
+    VOCAB_SIZE = 151936
+
+
+# Keeps each row's k most probable tokens, divides their probabilities by their sum and
+# returns 0 elsewhere. Tokens that tie with the last one kept are kept as well. In
+# float32.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_renorm_probs
+class TestTopKRenormProbsV128256(ProbsTests):
+    name = "top_k_renorm_probs_v128256"
+    interface = INTERFACE_TOP_K_RENORM_PROBS
+    reference = staticmethod(reference_top_k_renorm_probs)
+    VOCAB_SIZE = 128256
+
+
+# Keeps each row's k most probable tokens, divides their probabilities by their sum and
+# returns 0 elsewhere. Tokens that tie with the last one kept are kept as well. In
+# float32.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_renorm_probs
+class TestTopKRenormProbsV151936(ProbsTests):
+    name = "top_k_renorm_probs_v151936"
+    interface = INTERFACE_TOP_K_RENORM_PROBS
+    reference = staticmethod(reference_top_k_renorm_probs)
+    VOCAB_SIZE = 151936
+
+
+# Keeps each row's most probable tokens until they hold at least p, the one that crosses
+# p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
+# that tie with the last one kept are kept as well. In float32.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_p_renorm_probs
+class TestTopPRenormProbsV128256(ProbsTests):
+    name = "top_p_renorm_probs_v128256"
+    interface = INTERFACE_TOP_P_RENORM_PROBS
+    reference = staticmethod(reference_top_p_renorm_probs)
+    VOCAB_SIZE = 128256
+
+
+# Keeps each row's most probable tokens until they hold at least p, the one that crosses
+# p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
+# that tie with the last one kept are kept as well. In float32.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_p_renorm_probs
+class TestTopPRenormProbsV151936(ProbsTests):
+    name = "top_p_renorm_probs_v151936"
+    interface = INTERFACE_TOP_P_RENORM_PROBS
+    reference = staticmethod(reference_top_p_renorm_probs)
+    VOCAB_SIZE = 151936
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
