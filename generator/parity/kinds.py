@@ -130,8 +130,8 @@ def experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
         hidden_states=y,
         topk_ids=chosen.indices.int(),
         topk_weights=chosen.values,
-        gemm1_weights=module.gate_up_proj,
-        gemm2_weights=module.down_proj,
+        w13=module.gate_up_proj,
+        w2=module.down_proj,
     )
     return [next(iter(found.values()))]
 

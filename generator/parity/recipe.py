@@ -7,7 +7,7 @@ transformers computes there is the output of its module `at` a path in the layer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 PAGE_SIZES = (1, 64)
@@ -146,7 +146,8 @@ _OSS_MOE = (
         "routing",
         "mlp.router+",
     ),
-    _EXPERTS,
+    # no definition: these experts have biases and a clipped activation
+    replace(_EXPERTS, needs=""),
     _OUTPUT,
 )
 _SHARED = "mlp.shared_experts"
