@@ -243,6 +243,7 @@ _LOGITS: dict[str, tuple[str, int, _Rows]] = {
         ),
     ),
     "batch": ("medium", 16, (("even", 32, 1.0, 24), ("steps", 4, 0.7, 4))),
+    "two-percent": _CASES["top_k_top_p"]["two-percent"],
 }
 
 
