@@ -23,7 +23,7 @@ OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 # axes that count the rows of a workload
 COUNTS = (
     *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
-    *("kv_len", "num_blocks", "nnz_kv"),
+    *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows"),
 )
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
@@ -54,7 +54,8 @@ def tensors_of(workload):
 @EVERY
 def test_lines_are_traces_without_solution(spec):
     lines = traces(spec)
-    assert 6 <= len(lines) <= 10
+    # two captured batches of a convolution are too long for its blobs
+    assert 5 <= len(lines) <= 10
     assert len({line["workload"]["uuid"] for line in lines}) == len(lines)
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     for line in lines:
@@ -70,8 +71,11 @@ def test_lines_are_traces_without_solution(spec):
         assert list(workload["inputs"]) == list(spec.inputs)
 
 
-# floats that random ones can't stand for: probabilities and positive scales
-MADE = ("top_p", "q_scale", "k_scale", "v_scale")
+# floats that random ones can't stand for: probabilities, weights and positive scales
+MADE = (
+    *("top_p", "min_p", "temperature", "topk_weights"),
+    *("q_scale", "k_scale", "v_scale"),
+)
 
 
 @EVERY
@@ -189,7 +193,7 @@ def test_sparse_lists_and_block_tables_stay_within_the_cache():
             assert 0 <= table.min() <= table.max() < axes["num_pages"]
             assert 0 < min(lens) <= max(lens) <= axes["max_num_pages"] * page_size
             left_out += sum(n > topk for n in lens)
-    assert len(padded) == 2
+    assert len(padded) == 3
     assert left_out > 5
 
 
@@ -235,4 +239,4 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 
 def test_blobs_together_are_small():
     sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
-    assert sum(sizes) <= 6 * 2**20
+    assert sum(sizes) <= 10 * 2**20

@@ -282,7 +282,7 @@ def test_output_cannot_drive_a_terminal(hostile) -> None:
     os.write(1, b"\x1b]0;owned\x07\x1b[2J\xe2\x80\xae\xff\rPASSED\n")
     """
     outcome = hostile(script)
-    assert outcome.stdout == "\\x1b]0;owned\\x07\\x1b[2J\\u202e\ufffd\\x0dPASSED\n"
+    assert outcome.stdout == "\\x1b]0;owned\\x07\\x1b[2J\\u202e\ufffd\\rPASSED\n"
 
 
 def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path, work) -> None:
