@@ -60,8 +60,9 @@ STEPS = (
     ),
     (
         "reference tests",
-        # of each reference's text the smallest definition: `dev.py run --all` runs all
-        "python -m pytest -q --strict -m 'not slow' -n 2 --each-reference tests/references",
+        # of each reference's text the smallest definition, small cases: `dev.py run
+        # --all` runs the rest
+        "python -m pytest -q --strict -m 'not slow' -n 2 --each-reference --sizes small tests/references",
     ),
 )
 
