@@ -56,6 +56,7 @@ def test_one_name_passes(root: Path) -> None:
     assert "PASSED" in out
 
 
+@pytest.mark.slow
 def test_one_seed_asks_the_same(root: Path) -> None:
     def cases(*more: str) -> Any:
         _, out, _ = evaluate("wrong", "--dataset", root, "--json", *more)

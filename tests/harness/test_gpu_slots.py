@@ -106,7 +106,7 @@ ALONE = ("-k", "test_environment")
     ("visible", "gpus"),
     [
         (None, ("0", "1", "2", "3")),
-        ("GPU-200,MIG-1", ("GPU-200", "MIG-1")),
+        pytest.param("GPU-200,MIG-1", ("GPU-200", "MIG-1"), marks=pytest.mark.slow),
     ],
 )
 def test_each_worker_sees_one_gpu(folder, monkeypatch, visible, gpus):
