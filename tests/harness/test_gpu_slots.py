@@ -118,6 +118,7 @@ def test_each_worker_sees_one_gpu(folder, monkeypatch, visible, gpus):
     assert f"workers spread over GPUs {', '.join(gpus)}\n" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_not_there_is_one_line_and_the_run_goes_on(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5,0")
     done, seen = run(folder, "-n", "2", *ALONE)
@@ -135,6 +136,7 @@ def test_a_fresh_worker_takes_the_gpu_of_the_one_that_died(folder, monkeypatch):
     assert seen == {"gw0": "0", "gw1": "0", "gw2": "0"}
 
 
+@pytest.mark.slow
 def test_without_the_library_all_share_one_gpu_and_the_run_says_so(folder):
     (folder.parent / "pynvml.py").write_text("raise ImportError('not installed')\n")
     pretended = CUDA.replace("import pynvml\n", "")
