@@ -121,10 +121,11 @@ def test_what_is_random_is_unknown(text: str) -> None:
     ],
 )
 def test_what_is_not_understood_says_so_at_once(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises((Unknown, Unsupported)):
         value_of(text)
-    assert time.perf_counter() - start < 2
+    # unbounded, these take minutes to years; the processor's time, not the clock's
+    assert time.process_time() - start < 10
 
 
 NUMBERS = st.sampled_from(["n", "m", "0", "1", "7", "-2"])
