@@ -34,7 +34,7 @@ MEMORY = {
 
 # whose models judge beside ours; what it requires beyond them is for GPUs
 PEER = "flashinfer-bench==0.1.2"
-# what models are held against: in a folder of its own, since it needs another
+# what parity compares models with: in a folder of its own, since it needs another
 # huggingface_hub than ours
 MODELS = "transformers==5.17.0"
 MODELS_FOLDER = ".transformers"

@@ -224,7 +224,7 @@ def make_standalone(
 
     `tests` are the paths of the files in tests/references. Nothing is written where
     they are standalone already, or there are none. A file that a person edited is
-    left out of SHA256SUMS, so that it passes for edited in a clone too. Raises Unfit.
+    left out of SHA256SUMS, so that a clone treats it as edited too. Raises Unfit.
     """
     if not tests or is_standalone(root / TESTS):
         return []
@@ -244,7 +244,7 @@ def make_standalone(
     except (SyntaxError, ValueError, OSError) as error:
         raise Unfit(
             f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
-            "--all renders the tests anew."
+            "--all renders the tests again."
         ) from None
     output = folder / TESTS
     write_files(output, {name: made[name] for name in made.keys() - edited})

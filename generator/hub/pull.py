@@ -60,8 +60,8 @@ class Fate(str, Enum):
 class PullState:
     """Remember path → the digests that were pulled, and the last listing.
 
-    The new digests of files are added before the files are placed, so that after a kill
-    none of them passes for edited. `listing` serves a pull without a network.
+    The new digests are added before the files are placed: after a kill, no new file
+    counts as edited. `listing` serves a pull without a network.
     """
 
     files: dict[str, list[str]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class PullState:
 def read_state(root: Path) -> PullState:
     """Return what was pulled; nothing where the record is missing or no record.
 
-    Without a record what differs from the Hub passes for edited, which is safe.
+    Without a record, every file that differs from the Hub counts as edited.
     """
     try:
         value = json.loads((root / _RECORD).read_bytes())

@@ -1,1 +1,1 @@
-"""Parity: the dataset's definitions composed into models, and held against transformers."""
+"""Compose the dataset's definitions into models and compare them with transformers."""

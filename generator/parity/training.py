@@ -27,8 +27,9 @@ has passed the whole model twice (measured: 9e-13)."""
 def train(run: Run, steps: int) -> Found:
     """Train from the same weights by transformers and by the chain, with SGD.
 
-    In float32 gradients and weights are held against transformers'; in bfloat16 both
-    are held against transformers in float32, and the chain may be twice as far.
+    Gradients and weights in float32 are compared with transformers'. In bfloat16, both
+    sides are compared with transformers in float32: the chain's error may be twice
+    the error of transformers.
     """
     theirs, ours, truth = (Subject(_copied(s)) for s in (run.own, run.own, run.truth))
     chain = Chain(ours, run.chain.family, run.chain.calls)
