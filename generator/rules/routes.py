@@ -34,7 +34,7 @@ NAME_ROUTE_OTHER = warning("""name-route-other: FlashInfer asks for this name wh
 
 def check(definition: Definition) -> Iterator[Problem]:
     """Yield a Problem if solutions of a definition are not found by its name."""
-    apis = [tag[7:] for tag in definition.tags if tag.startswith("fi_api:")]
+    apis = definition.tag_values("fi_api")
     routes = _routes()
     asked = [name for api in apis for name in _names(routes.get(api, ()), definition)]
     if not asked or definition.name in asked:

@@ -119,7 +119,11 @@ def quantize_mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def dequantize_mxfp4(packed: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Return float32 [n, k] for codes uint8 [n, k / 2] and scales uint8 [n, k / 32]."""
+    """Return float32 [n, k] for bytes of codes [n, k / 2] and of scales [n, k / 32].
+
+    Both are uint8 or int8: the bits count.
+    """
+    packed, scales = packed.view(torch.uint8), scales.view(torch.uint8)
     n, half = packed.shape
     codes = torch.stack([packed & 15, packed >> 4], dim=2).view(n, 2 * half).long()
     table = torch.tensor([*E2M1, *(-v for v in E2M1)], device=packed.device)

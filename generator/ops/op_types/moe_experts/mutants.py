@@ -167,9 +167,7 @@ def _instead(
 def _matrix(inputs: Inputs, name: str, expert: int) -> torch.Tensor:
     matrix: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" in inputs:
-        return dequantize_mxfp4(
-            matrix.view(torch.uint8), inputs[f"{name}_scale"][expert].view(torch.uint8)
-        )
+        return dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
     return matrix.float()
 
 

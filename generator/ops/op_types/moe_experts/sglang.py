@@ -97,9 +97,6 @@ def _weights(
     for expert in experts:
         matrix = inputs[name][expert]
         if f"{name}_scale" in inputs:
-            matrix = dequantize_mxfp4(
-                matrix.view(torch.uint8),
-                inputs[f"{name}_scale"][expert].view(torch.uint8),
-            )
+            matrix = dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
         found.append(matrix.to(dtype))
     return torch.stack(found)
