@@ -17,7 +17,6 @@ from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
 
-LEVELS = ("stage", "layer", "forward", "decode", "train")
 DTYPES = ("float32", "bfloat16")
 TOKENS = 75
 """Tokens of a comparison: more than one page, and than the window of a tiny model."""
