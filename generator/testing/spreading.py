@@ -57,10 +57,20 @@ class Plan:
 
 
 def bind_worker(config: pytest.Config) -> None:
-    """Show a worker of xdist the GPU that it was given; call before importing torch."""
-    gpu = getattr(config, "workerinput", {}).get(_GPU)
-    if gpu is not None:
-        bind(gpu)
+    """Give a worker of xdist its GPU and its share of the cores, before it imports torch.
+
+    PyTorch would start a thread for each core in each of the workers.
+    """
+    given = getattr(config, "workerinput", None)
+    if given is None:
+        return
+    if given.get(_GPU) is not None:
+        bind(given[_GPU])
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    share = cores // given["workercount"]
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(share, 1)))
 
 
 def live_definitions(items: Iterable[pytest.Item]) -> dict[str, list[str]]:

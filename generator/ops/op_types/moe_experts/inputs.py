@@ -38,7 +38,8 @@ def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]
 def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the interface's inputs; weights and their scales are lazy (`Tiled`).
 
-    Of a token's experts some are -1 with `elsewhere`, for the last token all.
+    Of a token's experts some are -1 with `elsewhere`, for the last token all. A `gain`
+    scales what the second weights make of inner values that `std` made larger.
     """
     axes, mx = definition.axes, is_mxfp4(definition)
     tokens, top_k = case.axes["seq_len"], axes["top_k"]
@@ -64,6 +65,7 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     gain = math.sqrt(top_k) / _INNER_RMS
     # a weight that scales the input does so to both factors
     gain *= 4.0 if scales_input(definition) else 1.0
+    gain *= case.params.get("gain", 1.0)
     made: dict[str, Any] = {
         "hidden_states": x.to(torch.bfloat16),
         "topk_ids": ids,

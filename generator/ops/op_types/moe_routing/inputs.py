@@ -10,8 +10,8 @@ from generator.testing.definition import Case, Definition
 from generator.testing.seeded_inputs import Stream
 
 # Logits of bfloat16 are what they are; float32 scores are off by some 2^-23, and by
-# 2^-22 where a kernel makes a sigmoid of a hyperbolic tangent.
-_CLEAR = 1e-5
+# 2^-18 where a kernel makes a sigmoid of tanh.approx; groups compare sums of two.
+_CLEAR = 4e-5
 # of which the sigmoid is nothing beside 1e-20
 _UNWANTED = -100.0
 

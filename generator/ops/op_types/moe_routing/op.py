@@ -30,10 +30,19 @@ TOLERANCES = (
     ),
     Override(
         "topk_weights",
+        Tolerance(rtol=2e-5, atol=1e-5, nmse=1e-10),
+        "the kernel makes a sigmoid of tanh.approx.f32, which PTX lets be off by 2^-11 "
+        "and which an H200 has within 2^-17 of its value; half of that, times a factor "
+        "of up to 2.5, is divided by a sum of at least 1",
+        source="flashinfer",
+        constant="n_group",
+    ),
+    Override(
+        "topk_weights",
         Tolerance(rtol=2e-5, atol=2e-7, nmse=1e-10),
         "exp by ex2.approx rounds the product logit times log2(e): at logits of 80 by "
         "2^-24 of 115, 7e-6 of a weight on either side; a sigmoid made of a hyperbolic "
-        "tangent is off by 2^-23 of 1, which a sum of the weights divides",
+        "tangent in full float32 is off by 2^-23 of 1, which a sum of the weights divides",
     ),
 )
 _HIGH: dict[str, dict[str, Any]] = {
@@ -129,10 +138,15 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the CUDA kernels of two kinds; the others have none on Hopper."""
-    name = definition.name
+    """Return the CUDA kernels of two kinds; the others have none on Hopper.
+
+    FlashInfer 0.6.18 refuses topk_group · n_group below topk, so all routing without
+    groups, though its kernel has a branch for that.
+    """
+    name, constants = definition.name, definition.constants
     if name.startswith("fused_topk_deepseek"):
-        return (Backend("", min_sm=89),)
+        kept = constants["topk_group"] * constants["n_group"]
+        return (Backend("", min_sm=89),) if kept >= definition.axes["topk"] else ()
     return (Backend(""),) if name.startswith("hash_topk") else ()
 
 
