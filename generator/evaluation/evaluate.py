@@ -29,7 +29,8 @@ class Asks:
     """Hold what is asked of each solution.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
-    one secret ask the same. `gpus` are those of this machine, a task on each.
+    one secret ask the same. `gpus` are those of this machine, one for each task that
+    may run: a name that comes twice is for two tasks.
     """
 
     device: str = "cpu"

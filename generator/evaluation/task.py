@@ -89,11 +89,15 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
 
 
 def _free(gpus: Sequence[str]) -> str:
-    """Return the name of a GPU that no other task uses; this process keeps it."""
+    """Return the first of the names that no other task has; this process keeps it.
+
+    A name that comes more than once is for so many tasks.
+    """
     folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    for name in gpus:
-        file = os.open(folder / name.replace("/", "_"), os.O_CREAT | os.O_RDWR, 0o600)
+    for place, name in enumerate(gpus):
+        locked = folder / f"{place}-{name.replace('/', '_')}"
+        file = os.open(locked, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
