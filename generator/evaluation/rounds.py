@@ -188,6 +188,15 @@ class Asked:
     left_out: Sequence[str]
 
 
+def solution_tests(
+    definition: Loaded, axes: Mapping[str, int] | None = None
+) -> type[SolutionTests]:
+    """Return the class that judges solutions of a definition; `axes` replace its own."""
+    rendered = rendered_class(definition, axes)
+    attributes = {n: v for n, v in vars(rendered).items() if not n.startswith("__")}
+    return type(rendered.__name__, (SolutionTests,), attributes)
+
+
 def rounds_of(
     definition: Loaded,
     workloads: Sequence[Mapping[str, Any]],
@@ -203,9 +212,7 @@ def rounds_of(
 
     Each case has two rounds, values A and B. `axes` replace constant axes.
     """
-    rendered = rendered_class(definition, axes)
-    attributes = {n: v for n, v in vars(rendered).items() if not n.startswith("__")}
-    tests: type[SolutionTests] = type(rendered.__name__, (SolutionTests,), attributes)
+    tests = solution_tests(definition, axes)
     run = loaded(definition.reference)()
     draw = random.Random(secret)
     known = tests.definition()

@@ -58,7 +58,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     within = 4 * allowed.call_seconds + allowed.build_seconds
     link.at(within=within)
     draw = random.Random(task["secret"])
-    workloads = _workloads(root, file) if "workloads" in task["asks"] else []
+    workloads = workloads_of(root, file) if "workloads" in task["asks"] else []
     asked = rounds_of(
         definition,
         workloads,
@@ -198,7 +198,8 @@ def _hidden(root: Path) -> list[Path]:
     return [root, *(op_folder(name) for name in op_packages())]
 
 
-def _workloads(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
+def workloads_of(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
+    """Return the workloads that the dataset has of a definition."""
     path = f"workloads/{file.op_type}/{file.name}.jsonl"
     if not (root / path).is_file():
         return []
