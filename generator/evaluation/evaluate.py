@@ -30,7 +30,8 @@ class Asks:
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
     one secret ask the same. `gpus` are those of this machine, one for each task that
-    may run: a name that comes twice is for two tasks.
+    may run: a name that comes twice is for two tasks. Without `runs_references` only
+    oracles judge, and no code of a definition is executed.
     """
 
     device: str = "cpu"
@@ -40,6 +41,7 @@ class Asks:
     timeout: float = 60.0
     secret: int | None = None
     gpus: Sequence[str] = ()
+    runs_references: bool = True
 
 
 def evaluate(
@@ -98,6 +100,7 @@ def _arguments(
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),
         "secret": secret,
+        "runs_references": asks.runs_references,
     }
 
 

@@ -68,6 +68,10 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         own_cases="cases" in task["asks"],
         fuzz=task["fuzz"],
     )
+    if not task["runs_references"] and any(
+        one.source == REFERENCE for _, rounds in asked.rounds for one in rounds
+    ):
+        raise CannotRun("it has no oracle, and its reference is not executed here")
     found = []
     alive = partial(link.at, within=within)
     confined = Confinement(task["device"], allowed, _hidden(root), alive)

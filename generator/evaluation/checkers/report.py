@@ -43,8 +43,8 @@ and `trace-dataset audit` shows for each definition that its own tests refuse it
 
 How a number is made: `trace-dataset audit --checker NAME --record` takes each domain
 mutant of a definition as a solution. It is called, as the checker calls solutions, on
-the checker's inputs at the shapes of the dataset's workloads of up to 32 MiB, or the
-smallest one where that is larger. What it returns is held against what the reference returns, by the
+the checker's inputs at the shapes of three of the dataset's workloads: the smallest, a
+middle one, and the largest of up to 16 MiB. What it returns is held against what the reference returns, by the
 checker's rule. It passes where it does so in every round. The rules are written from
 their published formulas, with their inputs and thresholds
 ([how](../evaluate.md#other-checkers)); no code of theirs runs. Where a workload states
