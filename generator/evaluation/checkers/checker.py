@@ -31,6 +31,12 @@ _TASKS = {
 _OF_MOE = 0.95
 
 
+def _of_samples(definition: Definition) -> str:
+    if definition.op_type == "sampling":
+        return "it has one right value for a sample, which has many"
+    return ""
+
+
 @dataclass(frozen=True)
 class Checker:
     """Hold a checker: `rounds` are the sets of inputs that it poses for a workload.
@@ -43,7 +49,7 @@ class Checker:
     rounds: int
     draw: Draw
     formula: Callable[[Definition], Formula]
-    obstacle: Callable[[Definition], str] = lambda definition: ""
+    obstacle: Callable[[Definition], str] = _of_samples
     casts: bool = False
 
 
@@ -73,7 +79,7 @@ def _not_of_one_precision(definition: Definition) -> str:
     for name, spec in specs.items():
         if spec.shape is not None and dtype_of(spec.dtype) not in _FLOATS:
             return f"it would cast {name}, of {spec.dtype}, to a float"
-    return ""
+    return _of_samples(definition)
 
 
 CHECKERS: Mapping[str, Checker] = {

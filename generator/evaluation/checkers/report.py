@@ -35,7 +35,7 @@ _FAMILIES = (
     (r"negated", "negated"),
 )
 _OTHER = "of the op alone"
-_PREFACE = """
+_PREFACE = """\
 Other checkers of kernels, asked about defects that this project plants in references. A
 number is how many defects pass, of those that the checker was asked about: each is wrong,
 and `trace-dataset audit` shows for each definition that its own tests refuse it
@@ -44,15 +44,17 @@ and `trace-dataset audit` shows for each definition that its own tests refuse it
 How a number is made: `trace-dataset audit --checker NAME --record` takes each domain
 mutant of a definition as a solution. It is called, as the checker calls solutions, on
 the checker's inputs at the shapes of three of the dataset's workloads: the smallest, a
-middle one, and the largest of up to 16 MiB. What it returns is held against what the reference returns, by the
-checker's rule. It passes where it does so in every round. The rules are written from
-their published formulas, with their inputs and thresholds
+middle one, and the largest of up to 16 MiB. What it returns is held against what the
+reference returns, by the checker's rule. It passes where it does so in every round. The
+rules are written from their published formulas, with their inputs and thresholds
 ([how](../evaluate.md#other-checkers)); no code of theirs runs. Where a workload states
-values (index pointers, for one), these are used. On shorter axes, as audits have them,
-are definitions whose smallest workload has over 64 MiB.
+values (index pointers, scales), these are used. Definitions whose smallest workload has
+over 64 MiB are asked on shorter axes, as audits have them, or not at all.
 
 What a number is not: a judgement of the projects, which choose inputs for each of their
-own tasks and may do more than this rule. It says what the rule and such inputs can see.
+own tasks and may do more than this rule. It says what the rule and such inputs can see:
+an embedding of one token that is not in the shard is zeros, and so is nearly, for tensors
+near 1, a product in float8 with the scales of larger ones.
 """
 
 

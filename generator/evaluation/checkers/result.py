@@ -21,6 +21,7 @@ from generator.problems import Failure
 
 _WORK = "generator.evaluation.checkers.task:check"
 _SECONDS = 900.0
+_STALE = "its file is another by now: run trace-dataset audit --checker … --record"
 _FIX = "Take the file from git, or delete it and run trace-dataset audit --checker … --record."
 
 
@@ -77,6 +78,21 @@ def kept(dataset: Path) -> dict[str, Any]:
     return read
 
 
+def known(dataset: Path) -> list[Checked]:
+    """Return what is kept; of a definition that is another by now only that it is."""
+    values = kept(dataset)
+    return [
+        found
+        if _sha256(dataset / found.path) == values[found.definition]["sha256"]
+        else Checked(found.definition, found.op_type, found.path, error=_STALE)
+        for found in results(list(values.values()))
+    ]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
 def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
     """Return what is kept as results. Raises KeyError, TypeError."""
     names = ("definition", "op_type", "path", "defects", "checkers", "reduced")
@@ -91,9 +107,10 @@ def record(dataset: Path, found: Sequence[Checked]) -> None:
     for one in found:
         if one.error:
             continue
-        sha256 = hashlib.sha256((dataset / one.path).read_bytes()).hexdigest()
-        known = values.get(one.definition, {})
-        same = known.get("sha256") == sha256 and known["defects"] == list(one.defects)
+        sha256 = _sha256(dataset / one.path)
+        before = values.get(one.definition, {})
+        same = before.get("sha256") == sha256
+        same = same and before["defects"] == list(one.defects)
         asked = {name: asdict(judged) for name, judged in one.checkers.items()}
         values[one.definition] = {
             "definition": one.definition,
@@ -102,7 +119,7 @@ def record(dataset: Path, found: Sequence[Checked]) -> None:
             "sha256": sha256,
             "defects": list(one.defects),
             "reduced": dict(one.reduced),
-            "checkers": {**(known["checkers"] if same else {}), **asked},
+            "checkers": {**(before["checkers"] if same else {}), **asked},
         }
     lines = ",\n".join(
         f"  {json.dumps(name)}: {json.dumps(value)}"

@@ -17,7 +17,7 @@ from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.names import NAMES
 from generator.evaluation.checkers.posing import Judged, Subject, judged
 from generator.evaluation.checkers.report import checkers_report, family
-from generator.evaluation.checkers.result import Checked, kept, record, results
+from generator.evaluation.checkers.result import Checked, kept, known, record
 from generator.execution.outcome import CannotRun
 from generator.problems import Failure
 from generator.rules.load import load_file
@@ -167,9 +167,13 @@ def test_record_keeps_what_was_asked_before(subject: Subject) -> None:
     root = subject.dataset
     record(root, [checked()])
     record(root, [checked(checkers={"sol-execbench": Judged(10)})])
-    (found,) = results(list(kept(root).values()))
+    (found,) = known(root)
     assert set(found.checkers) == {"gpu-mode", "kernelbench", "sol-execbench"}
     assert found.checkers["gpu-mode"].passes == ["eps missing"]
+    file = root / file_of().path
+    file.write_text(file.read_text() + "\n")
+    (found,) = known(root)
+    assert "another by now" in found.error
     (root / "verification/checkers.json").write_text(json.dumps({"definitions": [1]}))
     with pytest.raises(Failure, match="no record of checkers"):
         kept(root)
