@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from generator.dataset.constraints import evaluate
 from generator.dataset.python_source import parse_expression
+from generator.dialects.registered import registered
 from generator.rules.constraints import names_in
 from generator.testing import stand_ins
 
@@ -52,7 +53,7 @@ class BadReference(Exception):
 def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a description of each template, of the op_types asked for or of all."""
     templates = importlib.import_module(_TEMPLATES)
-    apis = _registered()
+    apis = _functions()
     asked = set(request["op_types"])
     base = importlib.import_module("flashinfer.trace.template").TraceTemplate
     found: dict[int, tuple[str, Any]] = {}
@@ -88,18 +89,10 @@ def _usual_sizes(templates: Iterable[Any]) -> dict[str, int]:
     return {name: sizes.most_common(1)[0][0] for name, sizes in counted.items()}
 
 
-def _registered() -> dict[int, list[str]]:
+def _functions() -> dict[int, list[str]]:
     """Return the id of a template → FlashInfer's functions that it describes."""
-    root = Path(str(importlib.import_module("flashinfer").__file__)).parent
-    for path in sorted(root.rglob("*.py")):
-        if "@flashinfer_api(trace=" in path.read_text("utf-8", "replace"):
-            parts = path.relative_to(root.parent).with_suffix("").parts
-            name = ".".join(parts).removesuffix(".__init__")
-            with contextlib.suppress(Exception, SystemExit):
-                importlib.import_module(name)
-    logging = importlib.import_module("flashinfer.api_logging")
     found: dict[int, list[str]] = {}
-    for function, template, _ in logging._TRACE_REGISTRY:
+    for function, template in registered()[0]:
         name = f"{function.__module__}.{function.__qualname__}"
         found.setdefault(id(template), []).append(name)
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}
