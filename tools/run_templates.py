@@ -1,11 +1,11 @@
 """Import the templates of the installed FlashInfer, and run the tests of each alone.
 
 python tools/run_templates.py DIR [--device cuda] [--live] [--workers N] [--seconds S]
-    [--axis NAME=SIZE] [--without OP_TYPE] [--only OP_TYPE]
+    [--axis NAME=SIZE] [--without NAME] [--only NAME]
 
 DIR/import.json says what became of each template, DIR/results/*.jsonl what its tests
 gave. Each definition is a process of its own: a kernel that breaks the CUDA context
-breaks no other's test. With --live only the kernels that FlashInfer names are called.
+breaks no other's test. NAME is an op_type's or a definition's. With --live only the kernels that FlashInfer names are called.
 `tools/build_templates_page.py DIR [DIR]` makes the page.
 """
 
@@ -51,13 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     if not (folder / "import.json").exists():
         _import(folder, options.axis)
     imports = json.loads((folder / "import.json").read_text("utf-8"))["imports"]
-    chosen = [
-        i
-        for i in imports
-        if i["definition"]
-        and i["op_type"] not in options.without
-        and (not options.only or i["op_type"] in options.only)
-    ]
+    without, only = set(options.without), set(options.only)
+    chosen = []
+    for found in imports:
+        names = {found["op_type"], found["definition"]}
+        if found["definition"] and not names & without and (not only or names & only):
+            chosen.append(found)
     seen: Counter[str] = Counter()
 
     def rank(found: dict[str, str]) -> tuple[int, bool]:

@@ -26,6 +26,8 @@ from generator.testing.trial import as_tuple
 
 _PACKAGE = "flashinfer"
 _WORKSPACE_BYTES = 256 * 2**20
+# how an annotation of a list of tensors begins
+_LISTS = ("List[torch.Tensor", "list[torch.Tensor", "typing.List[torch.Tensor")
 
 
 class Unresolved(Exception):
@@ -267,7 +269,7 @@ def _taken(
     """Return the arguments that a function has parameters for.
 
     One that is missing is the only other whose name ends alike, `indptr` for
-    `kv_indptr`; a workspace is made.
+    `kv_indptr`; a workspace is made. Of lists with an item a level there is one level.
     """
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -277,9 +279,15 @@ def _taken(
     for name, parameter in parameters.items():
         if name in taken or parameter.default is not parameter.empty:
             continue
-        alike = [n for n in others if n.endswith(f"_{name}") or name.endswith(f"_{n}")]
+        one = name.removesuffix("_arr")
+        alike = [
+            n for n in others if f"_{n}".endswith(f"_{one}") or one.endswith(f"_{n}")
+        ]
         if len(alike) == 1:
-            taken[name] = known[alike[0]]
+            is_list = str(parameter.annotation).startswith(_LISTS)
+            taken[name] = [known[alike[0]]] if is_list else known[alike[0]]
+        elif name == "num_levels":
+            taken[name] = 1
         elif name.endswith("workspace_buffer"):
             size = (_WORKSPACE_BYTES,)
             taken[name] = torch.zeros(size, dtype=torch.uint8, device=device)
