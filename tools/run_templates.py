@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +107,8 @@ def _run(
     file = next(_files(folder / "tests", op_type), None)
     if file is None or end - start < 5:
         return f"{name}: not run"
-    command = [sys.executable, "-m", "pytest", f"{file}::{class_name}", "-q", "-n", "0"]
+    command = [sys.executable, "-m", "pytest", f"{file}::{class_name}", "-q"]
+    command += ["-n", "0"] if find_spec("xdist") else []
     command += ["-p", "no:cacheprovider", "--results", str(results), *arguments]
     with subprocess.Popen(
         command,
@@ -123,6 +125,7 @@ def _run(
             # with the compilers that it started
             os.killpg(process.pid, signal.SIGKILL)
             last = "took too long"
+            results.unlink(missing_ok=True)
     return f"{name}: {last} ({_now() - start:.0f} s)"
 
 
