@@ -12,31 +12,25 @@ from __future__ import annotations
 
 import importlib
 import json
-import pkgutil
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
-from generator.testing import stand_ins
+from generator.dialects.registered import registered
 
 OUTPUT = Path(__file__).parent.parent / "generator/rules/data/flashinfer_names.json"
-# three copies of one module's name live there, and only one can be imported
-LEFT_OUT = ("moe_ep",)
 
 
 def main() -> int:
     """Import all of FlashInfer, write the file, and say what could not be read."""
     warnings.simplefilter("ignore")
-    with stand_ins.on_cpu():
-        flashinfer: Any = importlib.import_module("flashinfer")
-        failed = sum(not _imports(name) for name in _modules(flashinfer))
-        registry = importlib.import_module("flashinfer.api_logging")._TRACE_REGISTRY
-        const = importlib.import_module("flashinfer.trace.template").Const
+    functions, failed = registered()
+    flashinfer: Any = importlib.import_module("flashinfer")
+    const = importlib.import_module("flashinfer.trace.template").Const
     routes: dict[str, list[list[Any]]] = {}
-    for function, template, _ in registry:
+    for function, template in functions:
         axes = {
             name: name if axis.abbrev is None else axis.abbrev
             for name, axis in template.axes.items()
@@ -54,24 +48,6 @@ def main() -> int:
     write_atomically(OUTPUT, text.encode())
     print(f"FlashInfer {version}: {len(routes)} functions; {failed} modules left out.")
     return 0
-
-
-def _modules(package: Any) -> Iterator[str]:
-    walk = pkgutil.walk_packages(
-        package.__path__, "flashinfer.", onerror=lambda _: None
-    )
-    for module in walk:
-        if not any(part in module.name for part in LEFT_OUT):
-            yield module.name
-
-
-def _imports(name: str) -> bool:
-    try:
-        importlib.import_module(name)
-    # a module may end the process, or need what is not installed here
-    except BaseException:  # noqa: BLE001
-        return False
-    return True
 
 
 def _public_name(function: Any) -> str:

@@ -106,6 +106,8 @@ class _Conversion(Interface):
     def _reference(self, source: str, function: Function) -> str:
         written = [n for n in written_inputs(function) if n in self.inputs]
         tensors = [n for n in written if self.inputs[n]["shape"] is not None]
+        for name in self.dump["outputs"]:
+            tensors += self.split.get(name, [])
         returned = self._returned(source, function)
         return as_run(
             source,
@@ -140,7 +142,10 @@ class _Conversion(Interface):
                     self.changes.add(f"bound {name} to {fixed}, as init passes it")
                     yield name, fixed
             elif has_default:
-                continue
+                size = self._const(name)
+                if size is not None and _default(function, name) != size:
+                    self.changes.add(f"bound {name} to the size of the axis: {size}")
+                    yield name, str(size)
             elif (size := self._size(name)) is not None:
                 self.changes.add(f"bound {name} to the size of the axis: {size}")
                 yield name, size
@@ -176,7 +181,7 @@ class _Conversion(Interface):
 
         Outputs that the reference does not compute are left out.
         """
-        dumped = self.init.get("returned")
+        dumped = self.init.get("returned") or self.sketch.get("returned")
         count = len(dumped) if dumped else returned_count(source, function)
         if dumped and dumped[0] == {"value": None}:
             count = 0
@@ -186,6 +191,8 @@ class _Conversion(Interface):
                 return None
             if count is None:
                 raise Refused("how many outputs its reference returns is not clear")
+        if len(self.outputs) != len(self.dump["outputs"]):
+            raise Refused("its reference does not return the parts of a tuple")
         names = list(zip(self.outputs, self.dump["outputs"].items(), strict=True))
         written = set(written_inputs(function))
         expressions: list[str] = []
@@ -216,6 +223,7 @@ class _Conversion(Interface):
     def _declare_axes(self) -> None:
         tensors = {**self.inputs, **self.outputs}
         used = [axis for spec in tensors.values() for axis in spec["shape"] or ()]
+        of_inputs = {a for spec in self.inputs.values() for a in spec["shape"] or ()}
         known = {*self.dump["axes"], *used, *self.inputs}
         constraints = [set(_names(c)) for c in self.dump.get("constraints", ())]
         named = {n for names in constraints if names <= known for n in names}
@@ -229,12 +237,18 @@ class _Conversion(Interface):
                     self.changes.add(f"left out the axis {axis}: it has no value")
                     continue
             fields = {"type": declared.get("type", "var")}
-            if fields["type"] == "const":
+            is_returned = not self.init and axis in self.sizes and axis not in of_inputs
+            if fields["type"] == "var" and is_returned:
+                fields = {"type": "const", "value": self.sizes[axis]}
+                self.changes.add(
+                    f"the axis {axis} is {self.sizes[axis]}, as the reference returns it"
+                )
+            elif fields["type"] == "const":
                 value = declared.get("value", sizes.get(axis))
                 if value is None:
                     raise Refused(f"its constant axis {axis} has no value")
                 if "value" not in declared:
-                    self.changes.add(f"the axis {axis} is {value}, as init makes it")
+                    self.changes.add(f"the axis {axis} is {value}, {self._who(axis)}")
                 fields["value"] = value
             if declared.get("description"):
                 fields["description"] = str(declared["description"])
@@ -249,6 +263,13 @@ class _Conversion(Interface):
             if other != axis:
                 raise Refused(f"its axes {other} and {axis} differ only by case")
 
+    def _who(self, axis: str) -> str:
+        """Return who gives the size of a constant axis that the template leaves open."""
+        if self.init:
+            return "as init makes it"
+        stated = self.sketch.get("stated", {}).get(axis)
+        return f"{stated} by its description" if stated else "as templates have it"
+
     def _constraints(self) -> list[str]:
         known = {*self.axes, *self.inputs}
         kept = []
@@ -258,9 +279,16 @@ class _Conversion(Interface):
                 self.changes.add(f"left out the constraint {constraint!r}")
             else:
                 kept.append(constraint)
-        for axis in self.axes:
+        for axis, declared in self.axes.items():
+            stated = self.sketch.get("stated", {}).get(axis)
             if axis not in self.dump["axes"]:
                 kept += self._derived(axis)
+            elif (
+                stated
+                and declared["type"] == "var"
+                and known.issuperset(names_in(stated))
+            ):
+                kept.append(f"{axis} == {stated}")
         return kept
 
     def _derived(self, axis: str) -> Iterator[str]:
@@ -308,12 +336,14 @@ class _Conversion(Interface):
         for name, parts in self.split.items():
             param = facts[name]["param"] or name
             arguments |= {part: (param, i) for i, part in enumerate(parts)}
-        places = enumerate(self.dump["outputs"].items())
-        outputs = {
-            new: (place, spec.get("param") or (name if new != name else None))
-            for place, (name, spec) in places
-            if (new := name if name in self.outputs else f"{name}_out") in self.outputs
-        }
+        outputs = {}
+        for place, (name, spec) in enumerate(self.dump["outputs"].items()):
+            new = name if name in self.outputs else f"{name}_out"
+            if new in self.outputs:
+                argument = spec.get("param") or (name if new != name else None)
+                outputs[new] = (place, argument)
+            for number, part in enumerate(self.split.get(name, ())):
+                outputs[f"{part}_out"] = (number, spec.get("param") or name)
         return custom_text(
             value["name"],
             f"FlashInfer {self.version}".strip(),

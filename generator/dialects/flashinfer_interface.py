@@ -112,6 +112,8 @@ class Interface:
 
     def _is_needed(self, name: str, function: Function) -> bool:
         """Return whether the reference does not do without an optional input."""
+        if name in self.sketch.get("needed", ()):
+            return True
         if parameters(function).get(name, True):
             return False
         compared = {
@@ -286,12 +288,18 @@ class Interface:
     # ---- outputs
 
     def _find_outputs(self) -> None:
-        returned = self.init.get("returned") or []
+        returned = self.init.get("returned") or self.sketch.get("returned") or []
         kept = dict(self.dump["outputs"])
         for place, (name, spec) in enumerate(kept.items()):
             facts = self.sketch.get("outputs", {}).get(name, {})
             shown = returned[place] if len(returned) == len(kept) else None
             new = name
+            if name in self.split:
+                for part in self.split[name]:
+                    self.outputs[f"{part}_out"] = dict(self.inputs[part])
+                parts = ", ".join(f"{part}_out" for part in self.split[name])
+                self.changes.add(f"the output {name}, written in place, became {parts}")
+                continue
             if name in self.dump["inputs"]:
                 new = f"{name}_out"
                 self.changes.add(f"the output {name}, written in place, became {new}")

@@ -27,20 +27,18 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from generator.dataset.constraints import evaluate
 from generator.dataset.python_source import parse_expression
+from generator.dialects import without_init
+from generator.dialects.registered import registered
 from generator.rules.constraints import names_in
 from generator.testing import stand_ins
 
 _TEMPLATES = "flashinfer.trace.templates"
-_REQUIRED = (8, 4)
-"""The sizes to try for an axis that `init` requires: batches of four divide them."""
 _LARGEST, _ROUNDS = 16_385, 3
 """The sizes that constraints are solved with, and how often each is looked at."""
 _BYTES = 2**30
 """Memory that one `init` may take where it needs values."""
 _ELEMENTS = 2**24
 """Elements of all inputs up to which the reference is called on real values."""
-_UNKNOWN = torch.complex32
-"""What stands for a dtype that a template does not say; no kernel takes it."""
 _SECONDS, _REFERENCE_SECONDS = 8, 2
 """What a call of an `init`, or of a reference, may take of a CPU with all threads."""
 
@@ -52,7 +50,7 @@ class BadReference(Exception):
 def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a description of each template, of the op_types asked for or of all."""
     templates = importlib.import_module(_TEMPLATES)
-    apis = _registered()
+    apis = _functions()
     asked = set(request["op_types"])
     base = importlib.import_module("flashinfer.trace.template").TraceTemplate
     found: dict[int, tuple[str, Any]] = {}
@@ -88,18 +86,10 @@ def _usual_sizes(templates: Iterable[Any]) -> dict[str, int]:
     return {name: sizes.most_common(1)[0][0] for name, sizes in counted.items()}
 
 
-def _registered() -> dict[int, list[str]]:
+def _functions() -> dict[int, list[str]]:
     """Return the id of a template → FlashInfer's functions that it describes."""
-    root = Path(str(importlib.import_module("flashinfer").__file__)).parent
-    for path in sorted(root.rglob("*.py")):
-        if "@flashinfer_api(trace=" in path.read_text("utf-8", "replace"):
-            parts = path.relative_to(root.parent).with_suffix("").parts
-            name = ".".join(parts).removesuffix(".__init__")
-            with contextlib.suppress(Exception, SystemExit):
-                importlib.import_module(name)
-    logging = importlib.import_module("flashinfer.api_logging")
     found: dict[int, list[str]] = {}
-    for function, template, _ in logging._TRACE_REGISTRY:
+    for function, template in registered()[0]:
         name = f"{function.__module__}.{function.__qualname__}"
         found.setdefault(id(template), []).append(name)
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}
@@ -130,7 +120,13 @@ def _described(
         return {**described, "failure": str(error)}
     described["why"] = why
     if made is None:
-        made, call = _without_init(template, given, usual), {}
+        sizes = without_init.sizes_of(template, given, usual)
+        described["stated"] = without_init.stated(template)
+        described["returned"], needed = without_init.tried(
+            template, sizes, given, lambda m: _returned(template, m, or_fail=True)
+        )
+        described["needed"] = needed
+        made, call = without_init.tensors(template, sizes, given, needed), {}
     else:
         described["init"] = {
             "call": call,
@@ -172,13 +168,17 @@ def _initial(
     """
     if template.init is None:
         return None, {}, "it has no init", None
-    for required in _REQUIRED:
+    for required in without_init.REQUIRED:
         call = _call_of(template, given, required)
         made, why = _made(template, call)
         if made is None:
             continue
         returned = _returned(template, made)
-        elements = [v.numel() for v in made.values() if isinstance(v, torch.Tensor)]
+        elements = [
+            value.numel()
+            for name, value in made.items()
+            if isinstance(value, torch.Tensor) and not name.startswith("workspace")
+        ]
         if returned is None and template.reference and sum(elements) <= _ELEMENTS:
             try:
                 with _limited(_SECONDS):
@@ -283,6 +283,12 @@ def _returned(
             known[key] = value
     signature = inspect.signature(template.reference)
     passed = {n: v for n, v in known.items() if n in signature.parameters}
+    for name, parameter in signature.parameters.items():
+        left_out = getattr(template.inputs.get(name), "optional", False)
+        if parameter.default is parameter.empty and (
+            left_out or name.startswith("workspace")
+        ):
+            passed.setdefault(name, None)
     try:
         signature.bind(**passed)
     except TypeError:
@@ -324,39 +330,6 @@ def _limited(seconds: int) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-
-
-def _without_init(
-    template: Any, given: Mapping[str, int], usual: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return tensors without memory of the dtypes that the template names."""
-    names = [n for d in template.inputs.values() for n in getattr(d, "dim_names", ())]
-    sizes = {}
-    for name in (*template.axes, *names):
-        axis = template.axes.get(name)
-        fixed = given.get(name) or getattr(axis, "value", None)
-        constant = usual.get(name, 128)
-        free = _REQUIRED[0] + name.endswith("plus_1")
-        sizes[name] = fixed or (constant if hasattr(axis, "abbrev") else free)
-    made: dict[str, Any] = {}
-    for key, descriptor in template.inputs.items():
-        dims = getattr(descriptor, "dim_names", None)
-        param = descriptor.param or key
-        if descriptor.optional:
-            continue
-        if dims is None:
-            if key in sizes:
-                made[param] = sizes[key]
-            continue
-        dtype = getattr(torch, descriptor.dtype or "", _UNKNOWN)
-        tensor = torch.empty([sizes[d] for d in dims], dtype=dtype, device="meta")
-        if descriptor.tuple_idx is None:
-            made[param] = tensor
-        else:
-            held = made.setdefault(param, [])
-            held += [None] * (descriptor.tuple_idx + 1 - len(held))
-            held[descriptor.tuple_idx] = tensor
-    return {**{n: v for n, v in sizes.items() if n in given}, **made}
 
 
 def _shown(value: Any) -> Any:

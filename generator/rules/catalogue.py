@@ -10,8 +10,8 @@ from generator.problems import Problem, Rule
 
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
-    rules.names rules.reference rules.static rules.screen rules.elsewhere rules.constants
-    rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
+    rules.names rules.reference rules.static rules.torch_names rules.screen
+    rules.elsewhere rules.constants rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes"""
 """What declares rules, in the order in which a group lists them."""

@@ -26,6 +26,8 @@ from generator.testing.trial import as_tuple
 
 _PACKAGE = "flashinfer"
 _WORKSPACE_BYTES = 256 * 2**20
+# how an annotation of a list of tensors begins
+_LISTS = ("List[torch.Tensor", "list[torch.Tensor", "typing.List[torch.Tensor")
 
 
 class Unresolved(Exception):
@@ -119,19 +121,25 @@ class MatchesCustomInputs(MatchesFlashInfer):
             for part in parts:
                 if argument in part or cls.init is None:
                     _put(part, argument, place, value)
+        outputs = definition.interface.output_specs
         try:
-            returned = call_kernel(f"{_PACKAGE}.{backend}", made)
+            returned = call_kernel(
+                f"{_PACKAGE}.{backend}", made, return_lse="lse" in outputs
+            )
         except Unresolved as error:
             skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
         values = () if returned is None else as_tuple(returned)
         known = merged(made)
         found = []
-        for name, spec in definition.interface.output_specs.items():
+        for name, spec in outputs.items():
             index, written = cls.places[name]
+            buffer = known.get(written or name)
             if index < len(values):
                 value = values[index]
-            elif written in known:
-                value = known[written]
+            elif isinstance(buffer, (list, tuple)) and index < len(buffer):
+                value = buffer[index]
+            elif isinstance(buffer, torch.Tensor):
+                value = buffer
             else:
                 reason = f"{backend} returns {len(values)} values, not {name}"
                 skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {reason}")
@@ -211,21 +219,24 @@ def _moved(value: Any, device: torch.device) -> Any:
     return "cuda" if value == "cpu" and device.type == "cuda" else value
 
 
-def call_kernel(api: str, made: Mapping[str, Any]) -> Any:
+def call_kernel(api: str, made: Mapping[str, Any], *, return_lse: bool = False) -> Any:
     """Return what a function returns, or a wrapper's method after `plan`.
 
-    Raises Unresolved where there is no such function, or it rejects the arguments.
+    `return_lse` asks for the LSE too, of a function that has the option. Raises
+    Unresolved where there is no such function, or it rejects the arguments.
     """
     owner, function = _find(api)
     known = merged(made)
+    device = next(v.device for v in known.values() if isinstance(v, torch.Tensor))
+    run = {**({"return_lse": True} if return_lse else {}), **made.get("run", known)}
     try:
         if owner is None:
-            return function(**_taken(function, known))
-        wrapper = owner(_workspace(known), **_taken(owner, made.get("init", {})))
+            return function(**_taken(function, run, device))
+        wrapper = owner(**_taken(owner, made.get("init", {}), device))
         if "plan" in made:
-            wrapper.plan(**_taken(wrapper.plan, made["plan"]))
+            wrapper.plan(**_taken(wrapper.plan, made["plan"], device))
         method = getattr(wrapper, function.__name__)
-        return method(**_taken(method, made.get("run", known)))
+        return method(**_taken(method, run, device))
     except Exception as error:
         if is_exhaustion(error):
             raise
@@ -252,11 +263,13 @@ def _find(api: str) -> tuple[Any, Callable[..., Any]]:
     raise Unresolved(f"no {api}: {reason}")
 
 
-def _taken(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(
+    function: Callable[..., Any], known: Mapping[str, Any], device: torch.device
+) -> dict[str, Any]:
     """Return the arguments that a function has parameters for.
 
     One that is missing is the only other whose name ends alike, `indptr` for
-    `kv_indptr`; a workspace is made.
+    `kv_indptr`; a workspace is made. Of lists with an item a level there is one level.
     """
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -266,14 +279,16 @@ def _taken(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, 
     for name, parameter in parameters.items():
         if name in taken or parameter.default is not parameter.empty:
             continue
-        alike = [n for n in others if n.endswith(f"_{name}") or name.endswith(f"_{n}")]
+        one = name.removesuffix("_arr")
+        alike = [
+            n for n in others if f"_{n}".endswith(f"_{one}") or one.endswith(f"_{n}")
+        ]
         if len(alike) == 1:
-            taken[name] = known[alike[0]]
-        elif name == "workspace_buffer":
-            taken[name] = _workspace(known)
+            is_list = str(parameter.annotation).startswith(_LISTS)
+            taken[name] = [known[alike[0]]] if is_list else known[alike[0]]
+        elif name == "num_levels":
+            taken[name] = 1
+        elif name.endswith("workspace_buffer"):
+            size = (_WORKSPACE_BYTES,)
+            taken[name] = torch.zeros(size, dtype=torch.uint8, device=device)
     return taken
-
-
-def _workspace(known: Mapping[str, Any]) -> torch.Tensor:
-    device = next(v.device for v in known.values() if isinstance(v, torch.Tensor))
-    return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)

@@ -15,7 +15,7 @@ from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem, in_file, limited
-from generator.rules import figures, loadable, routes, static, tags
+from generator.rules import figures, loadable, routes, static, tags, torch_names
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary, summarise
 from generator.rules.load import load_file
@@ -93,6 +93,7 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from static.check(definition)
+    yield from torch_names.check(definition)
     yield from loadable.check_definition(definition)
     yield from routes.check(definition)
     yield from figures.check(definition, config)

@@ -260,6 +260,15 @@ MORE: dict[str, Case] = {
         "/reference",
         2,
     ),
+    "reference-torch-name": (
+        lambda d, w: d.definition(
+            reference="import torch\ndef run(A, B, alpha=1.0):\n"
+            "    return torch.matmull(A, B)\n"
+        ),
+        "definitions/gemm/gemm_n8_k4.json",
+        "/reference",
+        3,
+    ),
     "loader-dtype": (
         lambda d, w: d.definition(
             inputs={
