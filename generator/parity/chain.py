@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from generator.parity.calls import Call
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import EMBED, FINAL, PAGE_SIZES, Family, Stage
-from generator.parity.site import Call, Pages, Site
+from generator.parity.site import Pages, Site
 from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor

@@ -17,6 +17,7 @@ from generator.parity.bounds import (
     ROW,
     SHARED,
     STAGE_FLOAT32,
+    cache_bound,
     depth_bound,
     median_row,
     nmse,
@@ -24,6 +25,7 @@ from generator.parity.bounds import (
     worst_elements,
     worst_row,
 )
+from generator.parity.calls import Call, Kernel, Sharded, Solution
 from generator.parity.chain import Chain, Decoding, truths
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import EMBED, FINAL, Stage
@@ -53,6 +55,12 @@ class Run:
         """Return whether this run computes in float32."""
         return self.own is self.truth
 
+    def cached_bound(self) -> float:
+        """Return what is allowed behind all layers that read a cache or a state."""
+        layers = range(len(self.own.layers))
+        kinds = {stage.kind for at in layers for stage in self.chain.stages(at)}
+        return depth_bound(len(layers), cache_bound(kinds))
+
 
 def stage(run: Run) -> list[Found]:
     """Compare each stage on transformers' own inputs; one entry a layer and stage.
@@ -72,8 +80,7 @@ def stage(run: Run) -> list[Found]:
             found.append(entry)
             if entry.get("not_finite"):
                 return found
-            if one.needs == "attention":
-                found += _roles(run, one, layer, values, at)
+            found += _roles(run, one, layer, values, at)
     values = {"h": seen.values(FINAL[0].at + "<", None)[0]}
     for one in FINAL:
         found.append(_stage(run, one, None, values, seen, at))
@@ -99,13 +106,13 @@ def _stage(
         return {**entry, "not_finite": True, "passed": False}
     calls = run.chain.calls_of(one, layer)
     call = calls.get("", calls.get("ragged"))
-    entry["definition"] = call.name if call else ""
     written = run.chain.run(one, layer, values, positions)
+    entry |= _made_by(call)
     errors = {name: nmse(written[name], expected[name]) for name in expected}
     name = max(errors, key=lambda n: order(errors[n]))
     return (
         entry
-        | _compared(run, one, layer, written[name], expected[name])
+        | _compared(run, one, layer, written[name], expected[name], call)
         | {"value": name}
     )
 
@@ -116,19 +123,23 @@ def _roles(
     """Yield what the definitions of a paged cache make of the same inputs."""
     read = [values[name] for name in one.reads.split()]
     for name, call in run.chain.calls_of(one, layer).items():
-        if name == "ragged":
+        if name in ("", "ragged"):
             continue
+        base, _, shares = name.partition("/")
+        role, _, size = base.partition("@")
         site = run.chain.site(one, layer, positions)
         # by itself: what is wrong with another one is not this one's
-        site.calls = {name: call}
-        site.role, _, size = name.partition("@")
-        site.page_size, site.capacity = int(size), len(positions)
+        site.calls = {base: Sharded(call, int(shares)) if shares else call}
+        site.role = "" if role == "ragged" else role
+        if size:
+            site.page_size, site.capacity = int(size), len(positions)
         actual = run.chain.kept(KINDS[one.kind](site, *read)[0])
         expected = values[one.writes]
-        if site.role == "append":
+        if role == "append":
             expected = torch.cat([values[part] for part in _cached(one)], dim=1)
-        entry = {"layer": layer, "stage": name, "definition": call.name}
-        yield entry | _compared(run, one, layer, actual, expected)
+        named = name if one.needs == "attention" else f"{one.name}.{name}"
+        entry = {"layer": layer, "stage": named, **_made_by(call)}
+        yield entry | _compared(run, one, layer, actual, expected, call)
 
 
 def _cached(one: Stage) -> list[str]:
@@ -137,11 +148,24 @@ def _cached(one: Stage) -> list[str]:
     return read[1:] if one.kind == "attention" else [read[4], read[3]]
 
 
+def _made_by(call: Call | None) -> Found:
+    """Return which definition was called, and what computed it."""
+    if call is None:
+        return {"definition": "", "source": ""}
+    return {"definition": call.name, "source": call.source}
+
+
 def _compared(
-    run: Run, one: Stage, layer: int | None, actual: Tensor, expected: Tensor
+    run: Run,
+    one: Stage,
+    layer: int | None,
+    actual: Tensor,
+    expected: Tensor,
+    call: Call | None,
 ) -> Found:
     kind = "biased" if run.chain.has_bias(one, layer) else one.kind
-    bound = stage_bound(kind, run.own.model.dtype)
+    is_kernel = isinstance(call, (Kernel, Solution))
+    bound = stage_bound(kind, run.own.model.dtype, is_kernel=is_kernel)
     error = nmse(actual, expected)
     row, of_row = worst_row(actual, expected)
     passed = error <= bound and of_row <= ROW * bound
@@ -322,7 +346,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
         rows, logits = rows[PROMPT - 1 :], logits[PROMPT - 1 :]
         entry: Found = {"page_size": size}
         if run.is_exact:
-            entry |= _judged(nmse(logits, truth), 2 * depth_bound(len(run.own.layers)))
+            entry |= _judged(nmse(logits, truth), 2 * run.cached_bound())
             same = logits.argmax(dim=1) == truth.argmax(dim=1)
             entry["greedy"] = bool(same.all())
             entry["passed"] = entry["passed"] and entry["greedy"]
@@ -332,7 +356,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     found["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality
     # they are 4 times that apart
-    bound = depth_bound(len(run.own.layers))
+    bound = run.cached_bound()
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
     found["lengths"] = [_length(run, length, bound) for length in LENGTHS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,20 @@ from typing import Any
 from generator.dataset.paths import Discovered
 from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
-from generator.parity.process import ask
-from generator.parity.recipe import FAMILIES, Family
+from generator.parity.process import DTYPES, ask
+from generator.parity.recipe import FAMILIES, HEADS, SETS, SIZES, Family
 from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
 
-DTYPES = ("float32", "bfloat16")
 TOKENS = 75
 """Tokens of a comparison: more than one page, and than the window of a tiny model."""
+REAL = "real"
 _VOCABULARY = 8192
 _LONGEST_WINDOW = 1024
+_LARGE_EXPERT, _FEW = 1 << 22, 20
+_ALIASES = {"kimi_k2": "deepseek_v3"}
+"""Architectures by the name that transformers has for them."""
 # of a config, what transformers' text model does without
 _DROPPED = ("quantization_config", "text_config", "vision_config", "audio_config")
 
@@ -36,11 +39,14 @@ class Question:
 
     levels: Sequence[str]
     dtypes: Sequence[str] = DTYPES
-    is_tiny: bool = True
+    geometry: str = "tiny"
     weights: Path | None = None
     seed: int = 1
     steps: int = 5
     decoded: int = 128
+    device: str = "cpu"
+    kernels: str = ""
+    solution: Mapping[str, Any] | None = None
 
 
 def family_of(source: str) -> tuple[str, Config]:
@@ -58,7 +64,7 @@ def family_of(source: str) -> tuple[str, Config]:
             f"known is {near}. Families are {', '.join(FAMILIES)}."
         )
     config = load(source)
-    kind = str(config.get("model_type"))
+    kind = _ALIASES.get(kind := str(config.get("model_type")), kind)
     kinds = {str(load(f.model).get("model_type")): name for name, f in FAMILIES.items()}
     if kind not in kinds:
         near = kinds[get_close_matches(kind, kinds, 1, 0.0)[0]]
@@ -81,11 +87,23 @@ def compare(
     be compared at all.
     """
     models = [family_of(source) for source in sources]
-    requests = [ask_for(root, found, *model, question) for model in models]
+    geometries = SETS.get(question.geometry, (question.geometry,))
+    asked = [
+        (config, replace(question, geometry=geometry), name)
+        for name, config in models
+        for geometry in geometries
+    ]
+    requests = [ask_for(root, found, name, config, of) for config, of, name in asked]
     answers = ask(requests, folder)
     return [
-        Compared(config.name, answer, *_names(request["bound"]))
-        for (_, config), request, answer in zip(models, requests, answers, strict=True)
+        Compared(
+            config.name if len(geometries) == 1 else f"{config.name}, {of.geometry}",
+            answer,
+            *_names(request["bound"]),
+        )
+        for (config, of, _), request, answer in zip(
+            asked, requests, answers, strict=True
+        )
     ]
 
 
@@ -96,6 +114,8 @@ def ask_for(
     family = FAMILIES[name]
     figures = _figures(config, family, question)
     bound = Binder(root, found, config, figures).bind(family)
+    if question.solution is not None:
+        _require(question.solution, config.name, bound)
     return {
         "recipe": asdict(family),
         "figures": figures,
@@ -110,9 +130,24 @@ def ask_for(
         "steps": question.steps,
         "decoded": question.decoded,
         "tokens": _tokens(figures),
+        "device": question.device,
+        "kernels": question.kernels,
+        "solution": question.solution and dict(question.solution),
         # threads cost more than they give on the matrices of a tiny model
-        "threads": 1 if question.is_tiny else 0,
+        "threads": 1 if question.geometry != REAL else 0,
     }
+
+
+def _require(solution: Mapping[str, Any], model: str, bound: Any) -> None:
+    """Raise Failure where no stage runs the definition of a solution."""
+    run = {one.name for roles in bound.values() for one in roles.values() if one.name}
+    wanted = solution["definition"]
+    if wanted not in run:
+        near = get_close_matches(wanted, run, 1, 0.0)[0]
+        raise Failure(
+            f"{solution['name']}: no stage of {model} runs its definition, "
+            f"{wanted}; the nearest that one runs is {near}."
+        )
 
 
 def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -123,16 +158,24 @@ def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]
 
 
 def _tokens(figures: Mapping[str, Any]) -> int:
-    """Return how many tokens to compare: more than a window, where that is possible."""
+    """Return how many tokens to compare: more than a window, where that is possible.
+
+    Each may go to other experts, of which large ones are read for a second each.
+    """
+    if figures.get("moe_intermediate_size", 0) * figures["hidden_size"] > _LARGE_EXPERT:
+        return _FEW
     window = figures.get("sliding_window") or 0
     return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
 
 
 def _figures(config: Config, family: Family, question: Question) -> dict[str, Any]:
     """Return the config for transformers: tiny, or one layer of each type as it is."""
-    figures = {**config.figures, **family.facts}
-    if question.is_tiny:
-        figures |= family.tiny
+    more = {**family.facts, **family.others.get(config.name, {})}
+    # of its family, whatever it calls itself
+    kind = load(family.model).get("model_type")
+    figures = {**config.figures, **more, "model_type": kind}
+    if question.geometry != REAL:
+        figures |= _small(figures, family, question.geometry)
     else:
         types = [kind for kind in family.mixers if kind]
         figures["num_hidden_layers"] = max(len(types), 1)
@@ -140,4 +183,22 @@ def _figures(config: Config, family: Family, question: Question) -> dict[str, An
         figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
         if types:
             figures["layer_types"] = types
+        figures |= family.real
     return {key: value for key, value in figures.items() if key not in _DROPPED}
+
+
+def _small(
+    figures: Mapping[str, Any], family: Family, geometry: str
+) -> Mapping[str, Any]:
+    """Return the figures of a small model, by the name of its geometry."""
+    small = {**family.tiny, **SIZES[geometry]}
+    if geometry == "wide":
+        small |= {key: figures[key] for key in HEADS if key in figures}
+    if "kv_lora_rank" in small:
+        # keys and values of every head are made of one latent
+        small["num_key_value_heads"] = small["num_attention_heads"]
+        small["head_dim"] = small["qk_rope_head_dim"]
+    if kinds := small.get("layer_types"):
+        count = small["num_hidden_layers"]
+        small["layer_types"] = [kinds[at % len(kinds)] for at in range(count)]
+    return small

@@ -41,7 +41,9 @@ class Family:
 
     `mixers` are the stages of attention or what stands in its place, by the type of the
     layer; `feeds` those of the MLP, by `dense` and `moe`. `tiny` replaces figures of the
-    config, and `facts` are figures that transformers needs beside the published ones.
+    config, and `facts` are figures that transformers needs beside the published ones;
+    `others` are those of other models of the family, where they differ. `real` is
+    replaced at real geometry beside the number of layers, one of each type.
     """
 
     model: str
@@ -49,6 +51,8 @@ class Family:
     feeds: Mapping[str, tuple[Stage, ...]]
     tiny: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    real: Mapping[str, Any] = field(default_factory=dict)
 
 
 _NORM = "norm before the first layer"
@@ -229,6 +233,34 @@ _TINY = {
     "vocab_size": 320,
     "max_position_embeddings": 256,
 }
+
+# beside `tiny`: named geometries of small models, of which each changes some figures
+SIZES: Mapping[str, Mapping[str, Any]] = {
+    "tiny": {},
+    "gqa": {"num_attention_heads": 16, "num_key_value_heads": 1},
+    "wide": {"hidden_size": 256, "intermediate_size": 768},
+    "medium": {"hidden_size": 192, "num_hidden_layers": 6, "head_dim": 32},
+    "deep": {"num_hidden_layers": 24},
+}
+"""Figures that replace those of a tiny model."""
+SETS: Mapping[str, tuple[str, ...]] = {
+    "quick": ("tiny",),
+    "full": ("tiny", "gqa", "wide", "medium"),
+    "stress": tuple(SIZES),
+}
+"""The geometries of a set."""
+HEADS = (
+    "head_dim",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "mamba_head_dim",
+    "ssm_state_size",
+)
+"""Lengths of heads and states: `wide` has the model's own, which kernels are made for."""
 _TINY_MOE = {**_TINY, "moe_intermediate_size": 32}
 _LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -238,6 +270,16 @@ _LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
+_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 1e4,
+    "factor": 40.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "original_max_position_embeddings": 4096,
+}
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(
@@ -246,6 +288,10 @@ FAMILIES: Mapping[str, Family] = {
         {"dense": _MLP},
         _TINY,
         {"rope_parameters": _LLAMA3_ROPE},
+        {
+            name: {"rope_parameters": {**_LLAMA3_ROPE, "factor": 32.0}}
+            for name in ("llama-3.2-1b", "llama-3.2-3b")
+        },
     ),
     "qwen3": Family("qwen3-8b", {"": _MIXER_NORMED}, {"dense": _MLP}, _TINY),
     "gemma3": Family(
@@ -306,17 +352,15 @@ FAMILIES: Mapping[str, Family] = {
         {
             "routed_scaling_factor": 2.5,
             "norm_topk_prob": True,
-            "rope_parameters": {
-                "rope_type": "yarn",
-                "rope_theta": 1e4,
-                "factor": 40.0,
-                "mscale": 1.0,
-                "mscale_all_dim": 1.0,
-                "beta_fast": 32,
-                "beta_slow": 1,
-                "original_max_position_embeddings": 4096,
-            },
+            "rope_parameters": _YARN,
         },
+        {
+            "kimi-k2": {
+                "routed_scaling_factor": 2.827,
+                "rope_parameters": {**_YARN, "rope_theta": 5e4, "factor": 32.0},
+            }
+        },
+        {"num_hidden_layers": 2, "first_k_dense_replace": 1},
     ),
 }
 """The families, by the names that users give."""

@@ -94,6 +94,6 @@ def test_a_config_is_of_the_family_of_its_architecture(tmp_path: Path) -> None:
 def test_tokens_are_more_than_a_window() -> None:
     found = discover_definitions(ROOT)
     name, config = family_of("gpt-oss")
-    question = Question(["stage"], is_tiny=False)
+    question = Question(["stage"], geometry="real")
     assert ask_for(ROOT, found, name, config, question)["tokens"] == 160
     assert ask_for(ROOT, found, name, config, Question(["stage"]))["tokens"] == 75
