@@ -32,9 +32,13 @@ _ATTENTION = {
     "append": "append to the cache",
 }
 """What attention runs: a role, and the module that names its definition."""
+_CONVOLVED = {"": " (fwd)", "step": " (update)"}
+_STEPPED = {"": ", prefill", "step": ", decode"}
 _RECURRENT = {
-    "convolution": {"": " (fwd)", "step": " (update)"},
-    "recurrence": {"": ", prefill", "step": ", decode"},
+    "delta_convolution": _CONVOLVED,
+    "mamba_convolution": _CONVOLVED,
+    "delta_rule": _STEPPED,
+    "state_space": _STEPPED,
 }
 """The same of what keeps a state: what stands behind the module's name."""
 _SHARES = (2, 4, 8, 16)

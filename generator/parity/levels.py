@@ -16,8 +16,7 @@ import torch
 from generator.parity.bounds import (
     ROW,
     SHARED,
-    STAGE_FLOAT32,
-    cache_bound,
+    chain_bound,
     depth_bound,
     median_row,
     nmse,
@@ -28,7 +27,7 @@ from generator.parity.bounds import (
 from generator.parity.calls import Call, Kernel, Sharded, Solution
 from generator.parity.chain import Chain, Decoding, truths
 from generator.parity.kinds import KINDS
-from generator.parity.recipe import EMBED, FINAL, Stage
+from generator.parity.recipe import Stage
 from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor
@@ -55,11 +54,11 @@ class Run:
         """Return whether this run computes in float32."""
         return self.own is self.truth
 
-    def cached_bound(self) -> float:
-        """Return what is allowed behind all layers that read a cache or a state."""
-        layers = range(len(self.own.layers))
-        kinds = {stage.kind for at in layers for stage in self.chain.stages(at)}
-        return depth_bound(len(layers), cache_bound(kinds))
+    def bound(self, layers: int, *, is_cached: bool = False) -> float:
+        """Return what is allowed behind a number of layers in float32."""
+        every = range(len(self.own.layers))
+        kinds = {stage.kind for at in every for stage in self.chain.stages(at)}
+        return depth_bound(layers, chain_bound(kinds, is_cached=is_cached))
 
 
 def stage(run: Run) -> list[Found]:
@@ -69,7 +68,9 @@ def stage(run: Run) -> list[Found]:
     """
     seen = run.own.capture(run.tokens)
     at = torch.arange(len(run.tokens))
-    found = [_stage(run, EMBED, None, {"tokens": run.tokens}, seen, at)]
+    found = [
+        _stage(run, run.chain.family.embed, None, {"tokens": run.tokens}, seen, at)
+    ]
     for layer in range(len(run.own.layers)):
         stages = run.chain.stages(layer)
         values = {"h": _entering(layer, seen)}
@@ -81,8 +82,9 @@ def stage(run: Run) -> list[Found]:
             if entry.get("not_finite"):
                 return found
             found += _roles(run, one, layer, values, at)
-    values = {"h": seen.values(FINAL[0].at + "<", None)[0]}
-    for one in FINAL:
+    final = run.chain.family.final
+    values = {"h": seen.values(final[0].at + "<", None)[0]}
+    for one in final:
         found.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
     return found
@@ -164,6 +166,8 @@ def _compared(
     call: Call | None,
 ) -> Found:
     kind = "biased" if run.chain.has_bias(one, layer) else one.kind
+    if kind == "attention" and run.own.is_eager:
+        kind = "eager_attention"
     is_kernel = isinstance(call, (Kernel, Solution))
     bound = stage_bound(kind, run.own.model.dtype, is_kernel=is_kernel)
     error = nmse(actual, expected)
@@ -194,7 +198,7 @@ def layer(run: Run) -> list[Found]:
         entry: Found = {"layer": index}
         if run.is_exact:
             own = seen.values(".", index)[0]
-            entry |= _judged(nmse(chained, own), depth_bound(1))
+            entry |= _judged(nmse(chained, own), run.bound(1))
         else:
             own, theirs = _replayed(run.own, index, h, seen)
             truth, true = _replayed(run.truth, index, h.float(), exact)
@@ -273,10 +277,12 @@ def forward(run: Run) -> Found:
             step["own"] = nmse(own.values(".", index)[0][rows], exact[rows])
         found["growth"].append(step)
     if run.is_exact:
-        found |= _judged(nmse(logits, expected), depth_bound(len(stream)))
+        found |= _judged(nmse(logits, expected), run.bound(len(stream)))
     else:
         found |= _ratio(logits, theirs, expected, rows)
-    found["flags"] = list(_flags(found["growth"], run.is_exact))
+    found["flags"] = list(
+        _flags(found["growth"], run.bound(0) if run.is_exact else 0.0)
+    )
     found["flips"] = _flipped(logits[rows], theirs[rows], expected[rows])
     if found["flags"] or found["flips"]:
         found["passed"] = False
@@ -300,13 +306,12 @@ def _flipped(logits: Tensor, own: Tensor, truth: Tensor) -> int:
     return int((clear & (logits.argmax(dim=1) != truth.argmax(dim=1))).sum())
 
 
-def _flags(growth: list[Found], is_exact: bool) -> Iterator[str]:
+def _flags(growth: list[Found], floor: float) -> Iterator[str]:
     """Yield what the growth of errors over depth says against a model."""
     for step in growth:
         if not step["nmse"] <= 1:
             yield f"layer {step['layer']}: the error is as large as the values"
             return
-    floor = STAGE_FLOAT32 if is_exact else 0.0
     for before, after in pairwise(growth):
         layers = after["layer"] + 1
         # linear growth adds one layer's share; four shares is more than depth explains
@@ -346,7 +351,9 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
         rows, logits = rows[PROMPT - 1 :], logits[PROMPT - 1 :]
         entry: Found = {"page_size": size}
         if run.is_exact:
-            entry |= _judged(nmse(logits, truth), 2 * run.cached_bound())
+            entry |= _judged(
+                nmse(logits, truth), 2 * run.bound(len(run.own.layers), is_cached=True)
+            )
             same = logits.argmax(dim=1) == truth.argmax(dim=1)
             entry["greedy"] = bool(same.all())
             entry["passed"] = entry["passed"] and entry["greedy"]
@@ -356,7 +363,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     found["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality
     # they are 4 times that apart
-    bound = run.cached_bound()
+    bound = run.bound(len(run.own.layers), is_cached=True)
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
     found["lengths"] = [_length(run, length, bound) for length in LENGTHS]

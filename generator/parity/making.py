@@ -141,6 +141,9 @@ def _draw(model: nn.Module, seed: int) -> None:
         noise = torch.randn(target.shape, generator=generator)
         if "embed" in name:
             drawn = noise * 0.05
+        elif name.endswith("A_log"):
+            # states that last for some ten tokens: others hide what is read of them
+            drawn = 0.2 * noise - 2.0
         elif value.dim() == 1:
             start = value if value.numel() and bool(torch.isfinite(value).all()) else 0
             drawn = start + 0.2 * noise

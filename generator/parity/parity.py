@@ -11,22 +11,15 @@ from typing import Any
 from generator.dataset.paths import Discovered
 from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
+from generator.parity.families import FAMILIES
+from generator.parity.geometry import REAL, SETS, figures_of, tokens
 from generator.parity.process import DTYPES, ask
-from generator.parity.recipe import FAMILIES, HEADS, SETS, SIZES, Family
 from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
 
-TOKENS = 75
-"""Tokens of a comparison: more than one page, and than the window of a tiny model."""
-REAL = "real"
-_VOCABULARY = 8192
-_LONGEST_WINDOW = 1024
-_LARGE_EXPERT, _FEW = 1 << 22, 20
 _ALIASES = {"kimi_k2": "deepseek_v3"}
 """Architectures by the name that transformers has for them."""
-# of a config, what transformers' text model does without
-_DROPPED = ("quantization_config", "text_config", "vision_config", "audio_config")
 
 
 @dataclass(frozen=True)
@@ -112,7 +105,7 @@ def ask_for(
 ) -> dict[str, Any]:
     """Return the worker's request for a config of a family."""
     family = FAMILIES[name]
-    figures = _figures(config, family, question)
+    figures = figures_of(config, family, question.geometry)
     bound = Binder(root, found, config, figures).bind(family)
     if question.solution is not None:
         _require(question.solution, config.name, bound)
@@ -129,7 +122,7 @@ def ask_for(
         "seed": question.seed,
         "steps": question.steps,
         "decoded": question.decoded,
-        "tokens": _tokens(figures),
+        "tokens": tokens(figures),
         "device": question.device,
         "kernels": question.kernels,
         "solution": question.solution and dict(question.solution),
@@ -155,50 +148,3 @@ def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]
     every = [one for roles in bound.values() for one in roles.values()]
     uncovered = {one["needed"] for one in every if not one["name"]}
     return sorted(uncovered), sorted({one["name"] for one in every if one["is_there"]})
-
-
-def _tokens(figures: Mapping[str, Any]) -> int:
-    """Return how many tokens to compare: more than a window, where that is possible.
-
-    Each may go to other experts, of which large ones are read for a second each.
-    """
-    if figures.get("moe_intermediate_size", 0) * figures["hidden_size"] > _LARGE_EXPERT:
-        return _FEW
-    window = figures.get("sliding_window") or 0
-    return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
-
-
-def _figures(config: Config, family: Family, question: Question) -> dict[str, Any]:
-    """Return the config for transformers: tiny, or one layer of each type as it is."""
-    more = {**family.facts, **family.others.get(config.name, {})}
-    # of its family, whatever it calls itself
-    kind = load(family.model).get("model_type")
-    figures = {**config.figures, **more, "model_type": kind}
-    if question.geometry != REAL:
-        figures |= _small(figures, family, question.geometry)
-    else:
-        types = [kind for kind in family.mixers if kind]
-        figures["num_hidden_layers"] = max(len(types), 1)
-        figures["max_position_embeddings"] = 4096
-        figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
-        if types:
-            figures["layer_types"] = types
-        figures |= family.real
-    return {key: value for key, value in figures.items() if key not in _DROPPED}
-
-
-def _small(
-    figures: Mapping[str, Any], family: Family, geometry: str
-) -> Mapping[str, Any]:
-    """Return the figures of a small model, by the name of its geometry."""
-    small = {**family.tiny, **SIZES[geometry]}
-    if geometry == "wide":
-        small |= {key: figures[key] for key in HEADS if key in figures}
-    if "kv_lora_rank" in small:
-        # keys and values of every head are made of one latent
-        small["num_key_value_heads"] = small["num_attention_heads"]
-        small["head_dim"] = small["qk_rope_head_dim"]
-    if kinds := small.get("layer_types"):
-        count = small["num_hidden_layers"]
-        small["layer_types"] = [kinds[at % len(kinds)] for at in range(count)]
-    return small

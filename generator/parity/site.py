@@ -76,7 +76,8 @@ class Pages:
 class Site:
     """Say where a stage runs: the layer, its weights, and the definitions by role.
 
-    With a `page_size` attention is over `pages`, made for `capacity` tokens; `role`
+    `states` are those of layers that keep one, None without decoding. With a `page_size`
+    attention is over `pages`, made for `capacity` tokens; `role`
     chooses one of its definitions, which the number of rows does else.
     """
 
@@ -86,6 +87,7 @@ class Site:
     calls: Mapping[str, Call | Sharded]
     positions: Tensor
     pages: dict[int, Pages] = field(default_factory=dict)
+    states: dict[str, Tensor] | None = None
     page_size: int = 0
     capacity: int = 0
     role: str = ""
@@ -103,4 +105,22 @@ class Site:
     @property
     def attention(self) -> Any:
         """Return the layer's attention module."""
-        return self.subject.module("self_attn", self.layer)
+        path = "self_attn" if self._has("self_attn") else "mixer"
+        return self.subject.module(path, self.layer)
+
+    def _has(self, path: str) -> bool:
+        return hasattr(self.subject.layers[self.layer or 0], path)
+
+    def steps(self, rows: Tensor) -> bool:
+        """Return whether a state goes through the rows one by one, as in decoding."""
+        is_decoding = self.states is not None and len(rows) == 1
+        return self.role == "step" or is_decoding
+
+    def state(self, name: str) -> Tensor | None:
+        """Return the layer's state in decoding, None where there is none yet."""
+        return (self.states or {}).get(f"{self.layer}.{name}")
+
+    def keep(self, name: str, state: Tensor) -> None:
+        """Keep the layer's state for the next step, in decoding."""
+        if self.states is not None:
+            self.states[f"{self.layer}.{name}"] = state

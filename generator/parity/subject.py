@@ -19,6 +19,9 @@ _FUNCTIONS = {
     "apply_rotary_pos_emb": "rope",
     "apply_rotary_pos_emb_interleave": "rope",
     "eager_attention_forward": "attention",
+    "causal_conv1d_fn": "convolution",
+    "torch_chunk_gated_delta_rule": "recurrence",
+    "mamba2_chunk_scan": "recurrence",
 }
 """Functions of transformers' modules that stages stand for, and their paths."""
 
@@ -82,16 +85,19 @@ class Subject:
         return [part[0].transpose(0, 1) for part in turned]
 
     @cached_property
+    def is_eager(self) -> bool:
+        """Return whether attention is transformers' own code, operation by operation."""
+        attention = getattr(self.layers[0], "self_attn", None)
+        return self.model.dtype == torch.float32 or hasattr(attention, "sinks")
+
+    @cached_property
     def attend(self) -> Callable[..., Any]:
         """Return transformers' attention: eager in float32, sdpa in bfloat16.
 
         Eager rounds the logits to bfloat16, which no kernel does.
         """
-        eager: Callable[..., Any] = self.modeling.eager_attention_forward
-        has_sinks = hasattr(self.layers[0], "self_attn") and hasattr(
-            self.layers[0].self_attn, "sinks"
-        )
-        if self.model.dtype == torch.float32 or has_sinks:
+        if self.is_eager:
+            eager: Callable[..., Any] = self.modeling.eager_attention_forward
             return eager
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -216,8 +222,11 @@ class Capture:
         """
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
-            whole = found[:1] if place == "attention" else found
-            return [self._rows(value) for value in whole]
+            if place == "convolution":
+                # the only one that has channels before tokens
+                return [self._rows(found.transpose(1, 2))]
+            every = found if isinstance(found, (tuple, list)) else (found,)
+            return [self._rows(v) for v in (every if place == "rope" else every[:1])]
         store = self.given if place.endswith("<") else self.returned
         path = place.rstrip("<+")
         if layer is not None:

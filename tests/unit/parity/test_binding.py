@@ -9,8 +9,8 @@ import pytest
 
 from generator.dataset.paths import discover_definitions
 from generator.parity.binding import Binder, Bound
+from generator.parity.families import FAMILIES
 from generator.parity.parity import Question, ask_for, family_of
-from generator.parity.recipe import FAMILIES
 from generator.problems import Failure
 
 ROOT = Path(__file__).resolve().parents[3]
