@@ -35,6 +35,8 @@ COMMANDS = (
     "generator.review.review",
     "generator.validation.validate",
 )
+# what the rendered tests import, but for this project: they must do without it
+PYTEST = ("torch", "pytest")
 _MOST = 1 << 20
 
 
@@ -49,11 +51,12 @@ def run_module(
     """Return the end of `python -m module arguments`; `module` may be a file's path.
 
     `imports` are the modules that are there already; `env` is added to the variables of
-    this process. Variables that Python reads as it starts get a fresh process. Raises
+    this process, of which pytest's are left out. Variables that Python reads as it starts get a fresh process. Raises
     subprocess.TimeoutExpired.
     """
     given = [module, *map(str, arguments)]
-    variables = {**os.environ, **(env or {})}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    variables = {**kept, **(env or {})}
     if {name for name in env or () if name.startswith("PYTHON")} - {"PYTHONPATH"}:
         return subprocess.run(
             [sys.executable, "-m", *given],
@@ -101,7 +104,8 @@ def _server(imports: tuple[str, ...]) -> socket.socket:
             stdin=subprocess.DEVNULL,
             pass_fds=[there.fileno()],
             cwd=ROOT,
-            env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
+            # tensors this small gain nothing from threads, and tests share the cores
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
 
     @atexit.register
