@@ -104,6 +104,11 @@ def pytest_configure(config: pytest.Config) -> None:
     register(MemoryGuard(device), "reference-memory")
     register(EvidencePlugin(config, device), "reference-evidence")
     register(Spreading(config, device), "reference-spreading")
+    # where some are named, one of each reference is chosen among these alone
+    if config.getoption("--each-reference") and not (
+        config.getoption("--definition") or any("::" in text for text in config.args)
+    ):
+        register(OneOfEachReference(), "reference-one-of-each")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -202,6 +207,33 @@ def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
     return {name for _, name in smallest.values()}
 
 
+class OneOfEachReference:
+    """Collect no test of a definition that --each-reference leaves out.
+
+    Most are: to make their tests, only to deselect them, takes longer than some files run.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, set[str]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, collector: Any, obj: object) -> Any:
+        """Return no tests for a class that is left out, None for any other object."""
+        if not isinstance(collector, pytest.Module) or not _is_of_a_definition(obj):
+            return None
+        if collector.path not in self._kept:
+            found = filter(_is_of_a_definition, vars(collector.obj).values())
+            self._kept[collector.path] = smallest_of_each_reference(found)
+        return None if _name(obj) in self._kept[collector.path] else []
+
+
+def _is_of_a_definition(value: object) -> bool:
+    from generator.testing.harness import ReferenceTests
+
+    is_class = isinstance(value, type) and issubclass(value, ReferenceTests)
+    return is_class and _name(value) is not None
+
+
 def _keep(
     config: pytest.Config,
     items: list[pytest.Item],
@@ -216,7 +248,11 @@ def _keep(
 
 def _name_of(item: pytest.Item) -> str | None:
     """Return the name of the definition that a test is about, None without one."""
-    name: str | None = getattr(_class_of(item), "name", None)
+    return _name(_class_of(item))
+
+
+def _name(cls: Any) -> str | None:
+    name: str | None = getattr(cls, "name", None)
     return name
 
 

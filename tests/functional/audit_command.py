@@ -10,30 +10,37 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import ROOT, resized_json, write_dataset
+from tests.forking import COMMANDS, run_module
 
 NORM = "rmsnorm_h128"
+_MODULE = "generator.cli.trace_dataset"
 # where packages lie in a folder of their own, the command needs that as well
 _PATHS = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-_COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset"]
+_VARIABLES = {"PYTHONPATH": _PATHS, "PLANTED_SECRET": "hidden"}
 
 
 def start(*arguments: str | Path, command: str = "audit") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*_COMMAND, command, *map(str, arguments)],
+        [sys.executable, "-m", _MODULE, command, *map(str, arguments)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": _PATHS, "PLANTED_SECRET": "hidden"},
+        env={**os.environ, **_VARIABLES},
     )
 
 
 def audit(*arguments: str | Path, command: str = "audit") -> tuple[int, str, str]:
     """Return a run's exit status, stdout and stderr."""
-    process = start(*arguments, command=command)
-    out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err
-    return process.returncode, out, err
+    done = run_module(
+        *(_MODULE, command, *arguments),
+        # the process that judges imports torch itself
+        imports=("torch", *COMMANDS) if command == "evaluate" else COMMANDS,
+        env=_VARIABLES,
+        timeout=300,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
 def dataset(root: Path, *values: dict[str, Any]) -> Path:

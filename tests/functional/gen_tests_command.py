@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import generator
+from tests.forking import run_module
 
 ROOT = Path(generator.__file__).parent.parent
 Done = subprocess.CompletedProcess[str]
@@ -61,24 +62,28 @@ def gen_tests(
 ) -> Done:
     """Run the command; nothing that it does may print a traceback.
 
-    `before` is code that runs in the same process first, to inject a fault.
+    `before` is code that runs in the same process first, to inject a fault: the process
+    is a fresh one then.
     """
-    start = ["-m", "generator.cli.gen_tests"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-    if before:
-        start = ["-c", f"{before}\nfrom generator.cli.gen_tests import main\nmain()\n"]
+    paths = {"PYTHONPATH": str(ROOT), **(env or {})}
+    if not before:
+        module = "generator.cli.gen_tests"
+        done = run_module(module, *arguments, cwd=cwd, env=paths)
+    else:
+        code = f"{before}\nfrom generator.cli.gen_tests import main\nmain()\n"
+        environment = {**os.environ, **paths}
         # where coverage is measured it writes a file too, and would meet the fault
         environment.pop("COVERAGE_PROCESS_CONFIG", None)
-    done = subprocess.run(
-        [sys.executable, *start, *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=cwd,
-        timeout=60,
-        env=environment,
-    )
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            check=False,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            cwd=cwd,
+            timeout=60,
+            env=environment,
+        )
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

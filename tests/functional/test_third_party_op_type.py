@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.builders import replaced
+from tests.forking import COMMANDS, PYTEST, run_module
 from tests.functional.gen_tests_command import ROOT, Dataset
 
 pytest.importorskip("hatchling", reason="the distribution is made without a network")
@@ -157,13 +158,11 @@ def command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python module with the distribution in sight, if `path` is where it is."""
     folders = [str(folder) for folder in (path, ROOT) if folder is not None]
-    return subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
+    return run_module(
+        *(module, *arguments),
+        imports=PYTEST if module == "pytest" else COMMANDS,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        env={"PYTHONPATH": os.pathsep.join(folders)},
         timeout=300,
     )
 

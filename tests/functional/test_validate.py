@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import generator
+from tests.forking import run_module
 
 ROOT = Path(generator.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset"]
@@ -59,15 +60,7 @@ def run(
     *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run trace-dataset; nothing it does may print a traceback."""
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-        env={**os.environ, **(env or {})},
-    )
+    done = run_module("generator.cli.trace_dataset", *arguments, env=env)
     assert "Traceback" not in done.stderr
     return done
 

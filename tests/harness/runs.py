@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,6 +14,7 @@ from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.rules.load import load_definitions
 from tests.builders import write_dataset
+from tests.forking import PYTEST, run_module
 
 # standalone tests must run where no generator is installed
 NO_GENERATOR = "import sys\nsys.modules['generator'] = None\n"
@@ -74,21 +72,20 @@ def run_pytest(folder: Path, *arguments: str, file: str | None = None) -> Run:
     """Run pytest on a rendered folder, or a file of it by `python file`."""
     junit = folder.parent / "junit.xml"
     junit.unlink(missing_ok=True)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    # the plugin that makes packages absent is found here, and nothing else
-    environment["PYTHONPATH"] = str(folder.parent)
-    # tensors this small gain nothing from threads, and two processes share the cores
-    environment["OMP_NUM_THREADS"] = "1"
-    start = ["-m", "pytest", str(folder)] if file is None else [str(folder / file)]
+    environment = {
+        # the plugin that makes packages absent is found here, and nothing else
+        "PYTHONPATH": str(folder.parent),
+        # tensors this small gain nothing from threads, and two processes share the cores
+        "OMP_NUM_THREADS": "1",
+    }
+    module, *given = ("pytest", folder) if file is None else (str(folder / file),)
     options = ["-p", "absent", "-p", "no:cacheprovider", f"--junit-xml={junit}"]
-    done = subprocess.run(
-        [sys.executable, *start, *options, *arguments],
+    done = run_module(
+        *(module, *given, *options, *arguments),
+        imports=PYTEST,
         cwd=folder.parent,
         env=environment,
-        capture_output=True,
-        text=True,
         timeout=300,
-        check=False,
     )
     outcomes = tuple(_outcomes(junit)) if junit.exists() else ()
     return Run(done.returncode, done.stdout, done.stderr, outcomes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import pytest
 
 from generator.cli.output import run
 from generator.cli.trace_dataset import cli
+from tests.forking import run_module
 from tests.hub.server import Hub
 
 ROOT = Path(__file__).parents[2]
@@ -48,14 +48,8 @@ def black_box(
     hub: Hub, *arguments: str | Path, token: str | None = "hf_maintainer"
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as a process of its own."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-        env={**os.environ, **hub.environment(token)},
+    done = run_module(
+        "generator.cli.trace_dataset", *arguments, env=hub.environment(token)
     )
     assert "Traceback" not in done.stderr
     return done

@@ -11,7 +11,7 @@ import pytest
 
 from generator.hub.comment import MARKER, body
 from generator.reports.markdown import LIMIT
-from tests.functional.test_validate import COMMAND, ROOT
+from tests.forking import run_module
 from tests.hub.faults import Does, Fault, refuse
 from tests.hub.fixtures import REPO
 from tests.hub.server import Account, Hub
@@ -34,14 +34,14 @@ def report(tmp_path: Path, hub: Hub) -> Path:
 def run(
     hub: Hub, report: Path, *arguments: str, token: str | None = "hf_maintainer"
 ) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
-    done = subprocess.run(
-        [*COMMAND, "comment", "--repo", REPO, *arguments, str(report)],
-        env={**kept, **hub.environment(token), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [n for n in os.environ if n.startswith(("HF_", "HUGGING"))]:
+            patch.delenv(name)
+        done = run_module(
+            *("generator.cli.trace_dataset", "comment", "--repo", REPO),
+            *(*arguments, report),
+            env=hub.environment(token),
+        )
     assert "hf_" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
