@@ -58,7 +58,7 @@ def test_sizes_are_those_that_descriptions_state() -> None:
 
 def test_an_optional_input_that_the_reference_requires_is_found() -> None:
     def reference(made: Any) -> list[Any]:
-        if "scale" not in made:
+        if made["scale"] is None:
             raise ValueError("scale is required when quantised")
         return [tuple((made["x"] @ made["w"].T).shape)]
 
