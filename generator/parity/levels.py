@@ -32,6 +32,7 @@ from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor
 Found = dict[str, Any]
+ODD = 10.0
 LENGTHS = (1, 31, 32, 33, 63, 64, 65)
 PROMPT = 64
 
@@ -87,7 +88,26 @@ def stage(run: Run) -> list[Found]:
     for one in final:
         found.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
+    flag_odd(found)
     return found
+
+
+def flag_odd(found: list[Found]) -> None:
+    """Refuse a stage of one layer that is much worse than the same one of the others.
+
+    The roundings are the same in each: an error of a tenth of the bound, and over ten
+    times the others' largest, is none of them.
+    """
+    alike: dict[tuple[str, str], list[Found]] = {}
+    for entry in found:
+        alike.setdefault((entry["stage"], entry["definition"]), []).append(entry)
+    for of_one in alike.values():
+        worst = max(of_one, key=lambda entry: order(entry["nmse"]))
+        others = [order(entry["nmse"]) for entry in of_one if entry is not worst]
+        if len(others) < 2 or not worst["passed"]:
+            continue
+        if worst["nmse"] > max(ODD * max(others), worst["bound"] / ODD):
+            worst |= {"passed": False, "odd": max(others)}
 
 
 def _entering(layer: int, seen: Capture) -> Tensor:
