@@ -6,7 +6,7 @@ Each returns plain values for JSON. `passed` is False where a bound is broken.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,7 +33,6 @@ from generator.parity.subject import Capture, Subject
 Tensor = torch.Tensor
 Found = dict[str, Any]
 ODD = 10.0
-LENGTHS = (1, 31, 32, 33, 63, 64, 65)
 PROMPT = 64
 
 
@@ -41,7 +40,8 @@ PROMPT = 64
 class Run:
     """Hold what the levels of one dtype work on: truth is the float32 model.
 
-    `steps` is the number of tokens to decode.
+    `steps` is the number of tokens to decode, and `lengths` are those of sequences whose
+    next token is decoded.
     """
 
     chain: Chain
@@ -49,6 +49,7 @@ class Run:
     own: Subject
     tokens: Tensor
     steps: int = 128
+    lengths: Sequence[int] = (65,)
 
     @property
     def is_exact(self) -> bool:
@@ -386,7 +387,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     bound = run.bound(len(run.own.layers), is_cached=True)
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
-    found["lengths"] = [_length(run, length, bound) for length in LENGTHS]
+    found["lengths"] = [_length(run, length, bound) for length in run.lengths]
     every = (*found["pages"], *found["lengths"])
     found["passed"] = all(entry["passed"] is not False for entry in every)
     return found

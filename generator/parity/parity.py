@@ -27,8 +27,9 @@ _ALIASES = {"kimi_k2": "deepseek_v3"}
 class Question:
     """Hold what is compared: levels and dtypes, at which geometry, on which weights.
 
-    `steps` are those of training, `decoded` is the number of tokens to decode, and
-    `seed` draws weights and tokens.
+    `steps` are those of training, `decoded` is the number of tokens to decode,
+    `lengths` are those of sequences whose next token is decoded, and `seed` draws weights
+    and tokens.
     """
 
     levels: Sequence[str]
@@ -38,6 +39,7 @@ class Question:
     seed: int = 1
     steps: int = 5
     decoded: int = 128
+    lengths: Sequence[int] = (1, 31, 32, 33, 63, 64, 65)
     device: str = "cpu"
     kernels: str = ""
     solution: Mapping[str, Any] | None = None
@@ -124,6 +126,7 @@ def ask_for(
         "seed": question.seed,
         "steps": question.steps,
         "decoded": question.decoded,
+        "lengths": list(question.lengths),
         "tokens": tokens(figures),
         "device": question.device,
         "kernels": question.kernels,

@@ -112,7 +112,8 @@ def _run(
         for key, roles in request["bound"].items()
     }
     chain = Chain(own, from_plain(request["recipe"]), calls)
-    return levels.Run(chain, truth, own, tokens, request["decoded"])
+    more = request["decoded"], request["lengths"]
+    return levels.Run(chain, truth, own, tokens, *more)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ DENSE = ("llama", "qwen3", "gemma3")
 HYBRID = ("qwen3-next", "nemotron-h")
 FAMILIES = (*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3", *HYBRID)
 QUICK = ("stage", "layer", "forward", "decode")
-STEPS = 8
+STEPS = 5
+LENGTHS = (1, 33, 64)
 SOLUTION = """
 import torch
 
@@ -168,7 +169,8 @@ def answers() -> dict[str, dict[str, Any]]:
         return ask_for(ROOT, found, *family_of(family), question)
 
     requests = {
-        name: request(name, Question(QUICK, decoded=STEPS)) for name in FAMILIES
+        name: request(name, Question(QUICK, decoded=STEPS, lengths=LENGTHS))
+        for name in FAMILIES
     }
     requests["trained"] = request("llama", Question(["train"], steps=2))
     for name, text in SOLUTIONS.items():
@@ -176,7 +178,9 @@ def answers() -> dict[str, dict[str, Any]]:
         requests[name] = request("llama", asked)
     for name, plant in PLANTS.items():
         levels = ["stage", plant.level]
-        asked = request(plant.family, Question(levels, ["float32"], decoded=STEPS))
+        asked = request(
+            plant.family, Question(levels, ["float32"], decoded=STEPS, lengths=LENGTHS)
+        )
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
     late = request("qwen3", Question(["stage", "forward"], ["float32"]))
     requests["q and k norm after RoPE"] = normed_late(late)
