@@ -34,6 +34,7 @@ from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
+from generator.problems import Failure
 from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of
 from generator.testing.trial import as_tuple, same_bits, seed
@@ -142,7 +143,11 @@ def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]
 def main() -> int:
     """Print a line for each definition; return the exit status."""
     torch.set_num_threads(1)
-    loaded = load_definitions(Path(), names=sys.argv[1:]).definitions
+    try:
+        loaded = load_definitions(Path(), names=sys.argv[1:]).definitions
+    except Failure as error:
+        print(error, file=sys.stderr)
+        return 2
     chosen = list(loaded)
     if not sys.argv[1:]:
         chosen = list({d.op_type: d for d in reversed(loaded)}.values())

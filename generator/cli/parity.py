@@ -118,6 +118,8 @@ def parity(
         raise click.UsageError("--record needs --geometry real: sizes are part of it.")
     if record and device != "cpu":
         raise click.UsageError("--record needs --device cpu, whose sums are known.")
+    if weights and geometry != "real":
+        raise click.UsageError("--weights needs --geometry real: they have its sizes.")
     if (kernels or solution) and "bfloat16" not in dtypes:
         raise click.UsageError("Kernels and solutions run in --dtype bfloat16 alone.")
     from generator.dataset.paths import discover_definitions

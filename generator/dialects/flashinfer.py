@@ -142,10 +142,10 @@ class _Conversion(Interface):
                     self.changes.add(f"bound {name} to {fixed}, as init passes it")
                     yield name, fixed
             elif has_default:
-                size = self._const(name)
-                if size is not None and _default(function, name) != size:
-                    self.changes.add(f"bound {name} to the size of the axis: {size}")
-                    yield name, str(size)
+                const = self._const(name)
+                if const is not None and _default(function, name) != const:
+                    self.changes.add(f"bound {name} to the size of the axis: {const}")
+                    yield name, str(const)
             elif (size := self._size(name)) is not None:
                 self.changes.add(f"bound {name} to the size of the axis: {size}")
                 yield name, size

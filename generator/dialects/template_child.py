@@ -123,7 +123,7 @@ def _described(
         sizes = without_init.sizes_of(template, given, usual)
         described["stated"] = without_init.stated(template)
         described["returned"], needed = without_init.tried(
-            template, sizes, given, lambda m: _returned(template, m, or_fail=True)
+            template, sizes, given, lambda made: _returned(template, made, or_fail=True)
         )
         described["needed"] = needed
         made, call = without_init.tensors(template, sizes, given, needed), {}
@@ -283,12 +283,6 @@ def _returned(
             known[key] = value
     signature = inspect.signature(template.reference)
     passed = {n: v for n, v in known.items() if n in signature.parameters}
-    for name, parameter in signature.parameters.items():
-        left_out = getattr(template.inputs.get(name), "optional", False)
-        if parameter.default is parameter.empty and (
-            left_out or name.startswith("workspace")
-        ):
-            passed.setdefault(name, None)
     try:
         signature.bind(**passed)
     except TypeError:

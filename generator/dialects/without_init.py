@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -115,9 +116,19 @@ def _on_meta(shape: list[int], dtype: str | None, name: str) -> torch.Tensor:
     return torch.empty(shape, dtype=getattr(torch, dtype or "", UNKNOWN), device="meta")
 
 
+def _bytes(shape: list[int], dtype: str | None, name: str) -> torch.Tensor:
+    return torch.empty(shape, dtype=torch.uint8, device="meta")
+
+
 def _zeros(shape: list[int], dtype: str | None, name: str) -> torch.Tensor:
     open_dtype = torch.int32 if _INDICES.search(name) else torch.bfloat16
     return torch.zeros(shape, dtype=getattr(torch, dtype or "", open_dtype))
+
+
+def _missing(template: Any) -> dict[str, Any]:
+    """Return parameter → None, of the reference's that have no default."""
+    parameters = inspect.signature(template.reference).parameters.values()
+    return {p.name: None for p in parameters if p.default is p.empty}
 
 
 def _scalars(template: Any) -> dict[str, Any]:
@@ -141,14 +152,16 @@ def tried(
     `call` calls it; None where zeros say nothing, or would take much memory.
     """
     needed: tuple[str, ...] = ()
+    if template.reference is None:
+        return None, ()
     for _ in range(_TRIES):
-        shapes = tensors(template, sizes, given, needed).values()
+        shapes = tensors(template, sizes, given, needed, _bytes).values()
         count = sum(v.numel() for v in shapes if isinstance(v, torch.Tensor))
         if count > _ELEMENTS:
             break
         try:
             made = tensors(template, sizes, given, needed, _zeros)
-            return call({**_scalars(template), **made}), needed
+            return call({**_missing(template), **_scalars(template), **made}), needed
         except Exception as error:  # noqa: BLE001
             wanted = tuple(_named(template, str(error), needed))
             if not wanted:

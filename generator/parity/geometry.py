@@ -56,8 +56,13 @@ def tokens(figures: Mapping[str, Any]) -> int:
     return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
 
 
-def figures_of(config: Config, family: Family, geometry: str) -> dict[str, Any]:
-    """Return the config for transformers: tiny, or one layer of each type as it is."""
+def figures_of(
+    config: Config, family: Family, geometry: str, *, is_given: bool = False
+) -> dict[str, Any]:
+    """Return the config for transformers: tiny, or one layer of each type as it is.
+
+    The vocabulary is whole where weights are given, since theirs is.
+    """
     more = {**family.facts, **family.others.get(config.name, {})}
     # of its family, whatever it calls itself
     kind = load(family.model).get("model_type")
@@ -68,7 +73,8 @@ def figures_of(config: Config, family: Family, geometry: str) -> dict[str, Any]:
         types = [kind for kind in family.mixers if kind]
         figures["num_hidden_layers"] = max(len(types), 1)
         figures["max_position_embeddings"] = 4096
-        figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
+        if not is_given:
+            figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
         if types:
             figures["layer_types"] = types
         figures |= family.real

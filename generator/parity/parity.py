@@ -14,6 +14,7 @@ from generator.parity.binding import Binder
 from generator.parity.families import FAMILIES
 from generator.parity.geometry import REAL, SETS, figures_of, tokens
 from generator.parity.process import DTYPES, ask
+from generator.parity.recipe import Family, stages
 from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
@@ -26,8 +27,9 @@ _ALIASES = {"kimi_k2": "deepseek_v3"}
 class Question:
     """Hold what is compared: levels and dtypes, at which geometry, on which weights.
 
-    `steps` are those of training, `decoded` is the number of tokens to decode, and
-    `seed` draws weights and tokens.
+    `steps` are those of training, `decoded` is the number of tokens to decode,
+    `lengths` are those of sequences whose next token is decoded, and `seed` draws weights
+    and tokens.
     """
 
     levels: Sequence[str]
@@ -37,6 +39,7 @@ class Question:
     seed: int = 1
     steps: int = 5
     decoded: int = 128
+    lengths: Sequence[int] = (1, 31, 32, 33, 63, 64, 65)
     device: str = "cpu"
     kernels: str = ""
     solution: Mapping[str, Any] | None = None
@@ -92,9 +95,9 @@ def compare(
         Compared(
             config.name if len(geometries) == 1 else f"{config.name}, {of.geometry}",
             answer,
-            *_names(request["bound"]),
+            *_names(FAMILIES[name], request["bound"]),
         )
-        for (config, of, _), request, answer in zip(
+        for (config, of, name), request, answer in zip(
             asked, requests, answers, strict=True
         )
     ]
@@ -105,7 +108,8 @@ def ask_for(
 ) -> dict[str, Any]:
     """Return the worker's request for a config of a family."""
     family = FAMILIES[name]
-    figures = figures_of(config, family, question.geometry)
+    is_given = question.weights is not None
+    figures = figures_of(config, family, question.geometry, is_given=is_given)
     bound = Binder(root, found, config, figures).bind(family)
     if question.solution is not None:
         _require(question.solution, config.name, bound)
@@ -122,6 +126,7 @@ def ask_for(
         "seed": question.seed,
         "steps": question.steps,
         "decoded": question.decoded,
+        "lengths": list(question.lengths),
         "tokens": tokens(figures),
         "device": question.device,
         "kernels": question.kernels,
@@ -143,8 +148,18 @@ def _require(solution: Mapping[str, Any], model: str, bound: Any) -> None:
         )
 
 
-def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Return the needed definitions that nobody has, and those of the dataset."""
+def _names(
+    family: Family, bound: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[str], list[str]]:
+    """Return the needed definitions that nobody has, and those of the dataset.
+
+    A stage that no definition is named for stands among the first as it is called.
+    """
     every = [one for roles in bound.values() for one in roles.values()]
     uncovered = {one["needed"] for one in every if not one["name"]}
+    uncovered |= {
+        f"{stage.name} ({stage.kind})"
+        for _, stage in stages(family)
+        if not stage.needs and stage.kind != "add"
+    }
     return sorted(uncovered), sorted({one["name"] for one in every if one["is_there"]})

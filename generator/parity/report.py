@@ -126,6 +126,12 @@ def _why(entry: Found) -> str:
         return (
             f"{where}: transformers' own values are not finite; the rest is not judged"
         )
+    if "odd" in entry:
+        return (
+            f"{where} ({entry['definition'] or 'no definition'}): NMSE "
+            f"{entry['nmse']:.1e} is allowed, but over ten times that of other layers, "
+            f"{entry['odd']:.1e}"
+        )
     row, column, actual, expected = entry["worst"][0]
     return (
         f"{where} ({entry['definition'] or 'no definition'}): {_figures(entry)}; at "

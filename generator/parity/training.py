@@ -19,9 +19,9 @@ from generator.parity.subject import Subject
 Tensor = torch.Tensor
 Logits = Callable[[], Tensor]
 _LEARNING_RATE = 0.05
-_GRADIENT_FLOAT32 = 1e-11
-"""NMSE of a parameter's gradient in float32: ten times that of a stage, since a gradient
-has passed the whole model twice (measured: 9e-13)."""
+_GRADIENT = 10.0
+"""NMSE of a parameter's gradient in float32, in bounds of a stage: a gradient has passed
+the whole model twice (measured: 9e-13)."""
 
 
 def train(run: Run, steps: int) -> Found:
@@ -122,7 +122,7 @@ def _gradients(run: Run, theirs: nn.Module, ours: nn.Module, truth: nn.Module) -
     if run.is_exact:
         errors = {name: order(nmse(our, their)) for name, their, our, _ in used}
         worst = max(errors, key=lambda name: errors[name])
-        error, bound, kind = errors[worst], _GRADIENT_FLOAT32, "NMSE"
+        error, bound, kind = errors[worst], _GRADIENT * run.bound(0), "NMSE"
     else:
         flat = [torch.cat([pair[i].flatten() for pair in used]) for i in (1, 2, 3)]
         error = order(nmse(flat[1], flat[2]) / nmse(flat[0], flat[2]))
@@ -154,7 +154,7 @@ def _weights(
         apart = _apart(_wide(ours), _wide(theirs)) / moved
         size = sum(float(weight.square().sum()) for weight in start) ** 0.5
         rounding = 2.0**-24 * size * step**0.5 / moved
-        bound = _GRADIENT_FLOAT32**0.5 * step + rounding
+        bound = (_GRADIENT * run.bound(0)) ** 0.5 * step + rounding
     else:
         apart = _apart(_wide(ours), _wide(truth)) / moved
         bound = SHARED * _apart(_wide(theirs), _wide(truth)) / moved

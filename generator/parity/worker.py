@@ -16,6 +16,7 @@ import torch
 from generator.parity import levels
 from generator.parity.calls import Call, Maker, kernels_of, solution_of
 from generator.parity.chain import Chain
+from generator.parity.decode import decode
 from generator.parity.making import make
 from generator.parity.process import DTYPES
 from generator.parity.recipe import from_plain
@@ -73,7 +74,7 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
             for level in request["levels"]:
                 if level == "decode":
                     with torch.no_grad():
-                        of[level] = levels.decode(run, sequence)
+                        of[level] = decode(run, sequence)
                     sequence = torch.tensor(of[level].pop("tokens"))
                 elif level == "train":
                     # kernels have no backward
@@ -112,7 +113,8 @@ def _run(
         for key, roles in request["bound"].items()
     }
     chain = Chain(own, from_plain(request["recipe"]), calls)
-    return levels.Run(chain, truth, own, tokens, request["decoded"])
+    more = request["decoded"], request["lengths"]
+    return levels.Run(chain, truth, own, tokens, *more)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 
 from generator.problems.messages import plural
 from generator.reports.report import (
@@ -34,6 +35,7 @@ from generator.results.verification import (
 
 _FACTS = "sm memory_gib driver torch cuda flashinfer sglang python"
 _RUNS = "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python"
+_MODELS = "agrees with the model"
 LINES = [
     "definition",
     "compared with",
@@ -72,15 +74,15 @@ def verification_report(found: Verification) -> Report:
         Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
     ]
     by_op: dict[str, list[Row]] = {}
-    for line in found.lines:
+    for line, models in with_models(found.lines):
         row, number = line_row(line), numbers.get(id(line.run))
         run = f"R{number}" if number else ""
         seconds = f"{line.figures.seconds:.1f}" if line.figures is not None else ""
-        row = replace(row, cells=(*row.cells, run, seconds))
+        row = replace(row, cells=(*row.cells, models, run, seconds))
         by_op.setdefault(line.op_type, []).append(row)
-    words = ("definition", "compared with", "verdict", "note")
+    words = ("definition", "compared with", "verdict", "note", _MODELS)
     for op_type, lines in by_op.items():
-        made = Table(lines, (*LINES, "run", "s"), words, keys=2)
+        made = Table(lines, (*LINES, _MODELS, "run", "s"), words, keys=2)
         sections.append(Section(op_type, [made]))
     return Report(
         title="What the definitions were compared with",
@@ -103,6 +105,28 @@ def verification_report(found: Verification) -> Report:
         preface=_PREFACE,
         is_page=True,
     )
+
+
+def with_models(
+    lines: Iterable[VerificationLine],
+) -> Iterator[tuple[VerificationLine, str]]:
+    """Yield the lines that are shown, the first of a definition with its models.
+
+    A definition that agrees with a model of transformers has no line for it; one that
+    does not has.
+    """
+    for _, of_one in groupby(lines, lambda line: (line.op_type, line.definition)):
+        every = list(of_one)
+        good = [x for x in every if is_model(x.source) and not x.stale and not x.is_bad]
+        models = ", ".join(x.source.partition(":")[2] for x in good)
+        shown = [line for line in every if line not in good]
+        # nothing else is known of it
+        shown = shown or [
+            replace(good[0], source="", verdict="not compared", figures=None)
+        ]
+        for line in shown:
+            yield line, models
+            models = ""
 
 
 def summary(found: Verification) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def _missing(source: str) -> tuple[tuple[str, str, int], ...]:
     return tuple((module, name, line) for (module, name), line in found.items())
 
 
-def _aliases(nodes: list[ast.AST]) -> Mapping[str, str]:
+def _aliases(nodes: Sequence[ast.AST]) -> Mapping[str, str]:
     """Return name → module of torch that imports alone bind to it."""
     found: dict[str, str] = {}
     for node in nodes:
@@ -83,7 +83,7 @@ def _is_bound(node: ast.Name) -> bool:
 
 
 def _reads(
-    nodes: list[ast.AST], aliases: Mapping[str, str]
+    nodes: Sequence[ast.AST], aliases: Mapping[str, str]
 ) -> Iterator[tuple[str, str, int]]:
     """Yield (module, name, line) of attributes and of `from module import name`."""
     for node in nodes:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.builders import ROOT
 from tests.functional.audit_command import audit, dataset, of_definition, start
+from tests.functional.test_evaluate import WRONG
+from tests.functional.test_evaluate_hacks import HONEST, solution
 
 HAS_RAY = find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
@@ -111,3 +113,23 @@ def test_seeds_and_tolerances_run_on_a_cluster(cluster, tmp_path):
     assert of_definition(out)["is_fine"]
     status, _, err = audit(*base, "--tolerances")
     assert "1/1 rmsnorm_h128: " in err
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_evaluation_is_the_same_on_a_cluster(cluster, tmp_path):
+    files = []
+    for name, source in (("right", HONEST), ("wrong", WRONG)):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(json.dumps(solution(name, source)))
+    options = (*files, "--dataset", dataset(tmp_path / "dataset"), "--seed", "3")
+
+    def cases(*more: str) -> Any:
+        _, out, err = audit(*options, "--json", *more, command="evaluate")
+        assert out, err
+        return [(v["verdict"], v["cases"]) for v in json.loads(out)["solutions"]]
+
+    found = cases("--executor", "ray")
+    assert [verdict for verdict, _ in found] == ["PASSED", "INCORRECT_NUMERICAL"]
+    assert found == cases()

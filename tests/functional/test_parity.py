@@ -18,14 +18,26 @@ import pytest
 from generator.dataset.paths import discover_definitions
 from generator.parity.parity import Question, ask_for, family_of
 from generator.parity.process import ask
-from generator.parity.report import failures
+from generator.parity.report import Compared, failures, parity_report
+from generator.reports import printed
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("GEN_TESTS_TRANSFORMERS", ROOT / ".transformers"))
 DENSE = ("llama", "qwen3", "gemma3")
-FAMILIES = (*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3")
+HYBRID = ("qwen3-next", "nemotron-h")
+FAMILIES = (*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3", *HYBRID)
 QUICK = ("stage", "layer", "forward", "decode")
-STEPS = 8
+STEPS = 5
+LENGTHS = (1, 33, 64)
+SOLUTION = """
+import torch
+
+
+def run(hidden_states, weight, output):
+    x = hidden_states.float()
+    x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)
+    output.copy_(x * weight.float())
+"""
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(),
@@ -132,6 +144,22 @@ PLANTS = {
 }
 
 
+SOLUTIONS = {
+    "an honest solution": SOLUTION,
+    "a solution with 1 + weight": SOLUTION.replace("weight.f", "(1 + weight).f"),
+}
+
+
+def solution(text: str) -> dict[str, Any]:
+    return {
+        "name": "norm",
+        "definition": "rmsnorm_h4096",
+        "fills": True,
+        "entry_point": "main.py::run",
+        "sources": [{"path": "main.py", "content": text}],
+    }
+
+
 @pytest.fixture(scope="module")
 def answers() -> dict[str, dict[str, Any]]:
     """Return name → what the worker found: families as they are, and defects."""
@@ -141,12 +169,18 @@ def answers() -> dict[str, dict[str, Any]]:
         return ask_for(ROOT, found, *family_of(family), question)
 
     requests = {
-        name: request(name, Question(QUICK, decoded=STEPS)) for name in FAMILIES
+        name: request(name, Question(QUICK, decoded=STEPS, lengths=LENGTHS))
+        for name in FAMILIES
     }
     requests["trained"] = request("llama", Question(["train"], steps=2))
+    for name, text in SOLUTIONS.items():
+        asked = Question(["stage", "forward"], ["bfloat16"], solution=solution(text))
+        requests[name] = request("llama", asked)
     for name, plant in PLANTS.items():
         levels = ["stage", plant.level]
-        asked = request(plant.family, Question(levels, ["float32"], decoded=STEPS))
+        asked = request(
+            plant.family, Question(levels, ["float32"], decoded=STEPS, lengths=LENGTHS)
+        )
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
     late = request("qwen3", Question(["stage", "forward"], ["float32"]))
     requests["q and k norm after RoPE"] = normed_late(late)
@@ -233,3 +267,24 @@ def test_an_order_of_stages_is_found(answers: dict[str, Any]) -> None:
     broken = [entry["stage"] for entry in found["stage"] if not entry["passed"]]
     assert broken[:3] == ["rope", "q_norm", "k_norm"]
     assert not found["forward"]["passed"]
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_a_solution_is_seen_in_its_stage_and_in_the_logits(
+    answers: dict[str, Any], name: str
+) -> None:
+    plain, found = answers[name]["bfloat16"], answers[name]["bfloat16 with norm"]
+    is_right = name == "an honest solution"
+    by_it = [entry for entry in found["stage"] if entry["source"] == "norm"]
+    assert {entry["definition"] for entry in by_it} == {"rmsnorm_h4096"}
+    assert [entry["passed"] for entry in by_it] == [is_right] * len(by_it)
+    others = [entry for entry in found["stage"] if entry["source"] != "norm"]
+    assert all(entry["passed"] for entry in others)
+    assert plain["forward"]["passed"]
+    assert found["forward"]["passed"] == is_right
+    text = "".join(printed(parity_report("tiny", [_compared(answers[name])]), "text"))
+    assert "beside the references" in text
+
+
+def _compared(found: dict[str, Any]) -> Compared:
+    return Compared("llama", found, [], [])

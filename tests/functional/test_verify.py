@@ -91,10 +91,10 @@ def test_results_become_evidence_and_a_table_that_is_checked(root):
     assert table.read_text() == verify(root).stdout
     needs = "flashinfer: x needs SM100, device is SM90"
     assert rows(verify(root)) == [
-        [NAME, "flashinfer/fa2", "PASSED", "1", "3.0e-06", "", "", "R1", "1.5"],
-        [NAME, "flashinfer/x", "never run here", "", "", "", needs, "R1", ""],
-        [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "R1", "1.5"],
-        [OTHER, "-", "not compared", "", "", "", "no run has it", "", ""],
+        [NAME, "flashinfer/fa2", "PASSED", "1", "3.0e-06", "", "", "", "R1", "1.5"],
+        [NAME, "flashinfer/x", "never run here", "", "", "", needs, "", "R1", ""],
+        [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "", "R1", "1.5"],
+        [OTHER, "-", "not compared", "", "", "", "no run has it", "", "", ""],
     ]
     assert "| R1 | 2026-11-21 | NVIDIA H200 | 90 |" in table.read_text()
     assert (
@@ -125,7 +125,7 @@ def test_the_gpu_is_shown_before_the_cpu_and_a_failure_anywhere(root):
     passed = result("oracle", comparison(), sha256=sha)
     record(root, passed, machine=H200, date="2026-11-01")
     record(root, passed, machine=CPU, date="2026-11-02")
-    assert [row[7] for row in rows(verify(root))] == ["R1", ""]
+    assert [row[8] for row in rows(verify(root))] == ["R1", ""]
     assert "2026-11-02" not in verify(root).stdout
     failed = result("oracle", comparison(verdict="FAILED"), sha256=sha, ending=FAILED)
     done = record(root, failed, machine=CPU, date="2026-11-03")
@@ -212,7 +212,7 @@ def test_the_junit_file_of_an_old_run_is_recorded(root):
     done = verify(root, "--record", path)
     assert "verification/2026-11-20_nvidia-h200.json: 1 definition" in done.stderr
     shown = rows(verify(root))[0]
-    assert shown == [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "R1", "1.5"]
+    assert shown == [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "", "R1", "1.5"]
 
 
 def test_evidence_of_a_name_that_is_gone_is_told(root):

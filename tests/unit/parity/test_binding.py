@@ -97,3 +97,20 @@ def test_tokens_are_more_than_a_window() -> None:
     question = Question(["stage"], geometry="real")
     assert ask_for(ROOT, found, name, config, question)["tokens"] == 160
     assert ask_for(ROOT, found, name, config, Question(["stage"]))["tokens"] == 75
+
+
+def test_a_share_of_several_gpus_is_bound_at_the_model_s_own_sizes() -> None:
+    found = discover_definitions(ROOT)
+    name, config = family_of("qwen3-14b")
+    asked = ask_for(ROOT, found, name, config, Question([], geometry="real"))
+    roles = asked["bound"]["/attention"]
+    assert roles["ragged/2"]["name"] == "gqa_ragged_prefill_causal_h20_kv4_d128"
+    assert "ragged/2" not in bound("qwen3-14b")["/attention"]
+
+
+def test_a_solution_of_no_stage_is_refused() -> None:
+    found = discover_definitions(ROOT)
+    solution = {"name": "mine", "definition": "rmsnorm_h5376"}
+    question = Question([], solution=solution)
+    with pytest.raises(Failure, match=r"no stage of llama-3\.1-8b runs its definition"):
+        ask_for(ROOT, found, *family_of("llama"), question)

@@ -10,7 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from generator.parity import making
 from generator.parity.bounds import nmse, worst_row
+from generator.parity.levels import flag_odd
 from generator.parity.making import _load
 from generator.parity.page import page
 from generator.parity.report import Compared, parity_report
@@ -48,6 +50,32 @@ def test_the_first_divergence_is_said_and_framed() -> None:
     assert "0!" in text
     html = page(report, models)
     assert html.count('class="heat broken first"') == 1
+
+
+def test_a_stage_much_worse_than_in_other_layers_is_flagged() -> None:
+    entries = [entry(layer, "act", nmse=1e-15) for layer in range(3)]
+    entries[1]["nmse"] = 5e-13
+    flag_odd(entries)
+    said = "layer 1, act (rmsnorm_h64): NMSE 5.0e-13 is allowed, but over ten times"
+    assert said in parity_report("tiny", compared(*entries)).conclude().summary
+    assert [one["passed"] for one in entries] == [True, False, True]
+
+
+def test_a_model_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "available_bytes", lambda device: 4 << 20)
+    said = "needs over 0 GiB, 0 GiB may be used"
+    with pytest.raises(Failure, match=said), making._Allocating(with_windows=True):
+        torch.empty(1024, 1024)
+
+
+def test_large_experts_are_windows_of_one_matrix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(making, "_LARGE", 8)
+    with making._Allocating(with_windows=True):
+        experts = torch.empty(3, 2, 4)
+    making.elements(experts).copy_(torch.arange(16))
+    assert experts[2].tolist() == [[8, 9, 10, 11], [12, 13, 14, 15]]
 
 
 def test_values_that_are_not_finite_end_the_judging() -> None:
