@@ -71,6 +71,10 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
         yield from same(subject, given, back)
 
     paged = "page_size" in definition.constants
-    mapped = ("pages-renamed", pages_renamed) if paged else ("offsets", offsets_moved)
-    every = (("rows-reversed", rows_reversed), ("scaled", scores_scaled), mapped)
-    return [Relation(name, claims, cases) for name, claims in every]
+    return [
+        Relation("rows-reversed", rows_reversed, cases),
+        Relation("scaled", scores_scaled, cases),
+        Relation("pages-renamed", pages_renamed, cases)
+        if paged
+        else Relation("offsets", offsets_moved, cases),
+    ]
