@@ -23,7 +23,7 @@ OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 # axes that count the rows of a workload
 COUNTS = (
     *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
-    *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows"),
+    *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows", "num_rows"),
 )
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 

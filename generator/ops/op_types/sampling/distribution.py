@@ -81,8 +81,8 @@ class Distribution:
             if value.is_floating_point():
                 findings += _probability_findings(who, value.cpu(), laws, rows)
             else:
-                samples[who] = _by_law(value.cpu(), laws, rows)
-        return _verdict(findings, samples, laws, rows)
+                samples[who] = by_law(value.cpu(), laws, rows)
+        return verdict(findings, samples, laws, rows)
 
     def _defined(self, question: Question) -> torch.Tensor:
         given = next(iter(question.inputs.values()))
@@ -107,9 +107,7 @@ def _malformed(value: Any, laws: Laws, question: Question) -> str | None:
     return None
 
 
-def _by_law(
-    samples: torch.Tensor, laws: Laws, rows: torch.Tensor
-) -> list[torch.Tensor]:
+def by_law(samples: torch.Tensor, laws: Laws, rows: torch.Tensor) -> list[torch.Tensor]:
     """Return each law's draws from defined rows: int64 [draws] each."""
     table = samples.long().reshape(-1, len(rows))
     return [
@@ -118,7 +116,7 @@ def _by_law(
     ]
 
 
-def _verdict(
+def verdict(
     findings: list[str],
     samples: Mapping[str, list[torch.Tensor]],
     laws: Laws,

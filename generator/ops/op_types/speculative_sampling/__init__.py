@@ -1,0 +1,11 @@
+"""Speculative sampling: accepted drafts of a chain, and what follows."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "speculative_sampling",
+    name_tokens={"v": "vocab_size"},
+    figures={"vocab_size": Figure(("vocab_size",), "tp")},
+)

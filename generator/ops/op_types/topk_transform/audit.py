@@ -1,0 +1,24 @@
+"""How an audit makes k smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.op_types.topk_transform.scores import score_case
+from generator.ops.variation import Variation
+from generator.testing.definition import Case, Definition
+from generator.testing.seeded_inputs import Stream
+
+
+def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
+    """Return rows of other lengths, about k or below."""
+    k, count = definition.axes["k"], draw.integers(1, 5, 1)[0]
+    lengths = draw.child("lengths").integers(0, 2 * k, count)
+    made = score_case(
+        definition, case.name, case.size, tuple(lengths), case.params["kind"]
+    )
+    return dict(made.axes), dict(made.params)
+
+
+def tiny(axes: Axes) -> Axes:
+    """Return no other axes: k stands in the reference."""
+    return {}

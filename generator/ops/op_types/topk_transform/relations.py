@@ -1,0 +1,80 @@
+"""Relations of top-k: rows have no order, pages no names, scores no zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from generator.ops.op_types.topk_transform.scores import score_case
+from generator.ops.row_relations import backwards, taken
+from generator.testing.compare import Comparison
+from generator.testing.definition import Definition
+from generator.testing.policy import Policy, Question
+from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import EXACT
+from generator.testing.topk_policy import PADDING, REFERENCE
+from generator.testing.trial import Inputs
+
+_CHOSEN = Bound(EXACT, "the same scores, or a power of two times these: the same set")
+_Translate = Callable[[torch.Tensor], torch.Tensor]
+
+
+def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
+    """Return the relations of the definition's kind; `policy` compares sets."""
+    k = definition.axes["k"]
+    case = score_case(definition, "rows", "small", (k + 9, 3, k, 2 * k), shared=2)
+    cases = [RelatedCase(case.name, case.size, case.axes, case.params)]
+
+    def same(subject: Subject, given: Inputs, translate: _Translate) -> Iterator[Claim]:
+        """Claim that other inputs give the first call's sets, translated back."""
+
+        def judge(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
+            one = subject.trial.case
+            question = Question(definition, one, subject.inputs, REFERENCE)
+            return policy.judge(actual, expected, question)
+
+        ids = subject.run(given)["indices"]
+        expected = subject.whole["indices"]
+        yield Claim("indices", translate(ids), expected, _CHOSEN, judge)
+
+    def rows_reversed(subject: Subject) -> Iterator[Claim]:
+        given = taken(definition.interface, subject.inputs, "num_rows", backwards)
+        yield from same(subject, given, lambda ids: ids.flip(0))
+
+    def scores_scaled(subject: Subject) -> Iterator[Claim]:
+        inputs = subject.inputs
+        given = {**inputs, "input": 0.25 * inputs["input"]}
+        yield from same(subject, given, lambda ids: ids)
+
+    def offsets_moved(subject: Subject) -> Iterator[Claim]:
+        inputs = subject.inputs
+        given = {**inputs, "offsets": inputs["offsets"] + 1000}
+
+        def back(ids: torch.Tensor) -> torch.Tensor:
+            return torch.where(ids == PADDING, ids, ids - 1000)
+
+        yield from same(subject, given, back)
+
+    def pages_renamed(subject: Subject) -> Iterator[Claim]:
+        inputs, size = subject.inputs, definition.constants["page_size"]
+        table = inputs["src_page_table"]
+        order = Stream("pages").permutation(int(table.max()) + 1)
+        given = {**inputs, "src_page_table": order.argsort()[table.long()].int()}
+
+        def back(ids: torch.Tensor) -> torch.Tensor:
+            known = ids.long().clamp(0, len(order) * size - 1)
+            renamed = order[known // size] * size + known % size
+            return torch.where(ids == PADDING, ids, renamed.to(ids.dtype))
+
+        yield from same(subject, given, back)
+
+    paged = "page_size" in definition.constants
+    return [
+        Relation("rows-reversed", rows_reversed, cases),
+        Relation("scaled", scores_scaled, cases),
+        Relation("pages-renamed", pages_renamed, cases)
+        if paged
+        else Relation("offsets", offsets_moved, cases),
+    ]

@@ -1,0 +1,306 @@
+"""Reference tests of op_type speculative_sampling.
+
+Rendered: don't edit. `gen-tests --op-type speculative_sampling` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Outputs of which several are right, indices or samples, are judged by POLICIES below.
+
+SHA-256 of the definitions:
+ed35994dbddc3afbee81fedce2b341c8f6aecd962d7e4dabcf2edaa666f24f2d  chain_speculative_sampling_v129280
+415022cd0bb4d79805a6a2e43afe8e3eaa3d474bf9eb07b4c3c6c163a0b2404d  chain_speculative_sampling_v151552
+fc47b835756de4502f0824c10be86a490e2f7b873d0aeb187fd568d488c4a501  chain_speculative_sampling_v151936
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.speculative_sampling.chains import chain_case, chain_inputs
+from generator.ops.op_types.speculative_sampling.law import (
+    ChainDistribution,
+    chain_laws,
+)
+from generator.ops.op_types.speculative_sampling.relations import chain_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+
+def _without_draft(inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Return the rows with a token that its draft could not draw: bool [batch_size].
+
+    SGLang's kernel rejects such a token whatever the target says.
+    """
+    tokens = inputs["draft_token_ids"].long()[:, :, None]
+    own: torch.Tensor = inputs["draft_probs"].gather(2, tokens)
+    return (own <= 0).flatten(1).any(dim=1)
+
+
+POLICIES = {"accepted_token_ids": ChainDistribution({"sglang": _without_draft})}
+# POLICIES compares draws
+TOLERANCES = ()
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return chains of one to four drafts, and what is certain of these."""
+    # 3/4 accepted; 9/10; 2/5, with a token behind that is drawn from a tail
+    some = (("steps", 0, "half"), ("half", 4, "steps"), ("half", 9, "steps"))
+    return [
+        chain_case(
+            "one-draft",
+            "small",
+            12,
+            tuple(((draft,), "ends", 8) for draft in some),
+        ),
+        chain_case(
+            "three-drafts",
+            "small",
+            12,
+            ((some, "zeros", 16), ((some[2], some[0], some[0]), "steps", 8)),
+        ),
+        # drafts that the target has as probable or more, in which u decides nothing
+        chain_case(
+            "all-accepted",
+            "small",
+            8,
+            (
+                ((("steps", 2, "steps"), ("tied", 1, "steps")), "zeros", 8),
+                ((("zeros", 9, "steps"), ("half", 0, "steps")), "certain", 4),
+            ),
+        ),
+        # tokens that the target never draws, at the first place and behind another
+        chain_case(
+            "none-accepted",
+            "small",
+            8,
+            (
+                ((("steps", 9, "zeros"), ("steps", 3, "steps")), "certain", 8),
+                ((("steps", 1, "steps"), ("even", 20, "zeros")), "certain", 8),
+            ),
+        ),
+        chain_case(
+            "vocabulary-ends",
+            "small",
+            8,
+            (((("zeros", 0, "ends"),), "ends", 8), ((("half", 1, "ends"),), "ends", 6)),
+        ),
+        chain_case(
+            "batch",
+            "medium",
+            64,
+            (((some[0], some[2]), "half", 32), ((some[2], some[1]), "even", 16)),
+        ),
+        chain_case(
+            "two-percent",
+            "large",
+            1536,
+            (((some[0], some[2]), "halves", 32), ((some[2], some[0]), "even", 16)),
+        ),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs of chains; see `chain_inputs` for their shapes."""
+    return chain_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return the exact law of every row, computed in float64."""
+    return chain_laws(inputs)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds of draws under renamed tokens, and of the first token."""
+    return chain_relations(definition, make_inputs)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the only CUDA kernel."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return FlashInfer's tokens; it counts accepted and emitted ones besides."""
+    from flashinfer import sampling
+
+    tokens: torch.Tensor
+    tokens, _, _ = sampling.chain_speculative_sampling(
+        inputs["draft_probs"], inputs["draft_token_ids"], inputs["target_probs"]
+    )
+    return tokens
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's Triton kernel."""
+    return (Backend("triton", min_sm=80, needs=("triton",)),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the tokens of SGLang's kernel, whose first slot is the chain's root."""
+    from sglang.kernels.ops.speculative import reject_sampling
+
+    drafts = inputs["draft_token_ids"]
+    batch, device = len(drafts), drafts.device
+    slots = drafts.shape[1] + 1
+    root = torch.zeros_like(drafts[:, :1])
+    places = torch.arange(batch * slots, device=device).view(batch, slots)
+    predicts = torch.full((batch * slots,), -1, dtype=torch.int32, device=device)
+    chosen = torch.full((batch, slots), -1, dtype=torch.int32, device=device)
+    emitted = torch.zeros(batch, dtype=torch.int32, device=device)
+    reject_sampling.chain_speculative_sampling_triton(
+        predicts,
+        chosen,
+        emitted,
+        torch.cat([root, drafts], dim=1).long(),
+        places,
+        None,
+        None,
+        torch.rand(batch, slots, device=device),
+        torch.rand(batch, device=device),
+        inputs["target_probs"],
+        inputs["draft_probs"],
+        1.0,
+        1.0,
+        True,
+    )
+    kept = torch.arange(slots, device=device) <= emitted[:, None]
+    return torch.where(kept, predicts.view(batch, slots), -1)
+
+
+# ---- the interfaces
+
+INTERFACE_CHAIN_SPECULATIVE_SAMPLING = Interface(
+    inputs={
+        "draft_probs": "float32[batch_size, num_speculative, vocab_size]",
+        "draft_token_ids": "int32[batch_size, num_speculative]",
+        "target_probs": "float32[batch_size, num_speculative_plus_1, vocab_size]",
+    },
+    outputs={
+        "accepted_token_ids": "int32[batch_size, num_speculative_plus_1]",
+    },
+    constraints=("num_speculative_plus_1 == num_speculative + 1",),
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of chain_speculative_sampling_v129280, chain_speculative_sampling_v151552,
+# chain_speculative_sampling_v151936
+def reference_chain_speculative_sampling():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        draft_probs: torch.Tensor,
+        draft_token_ids: torch.Tensor,
+        target_probs: torch.Tensor,
+    ) -> torch.Tensor:
+        batch_size, drafts = draft_token_ids.shape
+        tokens = draft_token_ids.long().unsqueeze(2)
+        drafted = draft_probs.gather(2, tokens).squeeze(2)
+        wanted = target_probs[:, :drafts].gather(2, tokens).squeeze(2)
+        # accepted with the probability target / draft, at most 1
+        accepted = torch.rand_like(drafted) * drafted < wanted
+        # the first rejection ends the chain
+        emitted = accepted.long().cumprod(dim=1).sum(dim=1)
+        rows = torch.arange(batch_size, device=draft_probs.device)
+        residual = target_probs[rows, emitted].clone()
+        # behind a rejection what the draft had of a token is taken off it; a chain that
+        # was accepted whole has no draft for its last token
+        cut = emitted < drafts
+        residual[cut] -= draft_probs[rows[cut], emitted[cut]]
+        # multinomial() draws in proportion to the weights, whatever their sum
+        drawn = torch.multinomial(residual.clamp(min=0.0), 1)
+        place = torch.arange(drafts + 1, device=draft_probs.device)
+        padded = torch.cat([draft_token_ids, draft_token_ids[:, :1]], dim=1)
+        result = torch.where(place < emitted.unsqueeze(1), padded, -1)
+        result[rows, emitted] = drawn.squeeze(1).to(result.dtype)
+        return result
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class SpeculativeSamplingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of speculative_sampling share."""
+
+    op_type = "speculative_sampling"
+    sizes = ("small", "medium")
+    interface = INTERFACE_CHAIN_SPECULATIVE_SAMPLING
+    reference = staticmethod(reference_chain_speculative_sampling)
+    tolerances = TOLERANCES
+    policies = POLICIES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Accepts the drafted tokens of each chain in order, each with the probability target /
+# draft, until the first rejection; then draws one token from what the target has more
+# than the draft, or from the target's last row where all were accepted. -1 stands
+# behind it. Draws are those of torch's generator.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2,
+# fi_api:flashinfer.sampling.chain_speculative_sampling
+class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
+    name = "chain_speculative_sampling_v129280"
+    VOCAB_SIZE = 129280
+
+
+# Accepts the drafted tokens of each chain in order, each with the probability target /
+# draft, until the first rejection; then draws one token from what the target has more
+# than the draft, or from the target's last row where all were accepted. -1 stands
+# behind it. Draws are those of torch's generator.
+# model:glm-4.6, fi_api:flashinfer.sampling.chain_speculative_sampling
+class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
+    name = "chain_speculative_sampling_v151552"
+    VOCAB_SIZE = 151552
+
+
+# Accepts the drafted tokens of each chain in order, each with the probability target /
+# draft, until the first rejection; then draws one token from what the target has more
+# than the draft, or from the target's last row where all were accepted. -1 stands
+# behind it. Draws are those of torch's generator.
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.sampling.chain_speculative_sampling
+class TestChainSpeculativeSamplingV151936(SpeculativeSamplingTests):
+    name = "chain_speculative_sampling_v151936"
+    VOCAB_SIZE = 151936
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

@@ -1,0 +1,445 @@
+"""Reference tests of op_type topk_transform.
+
+Rendered: don't edit. `gen-tests --op-type topk_transform` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Outputs of which several are right, indices or samples, are judged by POLICIES below.
+
+SHA-256 of the definitions:
+c5cc2eaff6cca0babf55e0e69473d8a846cae12c39e88833ccb387c3ea9a39b2  top_k_page_table_transform_k2048_ps1
+3130d233f0622cf21b7f00374ae78fc55f07a8a71bb9b8d324d5033350e023a2  top_k_page_table_transform_k2048_ps64
+c3c3017fe66c086650fc6b15d9fa98472c077f8849860b95dba97bf78099606e  top_k_page_table_transform_k512_ps1
+c9315cd0cebf046bbc6882fe284c559fd53aba8d12627443bc0dbea1f72580db  top_k_page_table_transform_k512_ps64
+93a2fdc69563845cc4fa303d3a360c809463dcacbeb1b56e260ff07b129e2a0d  top_k_ragged_transform_k2048
+3308a2aa1826e922c12c344fa14d07bedc00e253fe3399fcce1c3be651d7cf76  top_k_ragged_transform_k512
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.topk_transform.relations import topk_relations
+from generator.ops.op_types.topk_transform.scores import (
+    score_case,
+    score_inputs,
+    score_rows,
+)
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesSGLang,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.topk_policy import PADDING, TopKSet
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+POLICIES = {"indices": TopKSet(score_rows)}
+# POLICIES compares sets
+TOLERANCES = ()
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return rows around k and around a page, ties, near ties, and shared sequences."""
+    k, page = definition.axes["k"], definition.constants.get("page_size", 1)
+    ragged = tuple(Stream("top-k lengths").integers(1, 5 * k, 12))
+    long = tuple(Stream("long top-k lengths").integers(1, 16 * k, 24))
+    near = (k + 1, k + 3 * page + 7, 2 * k)
+    return [
+        score_case(definition, "one-token", "small", (1,)),
+        score_case(definition, "short", "small", (3, 0, page + 1, k // 2 + 1)),
+        score_case(definition, "around-k", "small", (k - 1, k, k + 1, k + page)),
+        score_case(definition, "ties", "small", (k + k // 4, 3 * k), "tied"),
+        score_case(definition, "near-ties", "small", near, "near"),
+        score_case(definition, "shared", "small", (k + 5, k + 6, 2 * k), shared=2),
+        score_case(definition, "ragged", "medium", ragged, shared=3),
+        score_case(definition, "long", "large", long),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs; see `score_inputs` for their shapes."""
+    return score_inputs(definition, case, stream)
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return places by sorting each row in float64: int64 [num_rows, k]."""
+    k = definition.axes["k"]
+    found = torch.full((len(inputs["lengths"]), k), PADDING)
+    for row, one in enumerate(score_rows(definition, inputs, ())):
+        best = one.scores.sort(descending=True, stable=True).indices[:k]
+        found[row, : len(best)] = one.ids[best]
+    return found
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between rows in another order, renamed pages, shifted rows."""
+    return topk_relations(definition, POLICIES["indices"])
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the radix kernel."""
+    return (Backend(""),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Call the transform of flashinfer.topk that the definition is named after."""
+    from flashinfer import topk
+
+    k = definition.axes["k"]
+    found: torch.Tensor
+    scores, lengths = inputs["input"], inputs["lengths"]
+    if "offsets" in inputs:
+        found = topk.top_k_ragged_transform(scores, inputs["offsets"], lengths, k)
+        return found
+    found = topk.top_k_page_table_transform(
+        scores,
+        inputs["src_page_table"],
+        lengths,
+        k,
+        row_to_batch=inputs["row_to_batch"],
+        page_size=definition.constants["page_size"],
+    )
+    return found
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's kernel, which it compiles for two values of k."""
+    compiled = definition.axes["k"] in (512, 2048)
+    return (Backend("jit", min_sm=80),) if compiled else ()
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return what SGLang's kernel selects, as places; it returns columns."""
+    from sglang.kernels.ops.attention import fast_topk
+
+    columns = fast_topk.fast_topk(
+        inputs["input"], inputs["lengths"], definition.axes["k"]
+    ).long()
+    if "offsets" in inputs:
+        places = columns + inputs["offsets"][:, None]
+    else:
+        size = definition.constants["page_size"]
+        tables = inputs["src_page_table"][inputs["row_to_batch"].long()].long()
+        pages = tables.gather(1, columns.clamp_min(0) // size)
+        places = pages * size + columns % size
+    places = places.masked_fill(columns < 0, PADDING)
+    # its padding need not be last
+    order = (columns < 0).int().argsort(1, stable=True)
+    found: torch.Tensor = places.gather(1, order).int()
+    return found
+
+
+# ---- the interfaces
+
+INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM = Interface(
+    inputs={
+        "input": "float32[num_rows, max_len]",
+        "src_page_table": "int32[batch_size, max_pages_per_seq]",
+        "lengths": "int32[num_rows]",
+        "row_to_batch": "int32[num_rows]",
+    },
+    outputs={
+        "indices": "int32[num_rows, k]",
+    },
+)
+INTERFACE_TOP_K_RAGGED_TRANSFORM = Interface(
+    inputs={
+        "input": "float32[num_rows, max_len]",
+        "offsets": "int32[num_rows]",
+        "lengths": "int32[num_rows]",
+    },
+    outputs={
+        "indices": "int32[num_rows, k]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of top_k_page_table_transform_k2048_ps1
+def reference_top_k_page_table_transform_k2048_ps1():
+    import torch
+
+    K = 2048
+    PAGE_SIZE = 1
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor,
+        src_page_table: torch.Tensor,
+        lengths: torch.Tensor,
+        row_to_batch: torch.Tensor,
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        pages = src_page_table[row_to_batch.long()].gather(1, best // PAGE_SIZE)
+        slots = pages * PAGE_SIZE + best % PAGE_SIZE
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = slots.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# of top_k_page_table_transform_k2048_ps64
+def reference_top_k_page_table_transform_k2048_ps64():
+    import torch
+
+    K = 2048
+    PAGE_SIZE = 64
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor,
+        src_page_table: torch.Tensor,
+        lengths: torch.Tensor,
+        row_to_batch: torch.Tensor,
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        pages = src_page_table[row_to_batch.long()].gather(1, best // PAGE_SIZE)
+        slots = pages * PAGE_SIZE + best % PAGE_SIZE
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = slots.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# of top_k_page_table_transform_k512_ps1
+def reference_top_k_page_table_transform_k512_ps1():
+    import torch
+
+    K = 512
+    PAGE_SIZE = 1
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor,
+        src_page_table: torch.Tensor,
+        lengths: torch.Tensor,
+        row_to_batch: torch.Tensor,
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        pages = src_page_table[row_to_batch.long()].gather(1, best // PAGE_SIZE)
+        slots = pages * PAGE_SIZE + best % PAGE_SIZE
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = slots.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# of top_k_page_table_transform_k512_ps64
+def reference_top_k_page_table_transform_k512_ps64():
+    import torch
+
+    K = 512
+    PAGE_SIZE = 64
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor,
+        src_page_table: torch.Tensor,
+        lengths: torch.Tensor,
+        row_to_batch: torch.Tensor,
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        pages = src_page_table[row_to_batch.long()].gather(1, best // PAGE_SIZE)
+        slots = pages * PAGE_SIZE + best % PAGE_SIZE
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = slots.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# of top_k_ragged_transform_k2048
+def reference_top_k_ragged_transform_k2048():
+    import torch
+
+    K = 2048
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        tokens = (best + offsets[:, None]).to(torch.int32)
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = tokens.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# of top_k_ragged_transform_k512
+def reference_top_k_ragged_transform_k512():
+    import torch
+
+    K = 512
+
+
+    @torch.no_grad()
+    def run(
+        input: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        num_rows, max_len = input.shape
+        indices = torch.full((num_rows, K), -1, dtype=torch.int32, device=input.device)
+        place = torch.arange(max_len, device=input.device)
+        scores = input.float().masked_fill(place >= lengths[:, None], float("-inf"))
+        best = scores.topk(min(K, max_len), dim=1).indices
+        tokens = (best + offsets[:, None]).to(torch.int32)
+        # of a row that is shorter than k, what stands behind its tokens is padding
+        indices[:, : best.shape[1]] = tokens.masked_fill(best >= lengths[:, None], -1)
+        return indices
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class TopkTransformTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of topk_transform share."""
+
+    op_type = "topk_transform"
+    sizes = ("small", "medium")
+    tolerances = TOLERANCES
+    policies = POLICIES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    sglang_backends = staticmethod(sglang_backends)
+    sglang_ground_truth = staticmethod(sglang_ground_truth)
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 1 + offset in the page, where the page is that
+# of the row's sequence. -1 stands behind them. The order is free, and of scores that
+# tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
+class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
+    name = "top_k_page_table_transform_k2048_ps1"
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps1)
+    K = 2048
+    constants = ("page_size",)
+    PAGE_SIZE = 1  # "ps1" in the name
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 64 + offset in the page, where the page is
+# that of the row's sequence. -1 stands behind them. The order is free, and of scores
+# that tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
+class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
+    name = "top_k_page_table_transform_k2048_ps64"
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps64)
+    K = 2048
+    constants = ("page_size",)
+    PAGE_SIZE = 64  # "ps64" in the name
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 1 + offset in the page, where the page is that
+# of the row's sequence. -1 stands behind them. The order is free, and of scores that
+# tie with the last any may be chosen.
+# model:deepseek-v4, fi_api:flashinfer.topk.top_k_page_table_transform
+class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
+    name = "top_k_page_table_transform_k512_ps1"
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    reference = staticmethod(reference_top_k_page_table_transform_k512_ps1)
+    K = 512
+    constants = ("page_size",)
+    PAGE_SIZE = 1  # "ps1" in the name
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 64 + offset in the page, where the page is
+# that of the row's sequence. -1 stands behind them. The order is free, and of scores
+# that tie with the last any may be chosen.
+# model:deepseek-v4, fi_api:flashinfer.topk.top_k_page_table_transform
+class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
+    name = "top_k_page_table_transform_k512_ps64"
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    reference = staticmethod(reference_top_k_page_table_transform_k512_ps64)
+    K = 512
+    constants = ("page_size",)
+    PAGE_SIZE = 64  # "ps64" in the name
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
+# order is free, and of scores that tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_ragged_transform
+class TestTopKRaggedTransformK2048(TopkTransformTests):
+    name = "top_k_ragged_transform_k2048"
+    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
+    reference = staticmethod(reference_top_k_ragged_transform_k2048)
+    K = 2048
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
+# order is free, and of scores that tie with the last any may be chosen.
+# model:deepseek-v4, fi_api:flashinfer.topk.top_k_ragged_transform
+class TestTopKRaggedTransformK512(TopkTransformTests):
+    name = "top_k_ragged_transform_k512"
+    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
+    reference = staticmethod(reference_top_k_ragged_transform_k512)
+    K = 512
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
