@@ -14,63 +14,48 @@ from generator.problems.messages import plural
 _LEVELS = ("stage", "layer", "forward", "decode", "train")
 
 
-@click.command()
-@options.several(
-    *("--model", "models"),
-    of="FAMILY|NAME|CONFIG.json",
-    what="A family, a model whose figures come with this software, or its config; may "
-    "be repeated.",
-    required=True,
-)
-@options.dataset
-@options.several(
-    *("--level", "levels"),
-    of=(*_LEVELS, "all"),
-    what="What is compared; may be repeated.",
-    default=("stage",),
-)
-@options.value(
-    "--geometry",
-    of=("tiny", "real"),
-    what="Some small layers, or one layer of each type at the model's own sizes.",
-    default="tiny",
-)
-@options.several(
-    *("--dtype", "dtypes"),
-    of=("float32", "bfloat16"),
-    what="Data type of the models; may be repeated.",
-    default=("float32", "bfloat16"),
-)
-@options.path(
-    "--weights", what="Folder of the model's *.safetensors; drawn if not given."
-)
-@options.path(
-    "--transformers",
-    what="Folder that `pip install --target` put transformers into.",
-    default=".transformers",
-    envvar="GEN_TESTS_TRANSFORMERS",
-)
-@options.flag(
-    "--record",
-    help="Keep in verification/ what --geometry real shows of each definition.",
-)
-@options.path(
-    "--html",
-    what="Write a page with the heat maps of the stages there.",
-    metavar="FILE",
-)
-@options.form()
+@options.command()
 def parity(
-    models: tuple[str, ...],
-    dataset: Path,
-    levels: tuple[str, ...],
-    geometry: str,
-    dtypes: tuple[str, ...],
-    weights: Path | None,
-    transformers: Path,
-    record: bool,
-    html: Path | None,
-    form: str,
+    models: tuple[str, ...] = options.several(
+        "A family, a model whose figures come with this software, or its config; may "
+        "be repeated.",
+        "FAMILY|NAME|CONFIG.json",
+        "--model",
+        required=True,
+    ),
+    dataset: Path = options.dataset,
+    levels: tuple[str, ...] = options.several(
+        "What is compared; may be repeated.",
+        (*_LEVELS, "all"),
+        "--level",
+        default=("stage",),
+    ),
+    geometry: str = options.value(
+        "Some small layers, or one layer of each type at the model's own sizes.",
+        ("tiny", "real"),
+        default="tiny",
+    ),
+    dtypes: tuple[str, ...] = options.several(
+        "Data type of the models; may be repeated.",
+        ("float32", "bfloat16"),
+        "--dtype",
+        default=("float32", "bfloat16"),
+    ),
+    weights: Path | None = options.path(
+        "Folder of the model's *.safetensors; drawn if not given."
+    ),
+    transformers: Path = options.path(
+        "Folder that `pip install --target` put transformers into.",
+        default=".transformers",
+        envvar="GEN_TESTS_TRANSFORMERS",
+    ),
+    record: bool = options.flag(
+        "Keep in verification/ what --geometry real shows of each definition."
+    ),
+    html: Path | None = options.path(
+        "Write a page with the heat maps of the stages there.", metavar="FILE"
+    ),
+    form: str = options.form(),
 ) -> int:
     """Compare a model that definitions compose with transformers.
 

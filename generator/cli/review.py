@@ -29,58 +29,42 @@ _FORMATS = (*FORMATS, "html")
 _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.txt"}
 
 
-@click.command()
-@options.value(
-    "--base",
-    what="Compare with the merge base of REV and head. REV is the default branch if not "
-    "given (upstream/HEAD, origin/HEAD, main or master); on that branch, compare with "
-    "the last commit, or with the one before if the working tree is clean.",
-    of="REV",
-)
-@options.value(
-    "--head", what="The revision to review; the working tree if not given.", of="REV"
-)
-@options.repo(
-    "--hub", what="Review a pull request of this dataset on the Hub, with --pr."
-)
-@options.pr()
-@options.dataset
-@options.form(formats=_FORMATS)
-@options.output(
-    "Write the review in all formats there, and the tests of the changed definitions.",
-    "DIR",
-    "--out",
-)
-@options.notes
-@options.flag(
-    "--trust-evidence",
-    help="Accept the evidence in verification/ that the change itself adds; its author "
-    "wrote it.",
-)
-@options.execute(
-    "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
-    "result does not count as evidence."
-)
-@options.value(
-    "--device",
-    what="The device that --execute uses.",
-    of=["cpu", "cuda"],
-    default="cpu",
-)
+@options.command()
 @options.no_cache
 def review(
-    base: str | None,
-    head: str | None,
-    hub: str | None,
-    pr: int | None,
-    dataset: Path,
-    form: str,
-    output: Path | None,
-    notes: bool,
-    trust_evidence: bool,
-    execute: bool,
-    device: str,
-    trust: bool,
+    base: str | None = options.value(
+        "Compare with the merge base of REV and head. REV is the default branch if not "
+        "given (upstream/HEAD, origin/HEAD, main or master); on that branch, compare with "
+        "the last commit, or with the one before if the working tree is clean.",
+        "REV",
+    ),
+    head: str | None = options.value(
+        "The revision to review; the working tree if not given.", "REV"
+    ),
+    hub: str | None = options.repo(
+        "Review a pull request of this dataset on the Hub, with --pr."
+    ),
+    pr: int | None = options.pr(),
+    dataset: Path = options.dataset,
+    form: str = options.form(formats=_FORMATS),
+    output: Path | None = options.output(
+        "Write the review in all formats there, and the tests of the changed definitions.",
+        "DIR",
+        "--out",
+    ),
+    notes: bool = options.notes,
+    trust_evidence: bool = options.flag(
+        "Accept the evidence in verification/ that the change itself adds; its author "
+        "wrote it."
+    ),
+    execute: bool = options.flag(
+        "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
+        "result does not count as evidence.",
+    ),
+    trust: bool = options.trust,
+    device: str = options.value(
+        "The device that --execute uses.", ["cpu", "cuda"], default="cpu"
+    ),
 ) -> int:
     """Review the changes of a dataset between two revisions.
 
