@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -37,9 +37,10 @@ def command(name: str | None = None, **settings: Any) -> Makes:
 
     def made(function: Callable[..., int]) -> click.Command:
         called: Any = function
-        for parameter in reversed(signature(function).parameters.values()):
+        for parameter in reversed([*signature(function).parameters.values()]):
             called = parameter.default(parameter.name)(called)
-        return click.command(name, **settings)(called)
+        build: Decorator = click.command(name, **settings)
+        return cast("click.Command", build(called))
 
     return made
 
@@ -92,7 +93,7 @@ as_json = flag("Print the result as JSON.", "--json")
 check = flag("Write nothing; exit 1 if a file is out of date.")
 force = flag("Overwrite files that a person edited.")
 notes = flag("Show notes in text and github as well.")
-no_cache = flag(
+no_cache: Decorator = flag(
     "Accepted for old scripts: nothing is kept from one run to the next.",
     hidden=True,
     expose_value=False,

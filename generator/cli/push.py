@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OBJECTIONS = 10
 _ROUNDS = 3
-_create_pr = options.flag(
+_create_pr: options.Decorator = options.flag(
     "Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
     expose_value=False,

@@ -63,8 +63,8 @@ def check_unit(
     `config` is a model's config.json that const axes are compared with.
     """
     file = unit.file
-    definition, known = unit.loaded or load_file(root, file)
-    problems = list(known)
+    definition, of_file = unit.loaded or load_file(root, file)
+    problems = list(of_file)
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
     blobs = Blobs(root)
