@@ -10,7 +10,7 @@ import tokenize
 import warnings
 from functools import lru_cache
 
-from generator.dataset.python_source import parse_module
+from generator.dataset.python_source import all_nodes, parse_module
 
 # what a string of several lines has; one that has none of it, an f-string of Python
 # 3.12, is not nested, since the tree of it would differ
@@ -24,7 +24,7 @@ def can_be_nested(reference: str) -> bool:
     """Return whether a reference means the same inside a function as in a module."""
     tree = parse_module(reference)
     is_odd = _ODD_INDENT.search(reference) is not None
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         # a class body that assigns a name can read its value in the module before, but
         # not that in an enclosing function
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.ClassDef)):
