@@ -19,13 +19,12 @@ from generator.cli.output import (
     write_files,
 )
 from generator.problems import Failure
-from generator.reports import FORMATS
+from generator.review import FORMATS, shown
 
 if TYPE_CHECKING:
     from generator.review.sources import Sources
 
 _ATTEMPTS = 5
-_FORMATS = (*FORMATS, "html")
 _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.txt"}
 
 
@@ -46,7 +45,7 @@ def review(
     ),
     pr: int | None = options.pr(),
     dataset: Path = options.dataset,
-    form: str = options.form(formats=_FORMATS),
+    form: str = options.form(formats=FORMATS),
     output: Path | None = options.output(
         "Write the review in all formats there, and the tests of the changed definitions.",
         "DIR",
@@ -79,7 +78,6 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
-    from generator.review.report import VERDICTS, shown
     from generator.review.review import make_review, with_results
     from generator.validation.parallel import default_jobs
 
@@ -96,19 +94,19 @@ def review(
                 executed = execute_changes(made.changes, sources.head, device, trust)
             made = made if executed is None else with_results(made, executed)
         if output is not None:
-            for one in _FORMATS:
+            for one in FORMATS:
                 text = "".join(shown(made, one, prefix=prefix, notes=notes))
                 name = f"review.{_SUFFIXES.get(one, one)}"
                 write_files(output, {name: text.encode("utf-8", "backslashreplace")})
             tests = output / "tests" / "references"
             count = render_changes(made.changes, sources.head, tests)
             say(
-                f"Wrote {len(_FORMATS)} reports and the tests of {count} definitions "
+                f"Wrote {len(FORMATS)} reports and the tests of {count} definitions "
                 f"to {output}"
             )
     for text in shown(made, form, prefix=prefix, notes=notes):
         write(text)
-    return STATUSES[VERDICTS[made.verdict]]
+    return STATUSES[made.verdict]
 
 
 def _sources(

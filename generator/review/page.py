@@ -31,7 +31,7 @@ from generator.review.checklist import ReviewContext
 from generator.review.executed import Executed, ExecutedComparison
 from generator.review.line_diff import DiffLine, line_diff
 from generator.review.report import details, headline, of_run, title
-from generator.review.review import Review
+from generator.review.review import VERDICTS, Review
 from generator.testing.error_map import WITHIN
 
 _LONGEST = 1000
@@ -205,6 +205,7 @@ def page(review: Review) -> str:
         nmse_of=nmse_of,
         within=WITHIN,
         headline=headline,
+        verdicts=VERDICTS,
         title=title,
         details=details,
         place=place,
