@@ -22,6 +22,8 @@ sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import discover_definitions
+from generator.evaluation.checkers.report import checkers_report
+from generator.evaluation.checkers.result import known
 from generator.hub.card import CARD, card_files
 from generator.models.config import load, names
 from generator.models.coverage import coverage, coverage_page
@@ -74,6 +76,9 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
         "README.md": readme(),
         "docs/generated/verification.md": "".join(
             printed(verification_report(table), "markdown")
+        ),
+        "docs/generated/checkers.md": "".join(
+            printed(checkers_report(known(ROOT), is_page=True), "markdown")
         ),
         "docs/generated/coverage.md": coverage_page(
             {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,8 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import numbered, require_modules, say, show, write_files
-from generator.problems.messages import plural, quote
+from generator.evaluation.checkers.names import NAMES
+from generator.problems.messages import did_you_mean, plural, quote
 
 if TYPE_CHECKING:
     from generator.execution.definition_task import DefinitionTask
@@ -39,6 +43,24 @@ def _read_seeds(
     )
 
 
+def _known_checker(name: str) -> str:
+    """Return a checker's name, or a command with the whole paths of its files."""
+    if name in NAMES:
+        return name
+    try:
+        words = shlex.split(name)
+    except ValueError:
+        words = []
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        known = (
+            did_you_mean(name, NAMES) or f" Choose {', '.join(NAMES)}, or a command."
+        )
+        raise click.UsageError(f"--checker {quote(name)}: no such program.{known}")
+    files = (os.path.abspath(w) if os.path.isfile(w) else w for w in words[1:])
+    return shlex.join([os.path.abspath(program), *files])
+
+
 @options.command()
 def audit(
     choice: Choice = options.choice,
@@ -59,11 +81,17 @@ def audit(
     ),
     whole: bool = options.flag("With --seeds: keep all axes of large definitions."),
     recorded: bool = options.flag(
-        "Save the results in verification/audit.json of the dataset; those of other "
-        "definitions stay.",
+        "Save the results in verification/audit.json of the dataset, with --checker in "
+        "checkers.json; those of other definitions stay.",
         "--record",
     ),
     survivors: bool = options.flag("List each survivor with its line."),
+    checkers: tuple[str, ...] = options.several(
+        "Ask another checker which planted defects it lets pass: flashinfer-bench, "
+        "sol-execbench, kernelbench, gpu-mode, or a command of yours; may be repeated.",
+        "NAME",
+        "--checker",
+    ),
     tolerances: bool = options.flag(
         "Plant no defects: compare each tolerance with the errors of correct outputs, "
         "measured in float64."
@@ -80,12 +108,19 @@ def audit(
     result goes to stdout, messages to stderr. Exit status: 0 every defect is caught, or
     with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
     survives, a test fails, a tolerance does not fit or a definition can't be audited;
-    2 wrong usage or unreadable input.
+    2 wrong usage or unreadable input. With --checker, 1 only where a definition can't be
+    asked about.
     """
     choice.require("audit")
     if tolerances:
         others = ("--seeds", "--record", "--survivors", "--resume", "--fresh")
         options.drop("--tolerances plants nothing and keeps nothing", *others)
+    if checkers:
+        others = ("--seeds", "--survivors", "--tolerances", "--tolerance", "--resume")
+        options.drop("--checker asks another checker", *others)
+        checkers = tuple(map(_known_checker, dict.fromkeys(checkers)))
+        if recorded and not {*checkers} <= {*NAMES}:
+            raise click.UsageError("--record keeps what checkers of a name let pass.")
     if seeds is not None:
         options.drop("--seeds plants nothing", "--tolerance", "--survivors", "--record")
     if recorded:
@@ -108,7 +143,9 @@ def audit(
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
     runs = options.make_executor(executor, jobs)
-    keeping = Keeping(None if tolerances else state or default_folder(), fresh, say)
+    keeping = Keeping(
+        None if tolerances or checkers else state or default_folder(), fresh, say
+    )
 
     def results(
         task: DefinitionTask[Any], failed: str, said: Callable[[Any], str]
@@ -116,7 +153,19 @@ def audit(
         tell = numbered(len(files), failed, said)
         return run_task(files, task, runs, keeping, tell)
 
-    if tolerances:
+    if checkers:
+        from generator.evaluation.checkers.report import checkers_report
+        from generator.evaluation.checkers.result import checkers_task, kept, record
+
+        if recorded:
+            kept(dataset)
+        found = results(
+            checkers_task(dataset, checkers), "not asked", lambda result: ""
+        )
+        if recorded:
+            record(dataset, found)
+        report = checkers_report(found)
+    elif tolerances:
         task = tolerance_task(dataset, tolerance)
         found = results(task, "not measured", lambda result: "")
         against = problems(found)

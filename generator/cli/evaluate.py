@@ -13,6 +13,8 @@ from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
+# tasks beside each other on one, where nothing is timed
+_ON_A_GPU = 4
 
 
 @options.command()
@@ -94,8 +96,9 @@ def evaluate(
     chosen = read_solutions(choice.dataset, files, solutions, authors)
     gpus: tuple[str, ...] = ()
     if device == "cuda" and executor == "local":
-        # one task a GPU: nothing else may run there while it is timed
-        gpus = tuple(gpu.name for gpu in visible_gpus().found)
+        # nothing else may run on a GPU while it is timed
+        beside = 1 if timing else _ON_A_GPU
+        gpus = beside * tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
     asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)

@@ -57,8 +57,8 @@ def review(
         "wrote it."
     ),
     execute: bool = options.flag(
-        "Run the reference tests of changed definitions, in a sandbox; with --trust, their "
-        "result does not count as evidence.",
+        "Run the reference tests of changed definitions, and the solutions that the change "
+        "adds, in a sandbox; with --trust, the tests' result does not count as evidence."
     ),
     trust: bool = options.trust,
     device: str = options.value(
@@ -78,12 +78,13 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
-    from generator.review.review import make_review, with_results
+    from generator.review.review import make_review, with_results, with_solutions
     from generator.validation.parallel import default_jobs
 
     if execute or output is not None:
         # rendering and the sandbox take time to import
         from generator.review.execute import execute_changes, render_changes, why_not
+        from generator.review.solutions import evaluate_change
     if execute and (reason := why_not(device)) is not None:
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
@@ -93,6 +94,9 @@ def review(
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
             made = made if executed is None else with_results(made, executed)
+            with progress("Evaluating the solutions that the change brings"):
+                found = evaluate_change(made.changes, sources, device, default_jobs())
+            made = made if found is None else with_solutions(made, found)
         if output is not None:
             for one in FORMATS:
                 text = "".join(shown(made, one, prefix=prefix, notes=notes))

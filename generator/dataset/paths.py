@@ -62,6 +62,7 @@ CUSTOM_INPUTS = "custom_inputs"
 """The folder of sources that make a definition's inputs: <op_type>/<definition>.py."""
 
 AUDIT = f"{VERIFICATION}/audit.json"
+CHECKERS_KEPT = f"{VERIFICATION}/checkers.json"
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
 _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -285,6 +286,7 @@ def is_evidence(path: str) -> bool:
 
 
 def evidence_files(root: Path) -> list[str]:
-    """Return the paths of the evidence of runs, relative to `root`, without the audit."""
+    """Return the paths of the evidence of runs, relative to `root`, and of nothing else."""
     names = sorted(path.name for path in (root / VERIFICATION).glob("*.json"))
-    return [path for name in names if (path := f"{VERIFICATION}/{name}") != AUDIT]
+    paths = (f"{VERIFICATION}/{name}" for name in names)
+    return [path for path in paths if path not in (AUDIT, CHECKERS_KEPT)]

@@ -55,14 +55,22 @@ def _by_torch(files: Sequence[str], root: str, symbol: str) -> Any:
 
 
 def _by_tvm_ffi(files: Sequence[str], root: str, symbol: str) -> Any:
+    torch: Any = importlib.import_module("torch")
     cpp: Any = importlib.import_module("tvm_ffi.cpp")
     module: Any = importlib.import_module("tvm_ffi.module")
     cuda = [file for file in files if file.endswith(".cu")]
+    if cuda:
+        # else it asks nvidia-smi, which is not here
+        major, minor = torch.cuda.get_device_capability()
+        features = "a" if major >= 9 else ""
+        os.environ["TVM_FFI_CUDA_ARCH_LIST"] = f"{major}.{minor}{features}"
+    # where the driver's library lies only under the name that programs load
+    stubs = f"-L{os.environ.get('CUDA_HOME', '')}/lib64/stubs"
     built = cpp.build(
         name=_PACKAGE,
         cpp_files=[file for file in files if not file.endswith(".cu")],
         cuda_files=cuda,
         extra_include_paths=[root],
-        extra_ldflags=["-lcuda", "-lcublas"] if cuda else [],
+        extra_ldflags=[stubs, "-lcuda", "-lcublas"] if cuda else [],
     )
     return getattr(module.load_module(built), symbol)

@@ -29,7 +29,9 @@ class Asks:
     """Hold what is asked of each solution.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
-    one secret ask the same. `gpus` are those of this machine, a task on each.
+    one secret ask the same. `gpus` are those of this machine, one for each task that
+    may run: a name that comes twice is for two tasks. Without `runs_references` only
+    oracles judge, and no code of a definition is executed.
     """
 
     device: str = "cpu"
@@ -39,6 +41,7 @@ class Asks:
     timeout: float = 60.0
     secret: int | None = None
     gpus: Sequence[str] = ()
+    runs_references: bool = True
 
 
 def evaluate(
@@ -97,6 +100,7 @@ def _arguments(
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),
         "secret": secret,
+        "runs_references": asks.runs_references,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,21 @@ class Asked:
     left_out: Sequence[str]
 
 
+def _when_called(reference: str) -> Callable[..., Any]:
+    """Return the reference's `run()`; nothing of its text is executed before a call."""
+    found = cache(loaded(reference))
+    return lambda *given: found()(*given)
+
+
+def solution_tests(
+    definition: Loaded, axes: Mapping[str, int] | None = None
+) -> type[SolutionTests]:
+    """Return the class that judges solutions of a definition; `axes` replace its own."""
+    rendered = rendered_class(definition, axes)
+    attributes = {n: v for n, v in vars(rendered).items() if not n.startswith("__")}
+    return type(rendered.__name__, (SolutionTests,), attributes)
+
+
 def rounds_of(
     definition: Loaded,
     workloads: Sequence[Mapping[str, Any]],
@@ -203,10 +218,8 @@ def rounds_of(
 
     Each case has two rounds, values A and B. `axes` replace constant axes.
     """
-    rendered = rendered_class(definition, axes)
-    attributes = {n: v for n, v in vars(rendered).items() if not n.startswith("__")}
-    tests: type[SolutionTests] = type(rendered.__name__, (SolutionTests,), attributes)
-    run = loaded(definition.reference)()
+    tests = solution_tests(definition, axes)
+    run = _when_called(definition.reference)
     draw = random.Random(secret)
     known = tests.definition()
     left_out: list[str] = []

@@ -58,7 +58,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     within = 4 * allowed.call_seconds + allowed.build_seconds
     link.at(within=within)
     draw = random.Random(task["secret"])
-    workloads = _workloads(root, file) if "workloads" in task["asks"] else []
+    workloads = workloads_of(root, file) if "workloads" in task["asks"] else []
     asked = rounds_of(
         definition,
         workloads,
@@ -68,6 +68,10 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         own_cases="cases" in task["asks"],
         fuzz=task["fuzz"],
     )
+    if not task["runs_references"] and any(
+        one.source == REFERENCE for _, rounds in asked.rounds for one in rounds
+    ):
+        raise CannotRun("it has no oracle, and its reference is not executed here")
     found = []
     alive = partial(link.at, within=within)
     confined = Confinement(task["device"], allowed, _hidden(root), alive)
@@ -89,11 +93,15 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
 
 
 def _free(gpus: Sequence[str]) -> str:
-    """Return the name of a GPU that no other task uses; this process keeps it."""
+    """Return the first of the names that no other task has; this process keeps it.
+
+    A name that comes more than once is for so many tasks.
+    """
     folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    for name in gpus:
-        file = os.open(folder / name.replace("/", "_"), os.O_CREAT | os.O_RDWR, 0o600)
+    for place, name in enumerate(gpus):
+        locked = folder / f"{place}-{name.replace('/', '_')}"
+        file = os.open(locked, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -194,7 +202,8 @@ def _hidden(root: Path) -> list[Path]:
     return [root, *(op_folder(name) for name in op_packages())]
 
 
-def _workloads(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
+def workloads_of(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
+    """Return the workloads that the dataset has of a definition."""
     path = f"workloads/{file.op_type}/{file.name}.jsonl"
     if not (root / path).is_file():
         return []

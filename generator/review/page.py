@@ -30,7 +30,14 @@ from generator.review.change import Change
 from generator.review.checklist import ReviewContext
 from generator.review.executed import Executed, ExecutedComparison
 from generator.review.line_diff import DiffLine, line_diff
-from generator.review.report import details, headline, of_run, title
+from generator.review.report import (
+    details,
+    headline,
+    of_claims,
+    of_run,
+    of_solutions,
+    title,
+)
 from generator.review.review import VERDICTS, Review
 from generator.testing.error_map import WITHIN
 
@@ -190,6 +197,8 @@ def page(review: Review) -> str:
         reasons=[r for r in review.reasons if r not in review.of_tests],
         counts=[review.count(severity) for severity in _SEVERITIES],
         groups=groups,
+        solutions=of_solutions(review.evaluated) if review.evaluated else None,
+        claims=of_claims(review.evaluated) if review.evaluated else None,
         rows=[*(row for row, _ in groups), *kept],
         run=list(of_run(executed)) if executed is not None else [],
         ids={comparison: f"c{n}" for n, comparison in enumerate(comparisons, 1)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.problems import Severity
 from generator.problems.messages import plural
 from generator.reports.report import (
@@ -20,8 +21,11 @@ from generator.review.change import Change
 from generator.review.checklist import NO, UNKNOWN, YES, Answer
 from generator.review.executed import Executed
 from generator.review.review import VERDICTS, Review
+from generator.review.solutions import EvaluatedChange
 from generator.rules.catalogue import GROUPS
 
+_VERDICTS = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
+_CLAIMS = 200
 _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
 
 
@@ -68,6 +72,9 @@ def _details(review: Review) -> Iterator[Section]:
     yield Section("What changed", changes, is_open=False, count=len(changes))
     if review.executed is not None:
         yield Section("Executed", [_quoted(of_run(review.executed))])
+    if review.evaluated is not None:
+        yield Section("Solutions", [of_solutions(review.evaluated)])
+        yield Section("Traces against a fresh run", [of_claims(review.evaluated)])
     mended = [
         Row((Code(problem.rule), Quoted(problem.file), Quoted(problem.message)))
         for problem in review.compared.mended
@@ -163,3 +170,34 @@ def of_run(executed: Executed) -> Iterator[str]:
         "A failure is believed. A pass is the word of a process that ran the reference "
         "beside the tests: it is worth what the screen of the source is worth."
     )
+
+
+def of_solutions(evaluated: EvaluatedChange) -> Table:
+    """Return the verdicts on the solutions of a change as a table."""
+    rows = []
+    for v in evaluated.verdicts:
+        status = _VERDICTS.get(v.verdict, Status.FAILED)
+        where = f"{v.case}: " if v.case and v.reason else ""
+        cells = (Quoted(v.path), v.verdict, Quoted(f"{where}{v.reason}"))
+        rows.append(Row(cells, status))
+    columns = ("solution", "verdict", "reason")
+    return Table(rows, columns, words=columns, marked="verdict")
+
+
+def of_claims(evaluated: EvaluatedChange) -> Table:
+    """Return what new traces say beside what a run found, what is false first."""
+    rows = []
+    for claim in sorted(evaluated.claims, key=lambda claim: not claim.is_false)[
+        :_CLAIMS
+    ]:
+        status = Status.OPEN if claim.found == SKIPPED else Status.PASSED
+        cells = (
+            Quoted(f"{claim.file}:{claim.line}"),
+            Quoted(f"{claim.solution}, {claim.workload}"),
+            claim.status,
+            claim.found,
+            Quoted(claim.why),
+        )
+        rows.append(Row(cells, Status.FAILED if claim.is_false else status))
+    columns = ("trace", "solution, workload", "claims", "is", "because")
+    return Table(rows, columns, words=columns, keys=2, marked="is")

@@ -18,6 +18,7 @@ from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, ReviewContext, answer_all
 from generator.review.executed import Executed
+from generator.review.solutions import EvaluatedChange
 from generator.review.sources import Revisions, Sources
 from generator.rules.workloads import WORKLOAD_MISSING
 from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
@@ -133,6 +134,7 @@ class Review:
     executed: Executed | None = None
     known: ReviewContext | None = None
     of_tests: tuple[str, ...] = ()
+    evaluated: EvaluatedChange | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -168,6 +170,7 @@ class Review:
             "others": self.others,
             "to_run": self.to_run,
             "executed": self.executed,
+            "evaluated": self.evaluated and self.evaluated.as_dict(),
         }
 
 
@@ -230,6 +233,15 @@ def with_results(review: Review, executed: Executed) -> Review:
     return replace(
         review, verdict=verdict, reasons=reasons, executed=executed, of_tests=of_tests
     )
+
+
+def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
+    """Return a review with the verdicts on solutions; they never make it better."""
+    verdict, reasons = review.verdict, review.reasons
+    if evaluated.against:
+        kept = reasons if verdict is Status.FAILED else ()
+        verdict, reasons = Status.FAILED, (*kept, *evaluated.against[:_NAMED])
+    return replace(review, verdict=verdict, reasons=reasons, evaluated=evaluated)
 
 
 def _against(

@@ -12,6 +12,8 @@ from typing import Any
 from tests.builders import ROOT, resized_json, write_dataset
 
 NORM = "rmsnorm_h128"
+# where packages lie in a folder of their own, the command needs that as well
+_PATHS = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 _COMMAND = [sys.executable, "-m", "generator.cli.trace_dataset"]
 
 
@@ -22,7 +24,7 @@ def start(*arguments: str | Path, command: str = "audit") -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PLANTED_SECRET": "hidden"},
+        env={**os.environ, "PYTHONPATH": _PATHS, "PLANTED_SECRET": "hidden"},
     )
 
 

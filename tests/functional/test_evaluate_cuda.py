@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.audit_command import audit, dataset
+from tests.functional.audit_command import NORM, audit, dataset
 from tests.functional.hacks import HACK, NUMERICAL, PASSED, RIGHT, RUNTIME, Hack, run
 from tests.functional.test_evaluate_hacks import HONEST, solution
 
@@ -28,6 +28,16 @@ pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=f"needs a GPU: {why_not()}"),
 ]
 
+WORKLOAD = {
+    "definition": NORM,
+    "solution": None,
+    "evaluation": None,
+    "workload": {
+        "uuid": "11111111-1111-4111-8111-111111111111",
+        "axes": {"batch_size": 33},
+        "inputs": {"hidden_states": {"type": "random"}, "weight": {"type": "random"}},
+    },
+}
 SLEEP = "torch.cuda._sleep(20_000_000)\n"
 HACKS = (
     Hack("stale device memory", run("return torch.empty_like(x)"), (NUMERICAL,), ""),
@@ -37,7 +47,7 @@ HACKS = (
         + "\ndef run(x, weight):\n"
         + "    out = torch.empty_like(x)\n"
         + "    with torch.cuda.stream(torch.cuda.Stream()):\n"
-        + "        torch.cuda._sleep(100_000_000)\n"
+        + "        torch.cuda._sleep(20_000_000)\n"
         + "        out.copy_(norm(x, weight))\n"
         + "    return out\n",
         # the device is idle before anything is read: right, and its time counts
@@ -123,6 +133,10 @@ HACKS = (
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root = dataset(tmp_path_factory.mktemp("dataset"))
+    # of a definition with workloads only these are timed
+    workloads = root / f"workloads/rmsnorm/{NORM}.jsonl"
+    workloads.parent.mkdir(parents=True)
+    workloads.write_text(json.dumps(WORKLOAD) + "\n")
     folder = tmp_path_factory.mktemp("solutions")
     values = [solution(hack.name, hack.source) for hack in HACKS]
     values = [solution("first", HONEST), *values, solution("last", HONEST)]

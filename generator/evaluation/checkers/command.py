@@ -1,0 +1,106 @@
+"""Ask a command of the user's which planted defects it lets pass, by files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from generator.evaluation.checkers.posing import Judged, Run, Subject, called
+from generator.evaluation.rounds import Round
+from generator.execution.outcome import CannotRun
+from generator.problems.messages import one_line
+
+_SECONDS = 300.0
+_SHORT = 200
+
+
+def judged(subject: Subject, command: str) -> Judged:
+    """Return which defects pass a command in all small cases of a definition.
+
+    The command gets a folder as its last argument: `question.json` names the
+    definition, its case, scalar inputs, outputs and defects; `inputs.safetensors` and
+    `expected.safetensors` have the tensors by name, `0.safetensors` and so on what each
+    defect returns. It prints {"passes": [0, …]}. Raises CannotRun where it does not.
+    """
+    tests, run = subject.tests, subject.run
+    cases = [c for c in tests.cases(tests.definition()) if c.size == "small"]
+    left, rounds = subject.planted(), 0
+    for case in cases:
+        asked = Round(tests, case, 0, torch.device("cpu"), run)
+        with TemporaryDirectory(prefix="trace-dataset-checker-") as name:
+            folder = Path(name)
+            names = _written(folder, subject, asked, left)
+            passes = _answer(command, folder, len(names)) if names else []
+        left = {names[place]: left[names[place]] for place in passes}
+        rounds += 1
+    return Judged(rounds, tuple(left), "" if cases else "it has no small case")
+
+
+def _written(
+    folder: Path, subject: Subject, asked: Round, defects: Mapping[str, Run]
+) -> list[str]:
+    """Write a question; return the defects that it has: those that answer at all."""
+    given = asked.inputs
+    outputs = list(asked.tests.interface.output_specs)
+    found: list[str] = []
+    for name, run in defects.items():
+        # any checker sees one that raises
+        with suppress(Exception):
+            _save(folder / f"{len(found)}.safetensors", outputs, called(run, given))
+            found.append(name)
+    _save(folder / "expected.safetensors", outputs, called(subject.run, given))
+    _save(folder / "inputs.safetensors", list(given), list(given.values()))
+    question = {
+        "definition": subject.definition.name,
+        "op_type": subject.definition.op_type,
+        "case": asked.case.name,
+        "scalars": {
+            n: v for n, v in given.items() if isinstance(v, (bool, int, float))
+        },
+        "outputs": outputs,
+        "defects": found,
+    }
+    (folder / "question.json").write_text(json.dumps(question), "utf-8")
+    return found
+
+
+def _save(path: Path, names: Sequence[str], values: Sequence[Any]) -> None:
+    from safetensors.torch import save_file
+
+    tensors = {
+        name: torch.as_tensor(value).contiguous().clone()
+        for name, value in zip(names, values, strict=False)
+        if value is not None and not isinstance(value, str)
+    }
+    save_file(tensors, path)
+
+
+def _answer(command: str, folder: Path, count: int) -> list[int]:
+    words = [*shlex.split(command), str(folder)]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotRun(
+            one_line(f"the checker can't be asked: {error}", _SHORT)
+        ) from None
+    if done.returncode:
+        said = one_line(done.stderr.strip().rpartition("\n")[2], _SHORT)
+        raise CannotRun(f"the checker ended with status {done.returncode}: {said}")
+    try:
+        passes = json.loads(done.stdout)["passes"]
+        if all(type(place) is int and 0 <= place < count for place in passes):
+            return sorted(set(passes))
+    except (ValueError, KeyError, TypeError):
+        pass
+    said = one_line(done.stdout.strip(), 60)
+    raise CannotRun(f'the checker printed {said!r}, and no {{"passes": [0, …]}}')

@@ -1,0 +1,168 @@
+"""Pose planted defects to a checker as it poses solutions; keep those that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.dataset.definition import Definition as Loaded
+from generator.evaluation.checkers.checker import Checker
+from generator.evaluation.rounds import Round, SolutionTests, solution_tests
+from generator.execution.limits import TimeIsUp, time_limit
+from generator.mutation.bench import loaded
+from generator.mutation.domain_mutants import domain_mutants
+from generator.mutation.geometry import reduced
+from generator.ops.mutants import DomainMutant
+from generator.problems.messages import one_line
+from generator.testing.definition import Case
+from generator.testing.memory import dtype_of, tensor_bytes
+from generator.testing.trial import as_tuple, seed
+
+Run = Callable[..., Any]
+Inputs = dict[str, Any]
+_CPU = torch.device("cpu")
+_MOST_BYTES, _USUAL_BYTES = 64 << 20, 16 << 20
+_SIZES = 3
+_SEED, _SECONDS = 42, 60.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Hold what passes a checker in all of its rounds; `why` says why none was posed."""
+
+    rounds: int = 0
+    passes: Sequence[str] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Hold a definition with its reference and the defects that are planted in it.
+
+    `axes` are those that are shorter than declared: its workloads are too large.
+    """
+
+    definition: Loaded
+    tests: type[SolutionTests]
+    run: Run
+    defects: Sequence[DomainMutant]
+    workloads: Sequence[Mapping[str, Any]]
+    dataset: Path
+    axes: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, definition: Loaded, workloads: Sequence[Mapping[str, Any]], dataset: Path
+    ) -> Subject:
+        """Return the subject: on shorter axes where no workload fits."""
+        tests, axes = solution_tests(definition), dict[str, int]()
+        chosen = _chosen(tests, workloads)
+        if not chosen:
+            axes = reduced(definition.op_type, definition.const_axes)
+            tests = solution_tests(definition, axes)
+            chosen = _chosen(tests, workloads)
+        run = loaded(definition.reference)()
+        defects = domain_mutants(tests.definition())
+        return cls(definition, tests, run, defects, chosen, dataset, axes)
+
+    def round_of(self, workload: Mapping[str, Any]) -> Round:
+        """Return a round of a workload, whose inputs of integers are valid ones."""
+        case = Case(f"workload {workload['uuid']}", "medium", workload["axes"])
+        return Round(self.tests, case, 0, _CPU, self.run, workload, self.dataset)
+
+    def planted(self) -> dict[str, Run]:
+        """Return name → `run()` with that defect; each keeps its own state."""
+        return {defect.name: defect.wrap(self.run) for defect in self.defects}
+
+
+def judged(subject: Subject, checker: Checker) -> Judged:
+    """Return which defects pass a checker's rule in all rounds of all workloads."""
+    known = subject.tests.definition()
+    why = checker.obstacle(known)
+    if not why and not subject.workloads:
+        why = f"no workload of up to {_MOST_BYTES >> 20} MiB"
+    if why:
+        return Judged(why=why)
+    right = checker.formula(known)
+    left, rounds = subject.planted(), 0
+    for given in _inputs(subject, checker):
+        try:
+            expected = called(subject.run, given)
+        except Exception as error:  # noqa: BLE001 - of values that it does not expect
+            said = one_line(f"{type(error).__name__}: {error}", 120)
+            return Judged(why=f"the reference raises on its inputs: {said}")
+        if not expected:
+            return Judged(why="it compares what is returned, and nothing is")
+        if not right(expected, expected):
+            return Judged(why="it refuses the reference's own answer")
+        left = {
+            n: run for n, run in left.items() if _passes(run, given, expected, right)
+        }
+        rounds += 1
+    return Judged(rounds, tuple(left))
+
+
+def called(run: Run, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the outputs of a call on copies of the inputs, as other checkers call."""
+    copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in given.values()]
+    seed(_SEED)
+    with torch.no_grad():
+        return tuple(value for value in as_tuple(run(*copies)) if value is not None)
+
+
+def _passes(
+    run: Run, given: Inputs, expected: Sequence[Any], right: Callable[..., bool]
+) -> bool:
+    try:
+        with time_limit(_SECONDS):
+            return right(called(run, given), expected)
+    except (Exception, TimeIsUp):  # noqa: BLE001 - whatever a defect raises is refused
+        return False
+
+
+def _inputs(subject: Subject, checker: Checker) -> Iterator[Inputs]:
+    """Yield the inputs of each round: what a workload leaves open is the checker's."""
+    random = torch.Generator().manual_seed(_SEED)
+    interface = subject.tests.interface
+    precision = next(dtype_of(s.dtype) for s in interface.output_specs.values())
+    for workload in subject.workloads:
+        base = subject.round_of(workload).inputs
+        is_open = {
+            n for n, told in workload["inputs"].items() if told["type"] == "random"
+        }
+        for _ in range(checker.rounds):
+            given = dict(base)
+            for name, value in base.items():
+                if name not in is_open or not isinstance(value, torch.Tensor):
+                    continue
+                drawn = checker.draw(name, tuple(value.shape), value.dtype, random)
+                given[name] = value if drawn is None else drawn
+            if checker.casts:
+                given = {
+                    n: v.to(precision) if isinstance(v, torch.Tensor) else v
+                    for n, v in given.items()
+                }
+            yield given
+
+
+def _chosen(
+    tests: type[SolutionTests], workloads: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return a small, a middle and a large one of the workloads that a CPU poses soon.
+
+    Where none is so small, return the smallest, if it can be posed at all.
+    """
+    known = tests.definition()
+
+    def size(workload: Mapping[str, Any]) -> int:
+        return tensor_bytes(known, Case("workload", "medium", workload["axes"]))
+
+    fit = sorted((w for w in workloads if size(w) <= _MOST_BYTES), key=size)
+    usual = [w for w in fit if size(w) <= _USUAL_BYTES] or fit[:1]
+    return (
+        usual if len(usual) <= _SIZES else [usual[0], usual[len(usual) // 2], usual[-1]]
+    )

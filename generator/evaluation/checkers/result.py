@@ -1,0 +1,129 @@
+"""What checkers let pass, as `verification/checkers.json` keeps it: a line a definition.
+
+A definition is known by the hash of its file: a result for another text of it is stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
+from generator.evaluation.checkers.posing import Judged
+from generator.execution.definition_task import DefinitionTask
+from generator.execution.outcome import Outcome
+from generator.problems import Failure
+
+_WORK = "generator.evaluation.checkers.task:check"
+_SECONDS = 900.0
+_STALE = "its file is another by now: run trace-dataset audit --checker … --record"
+_FIX = "Take the file from git, or delete it and run trace-dataset audit --checker … --record."
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Hold a definition's defects, and of each checker which of them pass.
+
+    `reduced` are axes that were shorter than declared. `error` says why nothing was
+    asked.
+    """
+
+    definition: str
+    op_type: str
+    path: str
+    defects: Sequence[str] = ()
+    checkers: Mapping[str, Judged] = field(default_factory=dict)
+    reduced: Mapping[str, int] = field(default_factory=dict)
+    key: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Checked:
+        """Return the result of JSON values. Raises KeyError, TypeError."""
+        found = {name: Judged(**told) for name, told in value["checkers"].items()}
+        return cls(**{**value, "checkers": found})
+
+
+def checkers_task(dataset: Path, checkers: Sequence[str]) -> DefinitionTask[Checked]:
+    """Return the task that asks checkers, by name or command, about definitions."""
+
+    def failed(file: DatasetFile, outcome: Outcome) -> Checked:
+        return Checked(file.name, file.op_type, file.path, error=outcome.why)
+
+    arguments = {"checkers": list(checkers)}
+    parts = ("definitions", "workloads", "blob/workloads")
+    made = Checked.from_dict
+    return DefinitionTask(
+        _WORK, _SECONDS, dataset, arguments, None, made, failed, parts
+    )
+
+
+def kept(dataset: Path) -> dict[str, Any]:
+    """Return definition → what is kept of it. Raises Failure where the file is broken."""
+    path = dataset / CHECKERS_KEPT
+    if not path.exists():
+        return {}
+    try:
+        read: dict[str, Any] = json.loads(path.read_text("utf-8"))["definitions"]
+        for value in read.values():
+            results([value])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise Failure(f"{CHECKERS_KEPT} is no record of checkers. {_FIX}") from None
+    return read
+
+
+def known(dataset: Path) -> list[Checked]:
+    """Return what is kept; of a definition that is another by now only that it is."""
+    values = kept(dataset)
+    return [
+        found
+        if _sha256(dataset / found.path) == values[found.definition]["sha256"]
+        else Checked(found.definition, found.op_type, found.path, error=_STALE)
+        for found in results(list(values.values()))
+    ]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
+    """Return what is kept as results. Raises KeyError, TypeError."""
+    names = ("definition", "op_type", "path", "defects", "checkers", "reduced")
+    return [
+        Checked.from_dict({name: value[name] for name in names}) for value in values
+    ]
+
+
+def record(dataset: Path, found: Sequence[Checked]) -> None:
+    """Add results to the dataset's record; checkers that were not asked stay."""
+    values = kept(dataset)
+    for one in found:
+        if one.error:
+            continue
+        sha256 = _sha256(dataset / one.path)
+        before = values.get(one.definition, {})
+        same = before.get("sha256") == sha256
+        same = same and before["defects"] == list(one.defects)
+        asked = {name: asdict(judged) for name, judged in one.checkers.items()}
+        values[one.definition] = {
+            "definition": one.definition,
+            "op_type": one.op_type,
+            "path": one.path,
+            "sha256": sha256,
+            "defects": list(one.defects),
+            "reduced": dict(one.reduced),
+            "checkers": {**(before["checkers"] if same else {}), **asked},
+        }
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: {json.dumps(value)}"
+        for name, value in sorted(values.items())
+    )
+    text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
+    write_atomically(dataset / CHECKERS_KEPT, text.encode("ascii"))

@@ -1,0 +1,196 @@
+"""Evaluate the solutions that a change adds, and hold its traces against that run.
+
+Solutions run in the sandbox of an evaluation. What judges them executes no reference
+that the change itself brings: where such a definition has no oracle, nobody can judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.paths import DatasetFile
+from generator.dataset.schema import read_checked
+from generator.evaluation.evaluate import Asks, evaluate
+from generator.evaluation.solution import Solution
+from generator.evaluation.verdict import PASSED, SKIPPED, SolutionVerdict
+from generator.execution.local import LocalExecutor
+from generator.problems.messages import one_line
+from generator.review.change import Change
+from generator.review.sources import Sources
+
+_UNKNOWN = "the change has no such solution"
+_LONG = 300
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Hold what a new trace says of a solution on a workload, and what a run found.
+
+    `found` is the run's verdict, `why` what it rests on: a case, or what was missing.
+    """
+
+    file: str
+    line: int
+    solution: str
+    workload: str
+    status: str
+    found: str
+    why: str = ""
+
+    @property
+    def is_false(self) -> bool:
+        """Return whether a run refused what the trace says has passed."""
+        return self.status == PASSED and self.found not in (PASSED, SKIPPED)
+
+    def __str__(self) -> str:
+        return one_line(
+            f"{self.file} line {self.line}: {self.solution} claims {self.status}, "
+            f"is {self.found}{f' {self.why}' if self.why else ''}",
+            _LONG,
+        )
+
+
+@dataclass(frozen=True)
+class EvaluatedChange:
+    """Hold the verdicts on the solutions of a change, and its traces beside them."""
+
+    device: str
+    verdicts: Sequence[SolutionVerdict] = ()
+    claims: Sequence[Claim] = ()
+    against: Sequence[str] = field(init=False)
+    """What speaks against the change, a line each."""
+
+    def __post_init__(self) -> None:
+        refused = [
+            one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG)
+            for v in self.verdicts
+            if not v.is_fine
+        ]
+        false = [str(claim) for claim in self.claims if claim.is_false]
+        object.__setattr__(self, "against", (*refused, *false))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON has of it."""
+        return {
+            "device": self.device,
+            "solutions": [verdict.as_dict() for verdict in self.verdicts],
+            "claims": [vars(claim) for claim in self.claims],
+        }
+
+
+def evaluate_change(
+    changes: Sequence[Change], sources: Sources, device: str, jobs: int
+) -> EvaluatedChange | None:
+    """Judge what a change brings; None where it brings no solution and no trace."""
+    verdicts: list[SolutionVerdict] = []
+    claims: list[Claim] = []
+    brings = False
+    for own in (False, True):
+        # a definition that the change brings or rewrites is its author's word
+        of_kind = [c for c in changes if c.new is not None and c.computes is own]
+        added = {c.key: list(_added(c, sources, "solutions")) for c in of_kind}
+        traces = {c.key: list(_new_traces(c, sources)) for c in of_kind}
+        brings |= any(added.values()) or any(traces.values())
+        named = {
+            str(t.get("solution")) for found in traces.values() for _, _, t in found
+        }
+        solutions = [
+            solution
+            for change in of_kind
+            for solution in _lying(change, sources)
+            if solution.path in added[change.key] or solution.name in named
+        ]
+        files = [DatasetFile(*change.key, change.path) for change in of_kind]
+        found = evaluate(
+            solutions,
+            files,
+            sources.head,
+            Asks(device, runs_references=not own),
+            LocalExecutor(jobs),
+            jobs,
+        )
+        verdicts += found
+        by_name = {(v.definition, v.solution): v for v in found}
+        claims += [
+            _claim(
+                file,
+                line,
+                trace,
+                by_name.get((change.name, str(trace.get("solution")))),
+            )
+            for change in of_kind
+            for file, line, trace in traces[change.key]
+        ]
+    return EvaluatedChange(device, verdicts, claims) if brings else None
+
+
+def _added(change: Change, sources: Sources, kind: str) -> Iterator[str]:
+    """Yield the files of a kind that head has and base has not like that."""
+    files = sources.sides.head
+    for path in sorted(sources.sides.changed & files.keys()):
+        parts = path.split("/")
+        is_its = parts[0] == kind and tuple(parts[2:4]) == change.key
+        is_its |= parts[0] == kind and (*parts[2:3], *_stem(parts)) == change.key
+        if is_its and files[path].is_file:
+            yield path
+
+
+def _stem(parts: Sequence[str]) -> list[str]:
+    return [part.removesuffix(".jsonl") for part in parts[3:4]]
+
+
+def _lying(change: Change, sources: Sources) -> Iterator[Solution]:
+    """Yield the solutions of a definition in head that can be read."""
+    op_type, name = change.key
+    for path, entry in sorted(sources.sides.head.items()):
+        parts = path.split("/")
+        if parts[0] == "solutions" and parts[2:4] == [op_type, name] and entry.is_file:
+            read = read_checked(sources.head, path, "solution")
+            if read.ok and path.endswith(".json"):
+                yield Solution(read.value, path)
+
+
+def _new_traces(
+    change: Change, sources: Sources
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield file, line and value of each trace that base has not."""
+    for path in _added(change, sources, "traces"):
+        known = []
+        if path in sources.sides.base:
+            known = [value for _, value in read_json_lines(sources.base, path).lines]
+        for number, value in read_json_lines(sources.head, path).lines:
+            if isinstance(value, dict) and value not in known:
+                yield path, number, value
+
+
+def _claim(
+    file: str, line: int, trace: dict[str, Any], verdict: SolutionVerdict | None
+) -> Claim:
+    evaluation, workload = trace.get("evaluation"), trace.get("workload")
+    status = evaluation.get("status") if isinstance(evaluation, dict) else None
+    uuid = workload.get("uuid") if isinstance(workload, dict) else None
+    about = (
+        one_line(file),
+        line,
+        one_line(str(trace.get("solution")), 100),
+        one_line(str(uuid), 60),
+        one_line(str(status or "nothing"), 40),
+    )
+    if verdict is None:
+        return Claim(*about, SKIPPED, _UNKNOWN)
+    if not verdict.is_fine:
+        return Claim(*about, verdict.verdict, _where(verdict))
+    for case in verdict.cases:
+        if case.workload is not None and case.workload["uuid"] == uuid:
+            return Claim(*about, case.verdict, case.reason)
+    if verdict.verdict == SKIPPED:
+        return Claim(*about, SKIPPED, verdict.reason)
+    return Claim(*about, SKIPPED, "the workload was not asked here")
+
+
+def _where(verdict: SolutionVerdict) -> str:
+    place = f"in case {verdict.case}" if verdict.case else ""
+    return f"{place}{': ' if place and verdict.reason else ''}{verdict.reason}"

@@ -1,0 +1,138 @@
+"""`review --execute` judges the solutions of a change, and its traces by that run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.evaluation.verdict import PASSED, SKIPPED
+from generator.reports.report import Status
+from generator.review.report import shown
+from generator.review.review import Review, make_review, with_solutions
+from generator.review.solutions import Claim, evaluate_change
+from generator.review.sources import open_sources
+from tests.functional.hostile import write
+from tests.functional.reviewed import REFERENCE, changed, make
+from tests.functional.test_validate import WORKLOAD
+
+NAME = "gemm_n8_k4"
+RIGHT = "def run(A, B):\n    return A @ B.T\n"
+WRONG = "def run(A, B):\n    return (A @ B.T) * 1.1\n"
+UUID = WORKLOAD["workload"]["uuid"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    from generator.review.execute import why_not
+
+    if reason := why_not():
+        pytest.skip(reason)
+    make(tmp_path)
+    return tmp_path
+
+
+def add(root: Path, name: str, source: str, author: str = "tester") -> None:
+    value = {
+        "name": name,
+        "definition": NAME,
+        "author": author,
+        "spec": {
+            "language": "python",
+            "target_hardware": ["cpu"],
+            "entry_point": "main.py::run",
+            "destination_passing_style": False,
+        },
+        "sources": [{"path": "main.py", "content": source}],
+    }
+    write(root, f"solutions/{author}/gemm/{NAME}/{name}.json", value)
+
+
+def trace(root: Path, *claims: tuple[str, str]) -> None:
+    lines = [
+        {
+            "definition": NAME,
+            "solution": name,
+            "workload": WORKLOAD["workload"],
+            "evaluation": {
+                "status": status,
+                "environment": {"hardware": "a GPU", "libs": {}},
+                "timestamp": "2026-11-23T00:00:00+00:00",
+                "log": "",
+                "correctness": {"max_relative_error": 0.0, "max_absolute_error": 0.0},
+                "performance": {
+                    "latency_ms": 1.0,
+                    "reference_latency_ms": 2.0,
+                    "speedup_factor": 2.0,
+                },
+            },
+        }
+        for name, status in claims
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    write(root, f"traces/tester/gemm/{NAME}.jsonl", text)
+
+
+def judged(root: Path) -> Review:
+    """Return a review with the verdicts on solutions; no reference test is run."""
+    with open_sources(root, None, None) as sources:
+        made = make_review(sources, 1)
+        found = evaluate_change(made.changes, sources, "cpu", 1)
+        return made if found is None else with_solutions(made, found)
+
+
+def verdicts(made: Review) -> dict[str, str]:
+    assert made.evaluated is not None
+    return {v.solution: v.verdict for v in made.evaluated.verdicts}
+
+
+def test_solutions_and_claims_are_judged(root: Path) -> None:
+    add(root, "right", RIGHT)
+    add(root, "wrong", WRONG)
+    trace(root, ("right", "PASSED"), ("wrong", "PASSED"), ("gone", "PASSED"))
+    made = judged(root)
+    assert made.verdict is Status.FAILED
+    assert verdicts(made) == {"right": "PASSED", "wrong": "INCORRECT_NUMERICAL"}
+    assert made.evaluated is not None
+    assert {c.solution: c.found for c in made.evaluated.claims} == {
+        "right": "PASSED",
+        "wrong": "INCORRECT_NUMERICAL",
+        "gone": "SKIPPED",
+    }
+    said = " ".join(made.reasons)
+    assert "wrong claims PASSED, is INCORRECT_NUMERICAL in case" in said
+    assert "right claims" not in said
+    page = "".join(shown(made, "html"))
+    assert "wrong.json" in page
+    assert "claims PASSED for wrong" in page
+    listed = json.loads("".join(shown(made, "json")))["evaluated"]
+    assert [v["solution"] for v in listed["solutions"]] == ["right", "wrong"]
+
+
+def test_no_reference_of_the_change_runs_for_its_solutions(root: Path) -> None:
+    mark = root / "mark"
+    changed(root, reference=f"open({str(mark)!r}, 'w')\n{REFERENCE}")
+    add(root, "right", RIGHT)
+    # by the oracle alone
+    assert verdicts(judged(root)) == {"right": "PASSED"}
+    assert not mark.exists()
+
+
+def test_change_without_solutions_evaluates_nothing(root: Path) -> None:
+    changed(root, description="Another text.")
+    assert judged(root).evaluated is None
+
+
+@pytest.mark.parametrize(
+    ("status", "found", "is_false"),
+    [
+        (PASSED, "INCORRECT_NUMERICAL", True),
+        (PASSED, SKIPPED, False),
+        (PASSED, PASSED, False),
+        ("RUNTIME_ERROR", PASSED, False),
+    ],
+)
+def test_only_a_pass_is_a_false_claim(status: str, found: str, is_false: bool) -> None:
+    claim = Claim("traces/a/gemm/b.jsonl", 1, "mine", UUID, status, found)
+    assert claim.is_false is is_false
