@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from generator.cli import options
 from generator.cli.choose import require_definitions
 from generator.cli.output import progress, say, show, write_files
-from generator.problems.messages import plural
+from generator.problems import Failure
+from generator.problems.messages import one_line, plural
 
+_GEOMETRIES = [
+    "tiny",
+    "gqa",
+    "wide",
+    "medium",
+    "deep",
+    "real",
+    "quick",
+    "full",
+    "stress",
+]
 _LEVELS = ("stage", "layer", "forward", "decode", "train")
 
 
@@ -31,8 +45,9 @@ def parity(
         default=("stage",),
     ),
     geometry: str = options.value(
-        "Some small layers, or one layer of each type at the model's own sizes.",
-        ("tiny", "real"),
+        "A small model, a set of them, or one layer of each type at the model's own "
+        "sizes.",
+        _GEOMETRIES,
         default="tiny",
     ),
     dtypes: tuple[str, ...] = options.several(
@@ -40,6 +55,19 @@ def parity(
         ("float32", "bfloat16"),
         "--dtype",
         default=("float32", "bfloat16"),
+    ),
+    device: str = options.value(
+        "Where models and definitions run.", ("cpu", "cuda"), default="cpu"
+    ),
+    kernels: str | None = options.value(
+        "Run, beside the references, this provider's kernels in bfloat16.",
+        ("flashinfer", "sglang"),
+        default=None,
+    ),
+    solution: str | None = options.value(
+        "Run, beside the references, a solution in its definition's stages.",
+        "FILE|NAME",
+        default=None,
     ),
     weights: Path | None = options.path(
         "Folder of the model's *.safetensors; drawn if not given."
@@ -59,12 +87,16 @@ def parity(
 ) -> int:
     """Compare a model that definitions compose with transformers.
 
-    Each stage of a layer is computed by its definition's reference, which is executed.
-    Weights are drawn from a seed. Exit status 1 where something differs by more than
+    Each stage of a layer is computed by its definition's reference, which is executed,
+    as a solution is: neither is confined. Weights are drawn from a seed. Exit status 1 where something differs by more than
     rounding explains.
     """
     if record and geometry != "real":
         raise click.UsageError("--record needs --geometry real: sizes are part of it.")
+    if record and device != "cpu":
+        raise click.UsageError("--record needs --device cpu, whose sums are known.")
+    if (kernels or solution) and "bfloat16" not in dtypes:
+        raise click.UsageError("Kernels and solutions run in --dtype bfloat16 alone.")
     from generator.dataset.paths import discover_definitions
     from generator.parity.evidence import evidence
     from generator.parity.parity import Question, compare
@@ -73,8 +105,21 @@ def parity(
 
     found = discover_definitions(dataset)
     require_definitions(found.problems)
+    if device == "cuda":
+        from generator.evaluation.environment import why_no_cuda
+
+        if lacks := why_no_cuda():
+            raise Failure(f"--device cuda: {one_line(lacks)}.")
     chosen = [one for one in _LEVELS if one in levels or "all" in levels]
-    question = Question(chosen, dtypes, geometry == "tiny", weights)
+    question = Question(
+        chosen,
+        dtypes,
+        geometry,
+        weights,
+        device=device,
+        kernels=kernels or "",
+        solution=_solution(dataset, solution) if solution else None,
+    )
     with progress(f"Comparing {', '.join(models)} with transformers"):
         compared = compare(dataset, found, models, question, transformers)
     if record:
@@ -87,3 +132,21 @@ def parity(
         write_files(html.parent, {html.name: page(report, compared).encode()})
         say(f"{html} written")
     return show(report, form)
+
+
+def _solution(dataset: Path, name: str) -> Mapping[str, Any]:
+    """Return what a chain calls a solution by. Raises Failure where it is none."""
+    from generator.evaluation.solution import read_solutions
+
+    (found,) = read_solutions(dataset, (), [name], ())
+    if found.language not in ("python", "triton"):
+        raise Failure(
+            f"{found.name}: parity loads Python and Triton, not {found.language}."
+        )
+    return {
+        "name": found.name,
+        "definition": found.definition,
+        "fills": found.passes_outputs,
+        "entry_point": found.value["spec"]["entry_point"],
+        "sources": list(found.value["sources"]),
+    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.definition import Definition, Tensor, build_definition
 from generator.dataset.paths import Discovered
 from generator.models.config import Config
 from generator.models.coverage import other_constants
@@ -15,19 +17,31 @@ from generator.models.instances import instance
 from generator.models.modules import modules
 from generator.models.need import Need
 from generator.models.parallel import Deployment
+from generator.ops.family import definition_json
 from generator.ops.reference_text import with_constants
+from generator.ops.registry import op_specs
 from generator.parity.recipe import PAGE_SIZES, Family, Stage, stages
 from generator.problems import Failure
-from generator.rules.constants import read_constant
+from generator.rules.constants import read_constant, resolve_constants
 from generator.rules.load import load_file
 
-_ROLES = {
+_ATTENTION = {
     "ragged": "prefill, ragged{}",
     "paged": "prefill, paged{}",
     "decode": "decode{}",
     "append": "append to the cache",
 }
 """What attention runs: a role, and the module that names its definition."""
+_CONVOLVED = {"": " (fwd)", "step": " (update)"}
+_STEPPED = {"": ", prefill", "step": ", decode"}
+_RECURRENT = {
+    "delta_convolution": _CONVOLVED,
+    "mamba_convolution": _CONVOLVED,
+    "delta_rule": _STEPPED,
+    "state_space": _STEPPED,
+}
+"""The same of what keeps a state: what stands behind the module's name."""
+_SHARES = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -36,15 +50,19 @@ class Bound:
 
     `needed` is the definition that the model needs. `name` is the one whose reference,
     `text`, runs: `needed`, or where the dataset lacks it what its family makes, or one
-    of its kind at other sizes; empty where there is none. `inputs` and `outputs` map
-    names to dtypes, in order.
+    of its kind at other sizes; empty where there is none. `inputs` and `outputs` are
+    declarations (`bfloat16[batch_size, hidden_size]`) by names, in order; `axes` are
+    the constant ones, `constants` those that the interface does not carry.
     """
 
     needed: str
     name: str = ""
     text: str = ""
-    inputs: Mapping[str, str] | None = None
-    outputs: Mapping[str, str] | None = None
+    op_type: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     is_there: bool = False
 
 
@@ -61,6 +79,8 @@ class Binder:
         self.config = config = replace(config, figures=kept)
         self.files = {file.name: file for file in found.files}
         self.figures = figures
+        sizes = ("hidden_size", "num_attention_heads")
+        self.is_whole = all(figures.get(key) == config.get(key) for key in sizes)
         self.needs = {
             size: list(modules(config, Deployment(page_size=size)))
             for size in PAGE_SIZES
@@ -69,8 +89,10 @@ class Binder:
     def bind(self, family: Family) -> dict[str, dict[str, Bound]]:
         """Return `TYPE/STAGE` → role → what computes it.
 
-        A role is empty but for attention: `ragged`, or a role and `@PAGE_SIZE`. Raises
-        Failure for a definition that can't be read.
+        Most stages have the role `` alone. Attention has `ragged`, and others with
+        `@PAGE_SIZE`; what keeps a state has `step` beside. `/N` behind a role is the
+        definition of one GPU among N, where the dataset has it and the sizes are the
+        model's own. Raises Failure for a definition that can't be read.
         """
         return {
             f"{kind}/{stage.name}": dict(self._roles(kind, stage))
@@ -79,18 +101,45 @@ class Binder:
         }
 
     def _roles(self, kind: str, stage: Stage) -> Iterator[tuple[str, Bound]]:
-        if stage.needs != "attention":
-            bound = self._bound(stage.needs, 64)
-            if bound is not None:
-                yield "", bound
+        modules_of = dict(self._modules(kind, stage))
+        for role, (module, size) in modules_of.items():
+            if bound := self._bound(module, size):
+                yield role, bound
+        if not self.is_whole or modules_of.keys() == {""}:
             return
-        window = self.config.count("sliding_window")
-        words = f", window of {window}" if kind == "sliding_attention" else ""
-        for role, module in _ROLES.items():
-            for size in PAGE_SIZES if role != "ragged" else (64,):
-                bound = self._bound(module.format(words), size)
-                if bound is not None:
-                    yield (role if role == "ragged" else f"{role}@{size}"), bound
+        for role, (module, size) in modules_of.items():
+            for shares in _SHARES:
+                if bound := self._share(module, size, shares):
+                    yield f"{role}/{shares}", bound
+
+    def _modules(
+        self, kind: str, stage: Stage
+    ) -> Iterator[tuple[str, tuple[str, int]]]:
+        """Yield role, and the module that names its definition with a page size."""
+        for role, ending in _RECURRENT.get(stage.kind, {}).items():
+            yield role, (stage.needs + ending, 64)
+        if stage.needs == "attention":
+            window = self.config.count("sliding_window")
+            words = f", window of {window}" if kind == "sliding_attention" else ""
+            yield "ragged", (_ATTENTION["ragged"].format(words), 64)
+            for role, module in list(_ATTENTION.items())[1:]:
+                for size in PAGE_SIZES:
+                    yield f"{role}@{size}", (module.format(words), size)
+        elif stage.kind not in _RECURRENT:
+            yield "", (stage.needs, 64)
+
+    def _share(self, module: str, page_size: int, shares: int) -> Bound | None:
+        """Return the dataset's definition of one GPU among several, None without one."""
+        try:
+            needs = modules(self.config, Deployment(tp=shares, page_size=page_size))
+            need = next((n for n in needs if n.module == module), None)
+        except Failure:
+            # the heads can't be divided so
+            return None
+        own = next(n for n in self.needs[page_size] if n.module == module)
+        if need is None or need.name == own.name or need.name not in self.files:
+            return None
+        return self._loaded(need.name, need.name, need)
 
     def _bound(self, module: str, page_size: int) -> Bound | None:
         need = next((n for n in self.needs[page_size] if n.module == module), None)
@@ -102,10 +151,8 @@ class Binder:
         wanted = need.stated or need.name
         spec = instance(self.config, Deployment(page_size=page_size), need)
         if spec is not None:
-            inputs = {name: tensor.dtype for name, tensor in spec.inputs.items()}
-            outputs = {name: tensor.dtype for name, tensor in spec.outputs.items()}
-            text = self._at_these_figures(spec.reference)
-            return Bound(wanted, wanted, text, inputs, outputs)
+            made = build_definition(json.loads(definition_json(spec)), "", "")
+            return replace(self._of(made, wanted), name=wanted)
         for name in self.files:
             if _kind(name) in (_kind(need.name), _kind(need.stated)) and (
                 bound := self._loaded(wanted, name, need)
@@ -121,14 +168,31 @@ class Binder:
             raise Failure(f"{self.files[name].path}: {said}")
         if any(other_constants(need, definition)):
             return None
+        return self._of(definition, wanted)
+
+    def _of(self, definition: Definition, wanted: str) -> Bound:
+        spec = op_specs().get(definition.op_type)
+        constants = resolve_constants(definition, spec)[0] if spec else ()
+        values = {constant.name: constant.value for constant in constants}
+        if values.get("window_left") is not None:
+            values["window_left"] += self._moved()
         return Bound(
             wanted,
-            name,
+            definition.name,
             self._at_these_figures(definition.reference),
-            {n: tensor.dtype for n, tensor in definition.inputs.items()},
-            {n: tensor.dtype for n, tensor in definition.outputs.items()},
-            is_there=wanted == name,
+            definition.op_type,
+            {n: _declared(tensor) for n, tensor in definition.inputs.items()},
+            {n: _declared(tensor) for n, tensor in definition.outputs.items()},
+            definition.const_axes,
+            values,
+            is_there=definition.path != "" and wanted == definition.name,
         )
+
+    def _moved(self) -> int:
+        """Return by how much the window of the run is longer than the model's."""
+        real = self.config.count("sliding_window")
+        given = self.figures.get("sliding_window")
+        return given - real if real and given else 0
 
     def _at_these_figures(self, text: str) -> str:
         """Return a reference with the window of a tiny model.
@@ -136,11 +200,17 @@ class Binder:
         It is moved by as much as the figure: a window that is off by one stays so.
         """
         left = read_constant(text, "window_left")
-        real = self.config.count("sliding_window")
-        given = self.figures.get("sliding_window")
-        if left is None or not real or not given:
+        moved = self._moved()
+        if left is None or not moved:
             return text
-        return with_constants(text, WINDOW_LEFT=left + given - real)
+        return with_constants(text, WINDOW_LEFT=left + moved)
+
+
+def _declared(tensor: Tensor) -> str:
+    """Return a declaration as rendered tests have it."""
+    if tensor.shape is None:
+        return tensor.dtype
+    return f"{tensor.dtype}[{', '.join(tensor.shape)}]"
 
 
 def _kind(name: str) -> str:

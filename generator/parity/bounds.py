@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ transformers differ in the order of sums of up to 2^8 terms, whose roundings add
 some 256 u² = 9e-13."""
 ABSORBED_FLOAT32 = 1e-11
 """The same where products are taken in another order: latent attention over a cache."""
+_REORDERED = ("latent_attention", "delta_rule", "state_space")
 ROUNDING_BFLOAT16 = 2.8e-6
 """NMSE of one rounding to bfloat16: a spacing of 2^-7 to 2^-8 of the value gives
 (2^-7)² / 12 at a power of two and a quarter of it below the next, 2.8e-6 for mantissas
@@ -29,6 +30,10 @@ ROUNDINGS: Mapping[str, int] = {
     "biased": 3,
     "rope": 4,
     "attention": 3,
+    # with sinks transformers has its eager attention alone, which rounds the logits, the
+    # scaled and the shifted ones, probabilities and the output; of a logit the rounding
+    # is as large as itself, and exp makes it one of the probability
+    "eager_attention": 7,
     "activation": 3,
     "add": 1,
     "latent_norm": 3,
@@ -40,9 +45,25 @@ ROUNDINGS: Mapping[str, int] = {
     # gate, up, activation, their product, down and weighting of an expert; sums of
     # up to 8 experts, which transformers rounds one by one: half of them on average
     "experts": 10,
+    "query_norm": 3,
+    "ungated": 2,
+    "delta_convolution": 3,
+    "mamba_convolution": 3,
+    # queries, keys and the output of a definition; gates of transformers; and values
+    # that are read from a state are differences of what was written
+    "delta_rule": 6,
+    # transformers rounds time steps twice, definitions the output
+    "state_space": 6,
+    "gated_norm": 4,
+    "group_norm": 4,
+    "output_gate": 2,
+    "gated_sum": 3,
 }
 """Roundings to bfloat16 that the two sides don't share, by kind of stage: transformers
 rounds between the operations that a definition computes in float32."""
+KERNEL_ROUNDINGS: Mapping[str, int] = {"attention": 2, "latent_attention": 2}
+"""Roundings of kernels beside: tensor cores take probabilities in bfloat16, and parts
+of a sequence leave partial results in the output's dtype."""
 SHARED = 2.0
 """What bfloat16 may cost in place of transformers' own bfloat16, both against float32:
 two computations that round equally often lie within a factor of 2 (measured: 1.28)."""
@@ -94,16 +115,27 @@ def worst_elements(actual: Tensor, expected: Tensor, most: int = 3) -> list[Any]
     ]
 
 
-def stage_bound(kind: str, dtype: torch.dtype) -> float:
+def stage_bound(kind: str, dtype: torch.dtype, *, is_kernel: bool = False) -> float:
     """Return the NMSE that is allowed of a stage on transformers' own inputs."""
     if dtype == torch.float32:
-        return ABSORBED_FLOAT32 if kind == "latent_attention" else STAGE_FLOAT32
-    return SHARED * ROUNDINGS.get(kind, 4) * ROUNDING_BFLOAT16
+        return ABSORBED_FLOAT32 if kind in _REORDERED else STAGE_FLOAT32
+    count = ROUNDINGS.get(kind, 4) + (KERNEL_ROUNDINGS.get(kind, 0) if is_kernel else 0)
+    return SHARED * count * ROUNDING_BFLOAT16
 
 
-def depth_bound(layers: int) -> float:
+def depth_bound(layers: int, of_stage: float = STAGE_FLOAT32) -> float:
     """Return the NMSE that is allowed behind a chain of layers in float32.
 
-    Errors of layers add up: the measured growth is linear in depth.
+    Errors of layers add up: the measured growth is linear in depth. `of_stage` is the
+    largest that a stage of a layer may have.
     """
-    return STAGE_FLOAT32 * (layers + 1)
+    return of_stage * (layers + 1)
+
+
+def chain_bound(kinds: Iterable[str], *, is_cached: bool) -> float:
+    """Return the largest NMSE in float32 that a stage of a chain may have.
+
+    Latent attention takes its products in another order over a cache alone.
+    """
+    counted = {kind for kind in kinds if is_cached or kind != "latent_attention"}
+    return max(stage_bound(kind, torch.float32) for kind in counted)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from generator.parity.calls import Call
 from generator.parity.kinds import KINDS
-from generator.parity.recipe import EMBED, FINAL, PAGE_SIZES, Family, Stage
-from generator.parity.site import Call, Pages, Site
+from generator.parity.recipe import PAGE_SIZES, Family, Stage
+from generator.parity.site import Pages, Site
 from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor
@@ -18,11 +19,12 @@ Calls = Mapping[str, Mapping[str, Call]]
 
 @dataclass
 class Decoding:
-    """Hold the caches of a sequence: pages of `page_size` for `capacity` tokens."""
+    """Hold the caches and states of a sequence: pages of `page_size` for `capacity` tokens."""
 
     page_size: int
     capacity: int
     pages: dict[int, Pages] = field(default_factory=dict)
+    states: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Chain:
@@ -60,7 +62,7 @@ class Chain:
         calls = self.calls_of(stage, layer)
         site = Site(self.subject, layer, stage.at, calls, positions)
         if decoding is not None:
-            site.pages = decoding.pages
+            site.pages, site.states = decoding.pages, decoding.states
             site.page_size = decoding.page_size
             site.capacity = decoding.capacity
         return site
@@ -135,13 +137,13 @@ class Chain:
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the logits of tokens from position `first` on, and each layer's output."""
         positions = torch.arange(first, first + len(tokens))
-        values = self.run(EMBED, None, {"tokens": tokens}, positions)
+        values = self.run(self.family.embed, None, {"tokens": tokens}, positions)
         stream = []
         for layer in range(len(self.subject.layers)):
             h = self.layer(layer, values["h"], positions, decoding)
             values["h"] = h
             stream.append(h)
-        for stage in FINAL:
+        for stage in self.family.final:
             values |= self.run(stage, None, values, positions)
         return values["logits"], stream
 

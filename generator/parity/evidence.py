@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.paths import Discovered
-from generator.parity.process import TRANSFORMERS
+from generator.parity.process import DTYPES, TRANSFORMERS
 from generator.parity.report import Compared, failures
 from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence
 from generator.results.sources import MODEL
@@ -31,8 +31,9 @@ def evidence(root: Path, found: Discovered, models: Iterable[Compared]) -> Run:
     of: dict[str, dict[str, SourceEvidence]] = {}
     for one in models:
         entries: dict[str, list[Mapping[str, Any]]] = {}
-        for levels in one.found.values():
-            for entry in levels.get("stage", ()):
+        # what kernels and solutions did in a stage says nothing of its definition
+        for dtype in DTYPES:
+            for entry in one.found.get(dtype, {}).get("stage", ()):
                 name = entry.get("definition")
                 if name in one.there and entry["stage"] not in _PARTIAL:
                     entries.setdefault(name, []).append(entry)

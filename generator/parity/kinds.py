@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.nn import functional
 
+from generator.parity import recurrent
 from generator.parity.attention import attention, latent_attention
 from generator.parity.site import Site
 from generator.parity.subject import dense
@@ -40,6 +41,13 @@ def add_norm(site: Site, branch: Tensor, residual: Tensor) -> list[Tensor]:
         return [module(residual + branch)]
     found = site.call(hidden_states=branch, residual=residual, weight=module.weight)
     return [found["output"]]
+
+
+def query_norm(site: Site, query_gate: Tensor) -> list[Tensor]:
+    """Normalise the query of each head: a gate stands behind it."""
+    dim = site.attention.head_dim
+    heads = query_gate.view(len(query_gate), -1, 2, dim)[:, :, 0]
+    return norm(site, heads.flatten(1))
 
 
 def linear(site: Site, x: Tensor) -> list[Tensor]:
@@ -89,6 +97,14 @@ def activation(site: Site, gate: Tensor, up: Tensor) -> list[Tensor]:
     if site.call is None:
         return [module.act_fn(gate) * up]
     return [*site.call(input=torch.cat((gate, up), dim=1)).values()]
+
+
+def ungated(site: Site, up: Tensor) -> list[Tensor]:
+    """Activate the up projection of an MLP without a gate."""
+    (module,) = site.modules
+    if site.call is None:
+        return [module.act_fn(up)]
+    return [*site.call(input=up).values()]
 
 
 def latent_norm(site: Site, x: Tensor) -> list[Tensor]:
@@ -156,4 +172,14 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "router": router,
     "routing": routing,
     "experts": experts,
+    "query_norm": query_norm,
+    "ungated": ungated,
+    "delta_convolution": recurrent.delta_convolution,
+    "mamba_convolution": recurrent.mamba_convolution,
+    "delta_rule": recurrent.delta_rule,
+    "state_space": recurrent.state_space,
+    "gated_norm": recurrent.gated_norm,
+    "group_norm": recurrent.group_norm,
+    "output_gate": recurrent.output_gate,
+    "gated_sum": recurrent.gated_sum,
 }

@@ -16,7 +16,7 @@ import torch
 from generator.parity.bounds import (
     ROW,
     SHARED,
-    STAGE_FLOAT32,
+    chain_bound,
     depth_bound,
     median_row,
     nmse,
@@ -24,9 +24,10 @@ from generator.parity.bounds import (
     worst_elements,
     worst_row,
 )
+from generator.parity.calls import Call, Kernel, Sharded, Solution
 from generator.parity.chain import Chain, Decoding, truths
 from generator.parity.kinds import KINDS
-from generator.parity.recipe import EMBED, FINAL, Stage
+from generator.parity.recipe import Stage
 from generator.parity.subject import Capture, Subject
 
 Tensor = torch.Tensor
@@ -53,6 +54,12 @@ class Run:
         """Return whether this run computes in float32."""
         return self.own is self.truth
 
+    def bound(self, layers: int, *, is_cached: bool = False) -> float:
+        """Return what is allowed behind a number of layers in float32."""
+        every = range(len(self.own.layers))
+        kinds = {stage.kind for at in every for stage in self.chain.stages(at)}
+        return depth_bound(layers, chain_bound(kinds, is_cached=is_cached))
+
 
 def stage(run: Run) -> list[Found]:
     """Compare each stage on transformers' own inputs; one entry a layer and stage.
@@ -61,7 +68,9 @@ def stage(run: Run) -> list[Found]:
     """
     seen = run.own.capture(run.tokens)
     at = torch.arange(len(run.tokens))
-    found = [_stage(run, EMBED, None, {"tokens": run.tokens}, seen, at)]
+    found = [
+        _stage(run, run.chain.family.embed, None, {"tokens": run.tokens}, seen, at)
+    ]
     for layer in range(len(run.own.layers)):
         stages = run.chain.stages(layer)
         values = {"h": _entering(layer, seen)}
@@ -72,10 +81,10 @@ def stage(run: Run) -> list[Found]:
             found.append(entry)
             if entry.get("not_finite"):
                 return found
-            if one.needs == "attention":
-                found += _roles(run, one, layer, values, at)
-    values = {"h": seen.values(FINAL[0].at + "<", None)[0]}
-    for one in FINAL:
+            found += _roles(run, one, layer, values, at)
+    final = run.chain.family.final
+    values = {"h": seen.values(final[0].at + "<", None)[0]}
+    for one in final:
         found.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
     return found
@@ -99,13 +108,13 @@ def _stage(
         return {**entry, "not_finite": True, "passed": False}
     calls = run.chain.calls_of(one, layer)
     call = calls.get("", calls.get("ragged"))
-    entry["definition"] = call.name if call else ""
     written = run.chain.run(one, layer, values, positions)
+    entry |= _made_by(call)
     errors = {name: nmse(written[name], expected[name]) for name in expected}
     name = max(errors, key=lambda n: order(errors[n]))
     return (
         entry
-        | _compared(run, one, layer, written[name], expected[name])
+        | _compared(run, one, layer, written[name], expected[name], call)
         | {"value": name}
     )
 
@@ -116,19 +125,23 @@ def _roles(
     """Yield what the definitions of a paged cache make of the same inputs."""
     read = [values[name] for name in one.reads.split()]
     for name, call in run.chain.calls_of(one, layer).items():
-        if name == "ragged":
+        if name in ("", "ragged"):
             continue
+        base, _, shares = name.partition("/")
+        role, _, size = base.partition("@")
         site = run.chain.site(one, layer, positions)
         # by itself: what is wrong with another one is not this one's
-        site.calls = {name: call}
-        site.role, _, size = name.partition("@")
-        site.page_size, site.capacity = int(size), len(positions)
+        site.calls = {base: Sharded(call, int(shares)) if shares else call}
+        site.role = "" if role == "ragged" else role
+        if size:
+            site.page_size, site.capacity = int(size), len(positions)
         actual = run.chain.kept(KINDS[one.kind](site, *read)[0])
         expected = values[one.writes]
-        if site.role == "append":
+        if role == "append":
             expected = torch.cat([values[part] for part in _cached(one)], dim=1)
-        entry = {"layer": layer, "stage": name, "definition": call.name}
-        yield entry | _compared(run, one, layer, actual, expected)
+        named = name if one.needs == "attention" else f"{one.name}.{name}"
+        entry = {"layer": layer, "stage": named, **_made_by(call)}
+        yield entry | _compared(run, one, layer, actual, expected, call)
 
 
 def _cached(one: Stage) -> list[str]:
@@ -137,11 +150,26 @@ def _cached(one: Stage) -> list[str]:
     return read[1:] if one.kind == "attention" else [read[4], read[3]]
 
 
+def _made_by(call: Call | None) -> Found:
+    """Return which definition was called, and what computed it."""
+    if call is None:
+        return {"definition": "", "source": ""}
+    return {"definition": call.name, "source": call.source}
+
+
 def _compared(
-    run: Run, one: Stage, layer: int | None, actual: Tensor, expected: Tensor
+    run: Run,
+    one: Stage,
+    layer: int | None,
+    actual: Tensor,
+    expected: Tensor,
+    call: Call | None,
 ) -> Found:
     kind = "biased" if run.chain.has_bias(one, layer) else one.kind
-    bound = stage_bound(kind, run.own.model.dtype)
+    if kind == "attention" and run.own.is_eager:
+        kind = "eager_attention"
+    is_kernel = isinstance(call, (Kernel, Solution))
+    bound = stage_bound(kind, run.own.model.dtype, is_kernel=is_kernel)
     error = nmse(actual, expected)
     row, of_row = worst_row(actual, expected)
     passed = error <= bound and of_row <= ROW * bound
@@ -170,7 +198,7 @@ def layer(run: Run) -> list[Found]:
         entry: Found = {"layer": index}
         if run.is_exact:
             own = seen.values(".", index)[0]
-            entry |= _judged(nmse(chained, own), depth_bound(1))
+            entry |= _judged(nmse(chained, own), run.bound(1))
         else:
             own, theirs = _replayed(run.own, index, h, seen)
             truth, true = _replayed(run.truth, index, h.float(), exact)
@@ -249,10 +277,12 @@ def forward(run: Run) -> Found:
             step["own"] = nmse(own.values(".", index)[0][rows], exact[rows])
         found["growth"].append(step)
     if run.is_exact:
-        found |= _judged(nmse(logits, expected), depth_bound(len(stream)))
+        found |= _judged(nmse(logits, expected), run.bound(len(stream)))
     else:
         found |= _ratio(logits, theirs, expected, rows)
-    found["flags"] = list(_flags(found["growth"], run.is_exact))
+    found["flags"] = list(
+        _flags(found["growth"], run.bound(0) if run.is_exact else 0.0)
+    )
     found["flips"] = _flipped(logits[rows], theirs[rows], expected[rows])
     if found["flags"] or found["flips"]:
         found["passed"] = False
@@ -276,13 +306,12 @@ def _flipped(logits: Tensor, own: Tensor, truth: Tensor) -> int:
     return int((clear & (logits.argmax(dim=1) != truth.argmax(dim=1))).sum())
 
 
-def _flags(growth: list[Found], is_exact: bool) -> Iterator[str]:
+def _flags(growth: list[Found], floor: float) -> Iterator[str]:
     """Yield what the growth of errors over depth says against a model."""
     for step in growth:
         if not step["nmse"] <= 1:
             yield f"layer {step['layer']}: the error is as large as the values"
             return
-    floor = STAGE_FLOAT32 if is_exact else 0.0
     for before, after in pairwise(growth):
         layers = after["layer"] + 1
         # linear growth adds one layer's share; four shares is more than depth explains
@@ -322,7 +351,9 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
         rows, logits = rows[PROMPT - 1 :], logits[PROMPT - 1 :]
         entry: Found = {"page_size": size}
         if run.is_exact:
-            entry |= _judged(nmse(logits, truth), 2 * depth_bound(len(run.own.layers)))
+            entry |= _judged(
+                nmse(logits, truth), 2 * run.bound(len(run.own.layers), is_cached=True)
+            )
             same = logits.argmax(dim=1) == truth.argmax(dim=1)
             entry["greedy"] = bool(same.all())
             entry["passed"] = entry["passed"] and entry["greedy"]
@@ -332,7 +363,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     found["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality
     # they are 4 times that apart
-    bound = depth_bound(len(run.own.layers))
+    bound = run.bound(len(run.own.layers), is_cached=True)
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
     found["lengths"] = [_length(run, length, bound) for length in LENGTHS]

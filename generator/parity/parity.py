@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,15 @@ from typing import Any
 from generator.dataset.paths import Discovered
 from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
-from generator.parity.process import ask
-from generator.parity.recipe import FAMILIES, Family
+from generator.parity.families import FAMILIES
+from generator.parity.geometry import REAL, SETS, figures_of, tokens
+from generator.parity.process import DTYPES, ask
 from generator.parity.report import Compared
 from generator.problems import Failure
 from generator.problems.messages import quote
 
-DTYPES = ("float32", "bfloat16")
-TOKENS = 75
-"""Tokens of a comparison: more than one page, and than the window of a tiny model."""
-_VOCABULARY = 8192
-_LONGEST_WINDOW = 1024
-# of a config, what transformers' text model does without
-_DROPPED = ("quantization_config", "text_config", "vision_config", "audio_config")
+_ALIASES = {"kimi_k2": "deepseek_v3"}
+"""Architectures by the name that transformers has for them."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +32,14 @@ class Question:
 
     levels: Sequence[str]
     dtypes: Sequence[str] = DTYPES
-    is_tiny: bool = True
+    geometry: str = "tiny"
     weights: Path | None = None
     seed: int = 1
     steps: int = 5
     decoded: int = 128
+    device: str = "cpu"
+    kernels: str = ""
+    solution: Mapping[str, Any] | None = None
 
 
 def family_of(source: str) -> tuple[str, Config]:
@@ -58,7 +57,7 @@ def family_of(source: str) -> tuple[str, Config]:
             f"known is {near}. Families are {', '.join(FAMILIES)}."
         )
     config = load(source)
-    kind = str(config.get("model_type"))
+    kind = _ALIASES.get(kind := str(config.get("model_type")), kind)
     kinds = {str(load(f.model).get("model_type")): name for name, f in FAMILIES.items()}
     if kind not in kinds:
         near = kinds[get_close_matches(kind, kinds, 1, 0.0)[0]]
@@ -81,11 +80,23 @@ def compare(
     be compared at all.
     """
     models = [family_of(source) for source in sources]
-    requests = [ask_for(root, found, *model, question) for model in models]
+    geometries = SETS.get(question.geometry, (question.geometry,))
+    asked = [
+        (config, replace(question, geometry=geometry), name)
+        for name, config in models
+        for geometry in geometries
+    ]
+    requests = [ask_for(root, found, name, config, of) for config, of, name in asked]
     answers = ask(requests, folder)
     return [
-        Compared(config.name, answer, *_names(request["bound"]))
-        for (_, config), request, answer in zip(models, requests, answers, strict=True)
+        Compared(
+            config.name if len(geometries) == 1 else f"{config.name}, {of.geometry}",
+            answer,
+            *_names(request["bound"]),
+        )
+        for (config, of, _), request, answer in zip(
+            asked, requests, answers, strict=True
+        )
     ]
 
 
@@ -94,8 +105,10 @@ def ask_for(
 ) -> dict[str, Any]:
     """Return the worker's request for a config of a family."""
     family = FAMILIES[name]
-    figures = _figures(config, family, question)
+    figures = figures_of(config, family, question.geometry)
     bound = Binder(root, found, config, figures).bind(family)
+    if question.solution is not None:
+        _require(question.solution, config.name, bound)
     return {
         "recipe": asdict(family),
         "figures": figures,
@@ -109,10 +122,25 @@ def ask_for(
         "seed": question.seed,
         "steps": question.steps,
         "decoded": question.decoded,
-        "tokens": _tokens(figures),
+        "tokens": tokens(figures),
+        "device": question.device,
+        "kernels": question.kernels,
+        "solution": question.solution and dict(question.solution),
         # threads cost more than they give on the matrices of a tiny model
-        "threads": 1 if question.is_tiny else 0,
+        "threads": 1 if question.geometry != REAL else 0,
     }
+
+
+def _require(solution: Mapping[str, Any], model: str, bound: Any) -> None:
+    """Raise Failure where no stage runs the definition of a solution."""
+    run = {one.name for roles in bound.values() for one in roles.values() if one.name}
+    wanted = solution["definition"]
+    if wanted not in run:
+        near = get_close_matches(wanted, run, 1, 0.0)[0]
+        raise Failure(
+            f"{solution['name']}: no stage of {model} runs its definition, "
+            f"{wanted}; the nearest that one runs is {near}."
+        )
 
 
 def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -120,24 +148,3 @@ def _names(bound: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]
     every = [one for roles in bound.values() for one in roles.values()]
     uncovered = {one["needed"] for one in every if not one["name"]}
     return sorted(uncovered), sorted({one["name"] for one in every if one["is_there"]})
-
-
-def _tokens(figures: Mapping[str, Any]) -> int:
-    """Return how many tokens to compare: more than a window, where that is possible."""
-    window = figures.get("sliding_window") or 0
-    return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
-
-
-def _figures(config: Config, family: Family, question: Question) -> dict[str, Any]:
-    """Return the config for transformers: tiny, or one layer of each type as it is."""
-    figures = {**config.figures, **family.facts}
-    if question.is_tiny:
-        figures |= family.tiny
-    else:
-        types = [kind for kind in family.mixers if kind]
-        figures["num_hidden_layers"] = max(len(types), 1)
-        figures["max_position_embeddings"] = 4096
-        figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
-        if types:
-            figures["layer_types"] = types
-    return {key: value for key, value in figures.items() if key not in _DROPPED}

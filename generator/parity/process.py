@@ -17,6 +17,7 @@ from typing import Any
 from generator.problems import Failure
 
 TRANSFORMERS = "transformers==5.17.0"
+DTYPES = ("float32", "bfloat16")
 _PACKAGE = Path(__file__).resolve().parents[2]
 _LIMIT_S = 1800
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from generator.parity.effect import effect
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,
@@ -57,6 +58,11 @@ def parity_report(geometry: str, models: Sequence[Compared]) -> Report:
                 sections.append(Section(f"{where}: {_TITLES[level]}", tables))
                 reasons += [f"{where}: {why}" for why in failures(level, values)]
                 count += 1
+            if " with " in dtype:
+                where = f"{one.model}, {dtype}"
+                plain = one.found[dtype.split(" with ")[0]]
+                tables = list(effect(plain, levels))
+                sections.append(Section(f"{where}: beside the references", tables))
     missing = sorted({name for one in models for name in one.uncovered})
     summary = plural(count, "comparison")
     summary += f", first broken: {reasons[0]}" if reasons else " passed"

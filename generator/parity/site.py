@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 import torch
 
+from generator.parity.calls import Call, Sharded
 from generator.parity.subject import Subject
-from generator.problems import Failure
 
 Tensor = torch.Tensor
-
-
-class Call:
-    """Call a definition's reference on tensors of a chain's dtype.
-
-    In float32 nothing is rounded: a reference's 16-bit dtypes are float32 as well. In
-    bfloat16 inputs and outputs have the definition's dtypes.
-    """
-
-    def __init__(self, bound: Mapping[str, Any], dtype: torch.dtype) -> None:
-        self.name: str = bound["name"]
-        self.inputs: Mapping[str, str] = bound["inputs"]
-        self.outputs = tuple(bound["outputs"])
-        self.dtype = dtype
-        text = bound["text"]
-        if dtype == torch.float32:
-            for narrow in ("bfloat16", "float16"):
-                text = text.replace(f"torch.{narrow}", "torch.float32")
-        module = ModuleType("reference")
-        try:
-            exec(compile(text, f"<{self.name}>", "exec"), module.__dict__)  # noqa: S102
-            # without the no_grad around it, so that gradients pass
-            self.run: Callable[..., Any] = inspect.unwrap(module.run)
-        except Exception as error:
-            raise Failure(
-                f"{self.name}: the reference can't be loaded: {error}"
-            ) from error
-
-    def __call__(self, **offered: Any) -> dict[str, Tensor]:
-        """Return the outputs by name. Raises Failure where `run()` raises."""
-        lacks = [name for name in self.inputs if name not in offered]
-        if lacks:
-            raise Failure(f"{self.name}: the recipe has no input {lacks[0]}.")
-        given = [self._given(offered[name], of) for name, of in self.inputs.items()]
-        try:
-            returned = self.run(*given)
-        except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise Failure(f"{self.name}: run() raised {what}") from error
-        whole = returned if isinstance(returned, (tuple, list)) else (returned,)
-        return dict(zip(self.outputs, whole, strict=True))
-
-    def _given(self, value: Any, declared: str) -> Any:
-        if not isinstance(value, Tensor) or not value.is_floating_point():
-            return value
-        if self.dtype == torch.float32:
-            return value.float()
-        return value.to(getattr(torch, declared))
 
 
 @dataclass
@@ -86,7 +36,7 @@ class Pages:
         `k` and `v` are such as it will hold: one token a row.
         """
         count = -(-capacity // size) + 2
-        generator = torch.Generator().manual_seed(count)
+        generator = torch.Generator(k.device).manual_seed(count)
         table = torch.randperm(count, generator=generator).int()
         keys, values = (of.new_full((count, size, *of.shape[1:]), 1e4) for of in (k, v))
         return cls(size, keys, values, table)
@@ -126,16 +76,18 @@ class Pages:
 class Site:
     """Say where a stage runs: the layer, its weights, and the definitions by role.
 
-    With a `page_size` attention is over `pages`, made for `capacity` tokens; `role`
+    `states` are those of layers that keep one, None without decoding. With a `page_size`
+    attention is over `pages`, made for `capacity` tokens; `role`
     chooses one of its definitions, which the number of rows does else.
     """
 
     subject: Subject
     layer: int | None
     at: str
-    calls: Mapping[str, Call]
+    calls: Mapping[str, Call | Sharded]
     positions: Tensor
     pages: dict[int, Pages] = field(default_factory=dict)
+    states: dict[str, Tensor] | None = None
     page_size: int = 0
     capacity: int = 0
     role: str = ""
@@ -146,11 +98,29 @@ class Site:
         return [self.subject.module(path, self.layer) for path in self.at.split()]
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> Call | Sharded | None:
         """Return the one definition of the stage, None where it has none."""
         return self.calls.get("")
 
     @property
     def attention(self) -> Any:
         """Return the layer's attention module."""
-        return self.subject.module("self_attn", self.layer)
+        path = "self_attn" if self._has("self_attn") else "mixer"
+        return self.subject.module(path, self.layer)
+
+    def _has(self, path: str) -> bool:
+        return hasattr(self.subject.layers[self.layer or 0], path)
+
+    def steps(self, rows: Tensor) -> bool:
+        """Return whether a state goes through the rows one by one, as in decoding."""
+        is_decoding = self.states is not None and len(rows) == 1
+        return self.role == "step" or is_decoding
+
+    def state(self, name: str) -> Tensor | None:
+        """Return the layer's state in decoding, None where there is none yet."""
+        return (self.states or {}).get(f"{self.layer}.{name}")
+
+    def keep(self, name: str, state: Tensor) -> None:
+        """Keep the layer's state for the next step, in decoding."""
+        if self.states is not None:
+            self.states[f"{self.layer}.{name}"] = state

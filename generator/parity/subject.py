@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,6 +19,9 @@ _FUNCTIONS = {
     "apply_rotary_pos_emb": "rope",
     "apply_rotary_pos_emb_interleave": "rope",
     "eager_attention_forward": "attention",
+    "causal_conv1d_fn": "convolution",
+    "torch_chunk_gated_delta_rule": "recurrence",
+    "mamba2_chunk_scan": "recurrence",
 }
 """Functions of transformers' modules that stages stand for, and their paths."""
 
@@ -83,16 +85,19 @@ class Subject:
         return [part[0].transpose(0, 1) for part in turned]
 
     @cached_property
+    def is_eager(self) -> bool:
+        """Return whether attention is transformers' own code, operation by operation."""
+        attention = getattr(self.layers[0], "self_attn", None)
+        return self.model.dtype == torch.float32 or hasattr(attention, "sinks")
+
+    @cached_property
     def attend(self) -> Callable[..., Any]:
         """Return transformers' attention: eager in float32, sdpa in bfloat16.
 
         Eager rounds the logits to bfloat16, which no kernel does.
         """
-        eager: Callable[..., Any] = self.modeling.eager_attention_forward
-        has_sinks = hasattr(self.layers[0], "self_attn") and hasattr(
-            self.layers[0].self_attn, "sinks"
-        )
-        if self.model.dtype == torch.float32 or has_sinks:
+        if self.is_eager:
+            eager: Callable[..., Any] = self.modeling.eager_attention_forward
             return eager
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -217,8 +222,11 @@ class Capture:
         """
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
-            whole = found[:1] if place == "attention" else found
-            return [self._rows(value) for value in whole]
+            if place == "convolution":
+                # the only one that has channels before tokens
+                return [self._rows(found.transpose(1, 2))]
+            every = found if isinstance(found, (tuple, list)) else (found,)
+            return [self._rows(v) for v in (every if place == "rope" else every[:1])]
         store = self.given if place.endswith("<") else self.returned
         path = place.rstrip("<+")
         if layer is not None:
@@ -243,92 +251,3 @@ def dense(weights: Tensor, experts: Tensor, count: int) -> Tensor:
     """Return a choice of experts as a matrix: weights by expert, 0 where not chosen."""
     empty = weights.new_zeros(len(weights), count)
     return empty.scatter(1, experts.long(), weights)
-
-
-def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Subject]:
-    """Return one model in float32 and the same one in bfloat16.
-
-    The weights are those of a folder, or drawn; both have the same values. Raises
-    Failure where transformers refuses the figures, or the weights don't fit.
-    """
-    import transformers
-
-    transformers.utils.logging.set_verbosity_error()
-    made = []
-    for dtype in (torch.float32, torch.bfloat16):
-        try:
-            config = transformers.AutoConfig.for_model(**figures)
-            config._experts_implementation = "eager"
-            model = transformers.AutoModelForCausalLM.from_config(
-                config, dtype=dtype, attn_implementation="eager"
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise Failure(f"transformers refuses the config: {error}") from error
-        made.append(model.eval().requires_grad_(False))
-    whole, half = made
-    if weights is None:
-        _draw(whole, seed)
-    else:
-        _load(whole, weights)
-    sources = dict(_drawn(whole))
-    for name, target in _drawn(half):
-        target.copy_(sources[name])
-    return [Subject(whole), Subject(half)]
-
-
-def _drawn(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Yield the parameters, and biases among the buffers, which training keeps."""
-    yield from model.named_parameters()
-    buffers = model.named_buffers()
-    yield from ((name, value) for name, value in buffers if name.endswith("bias"))
-
-
-def _draw(model: nn.Module, seed: int) -> None:
-    """Draw every weight, so that each one matters.
-
-    Initial norm weights are all 1 or 0 and biases 0, which hides what is left out.
-    Values are those of bfloat16, in float32.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for name, value in _drawn(model):
-        noise = torch.randn(value.shape, generator=generator)
-        if "embed" in name:
-            drawn = noise * 0.05
-        elif value.dim() == 1:
-            start = value if value.numel() and bool(torch.isfinite(value).all()) else 0
-            drawn = start + 0.2 * noise
-        else:
-            inputs = value.shape[1] if value.dim() == 2 else value.shape[-1]
-            drawn = noise / inputs**0.5
-        value.copy_(drawn.bfloat16())
-
-
-def _load(model: nn.Module, folder: Path) -> None:
-    """Load the weights of a folder's safetensors. Raises Failure where they don't fit."""
-    from safetensors import SafetensorError, safe_open
-
-    wanted = dict(model.named_parameters())
-    tied = getattr(model, "_tied_weights_keys", None) or {}
-    missing = {name for name in wanted if name not in tied}
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise Failure(f"{folder} has no *.safetensors.")
-    for file in files:
-        try:
-            with safe_open(file, framework="pt") as tensors:
-                for name in tensors.keys():  # noqa: SIM118
-                    if name not in wanted:
-                        continue
-                    value = tensors.get_tensor(name)
-                    if value.shape != wanted[name].shape:
-                        shapes = [list(t.shape) for t in (value, wanted[name])]
-                        raise Failure(
-                            f"{file.name}: {name} is {shapes[0]}; the config says "
-                            f"{shapes[1]}."
-                        )
-                    wanted[name].copy_(value.bfloat16())
-                    missing.discard(name)
-        except (SafetensorError, OSError) as error:
-            raise Failure(f"{file.name} can't be read: {error}") from error
-    if missing:
-        raise Failure(f"{folder} lacks {min(missing)}, and {len(missing) - 1} more.")

@@ -32,7 +32,13 @@ def train(run: Run, steps: int) -> Found:
     the error of transformers.
     """
     theirs, ours, truth = (Subject(_copied(s)) for s in (run.own, run.own, run.truth))
-    chain = Chain(ours, run.chain.family, run.chain.calls)
+    family = run.chain.family
+    calls = {
+        key: of
+        for key, of in run.chain.calls.items()
+        if key.rpartition("/")[2] not in family.untrained
+    }
+    chain = Chain(ours, family, calls)
     start = [p.detach().double() for p in truth.model.parameters()]
     found: Found = {"steps": [], "passed": True, "why": ""}
     trained = (

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 from generator.parity import levels
+from generator.parity.calls import Call, Maker, kernels_of, solution_of
 from generator.parity.chain import Chain
+from generator.parity.making import make
+from generator.parity.process import DTYPES
 from generator.parity.recipe import from_plain
-from generator.parity.site import Call
-from generator.parity.subject import make
+from generator.parity.subject import Subject
 from generator.parity.training import train
 from generator.problems import Failure
-
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def main() -> None:
@@ -48,42 +48,71 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _found(request: dict[str, Any]) -> dict[str, Any]:
-    family = from_plain(request["recipe"])
+    torch.set_default_device(request["device"])
+    # else convolutions in float32 have 10 bits
+    torch.backends.cudnn.allow_tf32 = False
+    makers = _makers(request)
     if request["threads"]:
         torch.set_num_threads(request["threads"])
     weights = request["weights"] and Path(request["weights"])
     subjects = make(request["figures"], weights, request["seed"])
     truth = subjects[0]
-    generator = torch.Generator().manual_seed(request["seed"])
+    generator = torch.Generator(truth.model.device).manual_seed(request["seed"])
     vocabulary = truth.config.vocab_size
     tokens = torch.randint(vocabulary, (request["tokens"],), generator=generator)
     found: dict[str, Any] = {}
     sequence = None
-    for name, own in zip(_DTYPES, subjects, strict=True):
+    for name, own in zip(DTYPES, subjects, strict=True):
         if name not in request["dtypes"]:
             continue
-        calls = {
-            key: {
-                role: Call(b, _DTYPES[name]) for role, b in roles.items() if b["name"]
-            }
-            for key, roles in request["bound"].items()
-        }
-        run = levels.Run(
-            Chain(own, family, calls), truth, own, tokens, request["decoded"]
-        )
-        of: dict[str, Any] = {}
-        for level in request["levels"]:
-            if level == "decode":
-                with torch.no_grad():
-                    of[level] = levels.decode(run, sequence)
-                sequence = torch.tensor(of[level].pop("tokens"))
-            elif level == "train":
-                of[level] = train(run, request["steps"])
-            else:
-                with torch.no_grad():
-                    of[level] = getattr(levels, level)(run)
-        found[name] = of
+        for label, maker in makers.items():
+            if label and name != "bfloat16":
+                continue
+            run = _run(request, own, truth, tokens, maker)
+            of: dict[str, Any] = {}
+            for level in request["levels"]:
+                if level == "decode":
+                    with torch.no_grad():
+                        of[level] = levels.decode(run, sequence)
+                    sequence = torch.tensor(of[level].pop("tokens"))
+                elif level == "train":
+                    # kernels have no backward
+                    if not label:
+                        of[level] = train(run, request["steps"])
+                else:
+                    with torch.no_grad():
+                        of[level] = getattr(levels, level)(run)
+            found[f"{name} with {label}" if label else name] = of
     return found
+
+
+def _makers(request: dict[str, Any]) -> dict[str, Maker]:
+    """Return what makes calls: of references, and what is to take their place."""
+    makers: dict[str, Maker] = {"": Call}
+    if request["kernels"]:
+        makers[request["kernels"]] = kernels_of(request["kernels"])
+    if request["solution"]:
+        makers[request["solution"]["name"]] = solution_of(request["solution"])
+    return makers
+
+
+def _run(
+    request: dict[str, Any],
+    own: Subject,
+    truth: Subject,
+    tokens: torch.Tensor,
+    maker: Maker,
+) -> levels.Run:
+    calls = {
+        key: {
+            role: maker(bound, own.model.dtype)
+            for role, bound in roles.items()
+            if bound["name"]
+        }
+        for key, roles in request["bound"].items()
+    }
+    chain = Chain(own, from_plain(request["recipe"]), calls)
+    return levels.Run(chain, truth, own, tokens, request["decoded"])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import pytest
 
 from generator.dataset.paths import discover_definitions
 from generator.parity.binding import Binder, Bound
+from generator.parity.families import FAMILIES
 from generator.parity.parity import Question, ask_for, family_of
-from generator.parity.recipe import FAMILIES
 from generator.problems import Failure
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -94,6 +94,6 @@ def test_a_config_is_of_the_family_of_its_architecture(tmp_path: Path) -> None:
 def test_tokens_are_more_than_a_window() -> None:
     found = discover_definitions(ROOT)
     name, config = family_of("gpt-oss")
-    question = Question(["stage"], is_tiny=False)
+    question = Question(["stage"], geometry="real")
     assert ask_for(ROOT, found, name, config, question)["tokens"] == 160
     assert ask_for(ROOT, found, name, config, Question(["stage"]))["tokens"] == 75

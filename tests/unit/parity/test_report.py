@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import save_file
 
 from generator.parity.bounds import nmse, worst_row
+from generator.parity.making import _load
 from generator.parity.page import page
 from generator.parity.report import Compared, parity_report
-from generator.parity.subject import _load, dense
+from generator.parity.subject import dense
 from generator.problems import Failure
 from generator.reports import printed
 from generator.reports.report import Status

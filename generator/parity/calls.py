@@ -1,0 +1,292 @@
+"""What computes a definition in a chain: its reference, a kernel, or a solution."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from generator.ops.registry import optional_op_module
+from generator.problems import Failure
+from generator.testing.available import backends_of, source_name
+from generator.testing.definition import Definition, Interface
+from generator.testing.memory import dtype_of, shape_of
+from generator.testing.providers import backend_obstacle, provider_obstacle
+
+Tensor = torch.Tensor
+_PROVIDERS = {
+    # cuBLAS multiplies in serving, where an op_type names it
+    "flashinfer": ("pytorch", "flashinfer", "sglang"),
+    "sglang": ("sglang",),
+}
+_CLONED = 1 << 26
+"""Elements up to which a kernel gets a copy: larger ones are weights."""
+
+
+class Call:
+    """Call a definition's reference on tensors of a chain's dtype.
+
+    In float32 nothing is rounded: a reference's 16-bit dtypes are float32 as well. In
+    bfloat16 inputs and outputs have the definition's dtypes.
+    """
+
+    source = "reference"
+
+    def __init__(self, bound: Mapping[str, Any], dtype: torch.dtype) -> None:
+        self.name: str = bound["name"]
+        self.op_type: str = bound["op_type"]
+        self.constants: Mapping[str, Any] = bound["constants"]
+        self.axes: Mapping[str, int] = bound["axes"]
+        self.interface = Interface(bound["inputs"], bound["outputs"])
+        self.dtype = dtype
+        text = bound["text"]
+        if dtype == torch.float32:
+            for narrow in ("bfloat16", "float16"):
+                text = text.replace(f"torch.{narrow}", "torch.float32")
+        module = ModuleType("reference")
+        try:
+            exec(compile(text, f"<{self.name}>", "exec"), module.__dict__)  # noqa: S102
+            # without the no_grad around it, so that gradients pass
+            self.run: Callable[..., Any] = inspect.unwrap(module.run)
+        except Exception as error:
+            raise Failure(
+                f"{self.name}: the reference can't be loaded: {error}"
+            ) from error
+
+    def __call__(self, **offered: Any) -> dict[str, Tensor]:
+        """Return the outputs by name. Raises Failure where what is called raises."""
+        specs = self.interface.input_specs
+        lacks = [name for name in specs if name not in offered]
+        if lacks:
+            raise Failure(f"{self.name}: the recipe has no input {lacks[0]}.")
+        given = {name: self._given(offered[name], specs[name].dtype) for name in specs}
+        try:
+            returned = self.compute(given)
+        except Failure:
+            raise
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise Failure(f"{self.name}: {self.source} raised {what[:400]}") from error
+        outputs = self.interface.output_specs
+        if len(returned) < len(outputs):
+            raise Failure(
+                f"{self.name}: {self.source} returned {len(returned)} of "
+                f"{len(outputs)} outputs."
+            )
+        # a kernel's adapter may return the inputs that it fills behind the outputs
+        return dict(zip(outputs, returned, strict=False))
+
+    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the outputs in order."""
+        return _as_tuple(self.run(*given.values()))
+
+    def _given(self, value: Any, declared: str) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        return (
+            value.float()
+            if self.dtype == torch.float32
+            else value.to(dtype_of(declared))
+        )
+
+    def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """Return the axes as the inputs have them: those of a tiny model are short."""
+        found = dict(self.axes)
+        for name, spec in self.interface.input_specs.items():
+            if spec.shape is not None and given[name] is not None:
+                found |= dict(zip(spec.shape, given[name].shape, strict=True))
+        return found
+
+
+class _Exact(Call):
+    """Call what takes the declared dtypes alone, and may write to its inputs."""
+
+    def _given(self, value: Any, declared: str) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        value = value.to(dtype_of(declared))
+        if value.numel() > _CLONED:
+            return value.contiguous()
+        return value.clone(memory_format=torch.contiguous_format)
+
+
+class Kernel(_Exact):
+    """Call a provider's kernel by the adapter that tests have for it."""
+
+    def __init__(
+        self, bound: Mapping[str, Any], dtype: torch.dtype, provider: str, backend: str
+    ) -> None:
+        super().__init__(bound, dtype)
+        self.provider, self.backend = provider, backend
+        self.source = f"{provider}/{backend}" if backend else provider
+        module = optional_op_module(self.op_type, "op")
+        self._adapter = getattr(module, f"{provider}_ground_truth")
+
+    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        definition = Definition(
+            *(self.name, self.op_type, self.interface),
+            *(self.lengths(given), self.constants),
+        )
+        arguments = (definition, dict(given), self.backend)
+        try:
+            # tests call adapters without a default device
+            with torch.device("cpu"):
+                if self.provider == "sglang":
+                    from generator.testing import sglang
+
+                    return _as_tuple(sglang.ask(self._adapter, *arguments))
+                return _as_tuple(self._adapter(*arguments))
+        except Exception as error:  # noqa: BLE001
+            # a kernel for some lengths alone: what ran instead is said
+            what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            self.source = f"reference ({self.source} raised {what})"
+            self.compute = super().compute  # type: ignore[method-assign]
+            return self.compute(given)
+
+
+class Solution(_Exact):
+    """Call a solution that was built."""
+
+    def __init__(
+        self,
+        bound: Mapping[str, Any],
+        dtype: torch.dtype,
+        entry: Callable[..., Any],
+        solution: Mapping[str, Any],
+    ) -> None:
+        super().__init__(bound, dtype)
+        self.entry = entry
+        self.source = solution["name"]
+        self.fills = solution["fills"]
+
+    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        outputs: tuple[Tensor, ...] = ()
+        if self.fills:
+            axes = self.lengths(given)
+            outputs = tuple(
+                torch.empty(shape_of(spec, axes), dtype=dtype_of(spec.dtype))
+                for spec in self.interface.output_specs.values()
+            )
+        with torch.device("cpu"):
+            returned = self.entry(*given.values(), *outputs)
+        return outputs or _as_tuple(returned)
+
+
+def _as_tuple(returned: Any) -> tuple[Any, ...]:
+    return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
+
+
+Maker = Callable[[Mapping[str, Any], torch.dtype], Call]
+
+
+def kernels_of(provider: str) -> Maker:
+    """Return what makes calls of a provider's kernels, of the reference without one.
+
+    Raises Failure where the provider can't be used on the default device.
+    """
+    device = torch.empty(0).device
+    obstacle = provider_obstacle(provider, device)
+    if obstacle is not None:
+        raise Failure(f"{provider}'s kernels can't be called here: {obstacle}.")
+
+    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> Call:
+        plain = Call(bound, dtype)
+        definition = Definition(
+            plain.name, plain.op_type, plain.interface, plain.axes, plain.constants
+        )
+        module: Any = optional_op_module(plain.op_type, "op")
+        why = "no adapter"
+        for asked in _PROVIDERS[provider]:
+            for backend in backends_of(module, asked, definition):
+                obstacle = backend_obstacle(asked, backend, device)
+                if obstacle is None:
+                    return Kernel(bound, dtype, asked, backend.name)
+                why = f"{source_name(asked, backend)}: {obstacle}"
+        plain.source = f"reference ({why})"
+        return plain
+
+    return made
+
+
+def solution_of(solution: Mapping[str, Any]) -> Maker:
+    """Return what makes calls of a solution, of the reference for other definitions.
+
+    `solution` has its name, definition, sources, entry point, and whether it fills
+    outputs that it is given. Raises Failure where it can't be loaded. Its code runs in
+    this process.
+    """
+    folder = Path(tempfile.mkdtemp())
+    for source in solution["sources"]:
+        path = folder / "solution_in_chain" / source["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source["content"])
+    path, symbol = solution["entry_point"].split("::")
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    parts = ["solution_in_chain", *path.removesuffix(".py").split("/")]
+    try:
+        entry = getattr(importlib.import_module(".".join(parts)), symbol)
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Failure(f"{solution['name']}: it can't be loaded: {what}") from error
+
+    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> Call:
+        if bound["name"] != solution["definition"]:
+            return Call(bound, dtype)
+        return Solution(bound, dtype, entry, solution)
+
+    return made
+
+
+class Sharded:
+    """Call a definition of one GPU's share on every share of whole tensors.
+
+    What a share is follows from the lengths: an axis of 32 where the definition has 8
+    is cut in four. Fewer cuts than shares are repeated, as KV heads are.
+    """
+
+    def __init__(self, call: Call, shares: int) -> None:
+        self.call, self.shares = call, shares
+        self.name, self.source, self.interface = call.name, call.source, call.interface
+
+    def __call__(self, **offered: Any) -> dict[str, Tensor]:
+        """Return the outputs of all shares as one."""
+        found = [self.call(**self._share(offered, at)) for at in range(self.shares)]
+        joined = {}
+        for name, spec in self.call.interface.output_specs.items():
+            parts = [of[name] for of in found]
+            cut = [
+                at
+                for at, axis in enumerate(spec.shape or ())
+                if self._cuts(axis, offered) > 1
+            ]
+            joined[name] = torch.cat(parts, dim=cut[0]) if cut else parts[0]
+        return joined
+
+    def _cuts(self, axis: str, offered: Mapping[str, Any]) -> int:
+        """Return in how many parts whole tensors have an axis."""
+        of_share = self.call.axes.get(axis)
+        if of_share is None:
+            return 1
+        for name, spec in self.call.interface.input_specs.items():
+            if axis in (spec.shape or ()):
+                whole = int(offered[name].shape[(spec.shape or ()).index(axis)])
+                return whole // of_share
+        return 1
+
+    def _share(self, offered: Mapping[str, Any], at: int) -> dict[str, Any]:
+        given = dict(offered)
+        for name, spec in self.call.interface.input_specs.items():
+            for dim, axis in enumerate(spec.shape or ()):
+                cuts = self._cuts(axis, offered)
+                if cuts > 1:
+                    parts = given[name].chunk(cuts, dim=dim)
+                    given[name] = parts[at * cuts // self.shares].contiguous()
+        return given
