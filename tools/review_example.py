@@ -15,7 +15,7 @@ from pathlib import Path
 
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
-from generator.review.report import shown
+from generator.review import shown
 from generator.review.review import make_review
 from generator.review.sources import open_sources
 from generator.rules.load import load_definitions

@@ -61,59 +61,45 @@ def _known_checker(name: str) -> str:
     return shlex.join([os.path.abspath(program), *files])
 
 
-@click.command()
-@options.choice
-@options.jobs()
-@options.executor
-@options.path(
-    *("--resume", "state"),
-    what="Folder of earlier results, which are used again if nothing changed; below "
-    "~/.cache/gen-tests if not given.",
-)
-@options.fresh()
-@options.tolerance
-@options.value(
-    "--seeds",
-    what="Plant no defects: run the tests on the unchanged references, with inputs and "
-    "draws of seeds 1 to N, or of a range such as 17-20. None may fail.",
-    of="N",
-    callback=_read_seeds,
-)
-@options.flag("--whole", help="With --seeds: keep all axes of large definitions.")
-@options.flag(
-    *("--record", "recorded"),
-    help="Save the results in verification/audit.json of the dataset, with --checker in "
-    "checkers.json; those of other definitions stay.",
-)
-@options.flag("--survivors", help="List each survivor with its line.")
-@options.several(
-    *("--checker", "checkers"),
-    what="Ask another checker which planted defects it lets pass: flashinfer-bench, "
-    "sol-execbench, kernelbench, gpu-mode, or a command of yours; may be repeated.",
-    of="NAME",
-)
-@options.flag(
-    "--tolerances",
-    help="Plant no defects: compare each tolerance with the errors of correct outputs, "
-    "measured in float64.",
-)
-@options.output("With --tolerances: write the tables there as Markdown.", "FILE.md")
-@options.form()
+@options.command()
 def audit(
-    choice: Choice,
-    jobs: int,
-    executor: str,
-    state: Path | None,
-    fresh: bool,
-    tolerance: float | None,
-    seeds: tuple[int, int] | None,
-    whole: bool,
-    recorded: bool,
-    survivors: bool,
-    checkers: tuple[str, ...],
-    tolerances: bool,
-    output: Path | None,
-    form: str,
+    choice: Choice = options.choice,
+    jobs: int = options.jobs(),
+    executor: str = options.executor,
+    state: Path | None = options.path(
+        "Folder of earlier results, which are used again if nothing changed; below "
+        "~/.cache/gen-tests if not given.",
+        "--resume",
+    ),
+    fresh: bool = options.fresh(),
+    tolerance: float | None = options.tolerance,
+    seeds: tuple[int, int] | None = options.value(
+        "Plant no defects: run the tests on the unchanged references, with inputs and "
+        "draws of seeds 1 to N, or of a range such as 17-20. None may fail.",
+        "N",
+        callback=_read_seeds,
+    ),
+    whole: bool = options.flag("With --seeds: keep all axes of large definitions."),
+    recorded: bool = options.flag(
+        "Save the results in verification/audit.json of the dataset, with --checker in "
+        "checkers.json; those of other definitions stay.",
+        "--record",
+    ),
+    survivors: bool = options.flag("List each survivor with its line."),
+    checkers: tuple[str, ...] = options.several(
+        "Ask another checker which planted defects it lets pass: flashinfer-bench, "
+        "sol-execbench, kernelbench, gpu-mode, or a command of yours; may be repeated.",
+        "NAME",
+        "--checker",
+    ),
+    tolerances: bool = options.flag(
+        "Plant no defects: compare each tolerance with the errors of correct outputs, "
+        "measured in float64."
+    ),
+    output: Path | None = options.output(
+        "With --tolerances: write the tables there as Markdown.", "FILE.md"
+    ),
+    form: str = options.form(),
 ) -> int:
     """Plant defects in references, and check that tests catch them.
 

@@ -13,26 +13,21 @@ from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
 
-@click.command()
-@options.dataset
-@options.output("Write the card there, without its tables.", "FILE")
-@options.check
-@options.force
-@options.repo("--repo")
-@options.value("--title", what="The dataset's title.", of="TEXT")
-@options.value(
-    *("--license", "license_id"),
-    what="The Hub's identifier of the licence; if not given, that of the file LICENSE.",
-    of="ID",
-)
+@options.command()
 def card(
-    dataset: Path,
-    output: Path | None,
-    check: bool,
-    force: bool,
-    repo: str | None,
-    title: str | None,
-    license_id: str | None,
+    dataset: Path = options.dataset,
+    output: Path | None = options.output(
+        "Write the card there, without its tables.", "FILE"
+    ),
+    check: bool = options.check,
+    force: bool = options.force,
+    repo: str | None = options.repo(),
+    title: str | None = options.value("The dataset's title.", "TEXT"),
+    license_id: str | None = options.value(
+        "The Hub's identifier of the licence; if not given, that of the file LICENSE.",
+        "ID",
+        "--license",
+    ),
 ) -> int:
     """Write the dataset's card, README.md, and the Hub's tables.
 

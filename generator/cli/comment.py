@@ -18,12 +18,15 @@ _OUTCOMES = {
 }
 
 
-@click.command()
-@options.repo("--repo", required=True)
-@options.pr(required=True)
-@options.send
-@click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def comment(repo: str, pr: int, yes: bool, report: Path) -> int:
+@options.command()
+def comment(
+    repo: str = options.repo(required=True),
+    pr: int = options.pr(required=True),
+    yes: bool = options.send,
+    report: Path = options.argument(
+        type=click.Path(exists=True, dir_okay=False, path_type=Path)
+    ),
+) -> int:
     """Post a review as a comment on a pull request of the Hub.
 
     REPORT is a file with the Markdown of `trace-dataset review`. A later call updates your comment and changes no other one. A dry run unless --yes is

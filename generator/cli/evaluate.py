@@ -17,71 +17,50 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _ON_A_GPU = 4
 
 
-@click.command()
-@click.argument("solutions", nargs=-1, metavar="[SOLUTION]...")
-@options.several(
-    *("--author", "authors"),
-    what="Choose the solutions of this author; may be repeated.",
-    of="AUTHOR",
-)
-@options.choice
-@options.value(
-    "--device", what="Where the solutions run.", of=["cpu", "cuda"], default="cpu"
-)
-@options.value(
-    "--workloads",
-    what="What is asked: the dataset's workloads, the definition's own cases, or both.",
-    of=["dataset", "cases", "both"],
-    default="both",
-)
-@options.value(
-    "--fuzz",
-    what="Ask N random cases inside the definition's constraints as well.",
-    of=click.IntRange(0, 10_000),
-    metavar="N",
-    default=0,
-)
-@options.value(
-    "--seed",
-    what="Seed all values and the order; secret and of this run alone if not given.",
-    of=click.IntRange(0, 2**62),
-    metavar="N",
-)
-@options.flag("--timing", help="On CUDA: measure the workloads of what passed.")
-@options.value(
-    "--timeout",
-    what="For one call of a solution.",
-    of=click.FloatRange(0.1, 3600.0),
-    metavar="SECONDS",
-    default=60.0,
-)
-@options.path(
-    "--output", what="Write traces and results.json there, in a dataset's layout."
-)
-@options.value(
-    "--dialect",
-    what="Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
-    of=["flashinfer-bench", "sol-execbench"],
-    default="flashinfer-bench",
-)
-@options.jobs()
-@options.executor
-@options.form()
+@options.command()
 def evaluate(
-    solutions: tuple[str, ...],
-    authors: tuple[str, ...],
-    choice: Choice,
-    device: str,
-    workloads: str,
-    fuzz: int,
-    seed: int | None,
-    timing: bool,
-    timeout: float,
-    output: Path | None,
-    dialect: str,
-    jobs: int,
-    executor: str,
-    form: str,
+    solutions: tuple[str, ...] = options.argument(nargs=-1, metavar="[SOLUTION]..."),
+    authors: tuple[str, ...] = options.several(
+        "Choose the solutions of this author; may be repeated.", "AUTHOR", "--author"
+    ),
+    choice: Choice = options.choice,
+    device: str = options.value(
+        "Where the solutions run.", ["cpu", "cuda"], default="cpu"
+    ),
+    workloads: str = options.value(
+        "What is asked: the dataset's workloads, the definition's own cases, or both.",
+        ["dataset", "cases", "both"],
+        default="both",
+    ),
+    fuzz: int = options.value(
+        "Ask N random cases inside the definition's constraints as well.",
+        click.IntRange(0, 10_000),
+        metavar="N",
+        default=0,
+    ),
+    seed: int | None = options.value(
+        "Seed all values and the order; secret and of this run alone if not given.",
+        click.IntRange(0, 2**62),
+        metavar="N",
+    ),
+    timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
+    timeout: float = options.value(
+        "For one call of a solution.",
+        click.FloatRange(0.1, 3600.0),
+        metavar="SECONDS",
+        default=60.0,
+    ),
+    output: Path | None = options.path(
+        "Write traces and results.json there, in a dataset's layout."
+    ),
+    dialect: str = options.value(
+        "Whose format the files have; flashinfer-bench has no status REWARD_HACK.",
+        ["flashinfer-bench", "sol-execbench"],
+        default="flashinfer-bench",
+    ),
+    jobs: int = options.jobs(),
+    executor: str = options.executor,
+    form: str = options.form(),
 ) -> int:
     """Run solutions in a sandbox and say of each whether it is right, and why not.
 

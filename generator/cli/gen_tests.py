@@ -41,44 +41,35 @@ def _sizes(
     return tuple(size for size in SIZES if size in chosen)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@options.choice
-@options.output(
-    "Folder of the tests; tests/references in the dataset if not given.", "DIR"
-)
-@options.value(
-    "--sizes",
-    what="Case sizes that the tests run by default, out of small,medium,large.",
-    of="SIZES",
-    default=",".join(DEFAULT_SIZES),
-    callback=_sizes,
-)
-@options.tolerance
-@click.option(
-    "--standalone/--no-standalone",
-    default=None,
-    help="Write the modules that the tests import beside them, or remove them; if not "
-    "given, keep the form of the folder.",
-)
-@options.force
-@options.check
-@options.flag(
-    *("--list", "listing"),
-    help="Print each definition's ground truth, and why other providers are not used; "
-    "for all definitions if none is chosen.",
-)
-@options.as_json
+@options.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli(
-    choice: Choice,
-    output: Path | None,
-    sizes: tuple[str, ...],
-    tolerance: float | None,
-    standalone: bool | None,
-    force: bool,
-    check: bool,
-    listing: bool,
-    as_json: bool,
+    choice: Choice = options.choice,
+    output: Path | None = options.output(
+        "Folder of the tests; tests/references in the dataset if not given.",
+        "DIR",
+    ),
+    sizes: tuple[str, ...] = options.value(
+        "Case sizes that the tests run by default, out of small,medium,large.",
+        "SIZES",
+        default=",".join(DEFAULT_SIZES),
+        callback=_sizes,
+    ),
+    tolerance: float | None = options.tolerance,
+    standalone: bool | None = options.option(
+        "Write the modules that the tests import beside them, or remove them; if not "
+        "given, keep the form of the folder.",
+        "--standalone/--no-standalone",
+        default=None,
+    ),
+    force: bool = options.force,
+    check: bool = options.check,
+    listing: bool = options.flag(
+        "Print each definition's ground truth, and why other providers are not used; "
+        "for all definitions if none is chosen.",
+        "--list",
+    ),
+    as_json: bool = options.as_json,
 ) -> int:
     """Render one pytest file per op_type from a dataset's definitions.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,36 +31,30 @@ def _axes(
     return sizes
 
 
-def _dialect(names: Sequence[str]) -> options.Decorator:
-    what = "Whose format the files have."
-    return options.value("--dialect", what=what, of=names, required=True)
+_dialect = partial(options.value, "Whose format the files have.", required=True)
 
 
-@click.command("import")
-@click.argument("source", type=click.Path(path_type=Path), required=False)
-@_dialect(_DIALECTS)
-@options.flag(
-    "--from-installed",
-    help="Read the templates of the installed FlashInfer; its code is imported.",
-)
-@options.op_type
-@options.several(
-    *("--axis", "axes"),
-    what="The size of an axis of templates, of all or of one op_type; may be repeated. "
-    "FlashInfer's own inputs give the sizes of the others.",
-    of="[OP_TYPE:]NAME=SIZE",
-    callback=_axes,
-)
-@options.output("Root of the dataset to write.", "DIR", required=True)
-@options.as_json
+@options.command("import")
 def import_(
-    source: Path | None,
-    dialect: str,
-    from_installed: bool,
-    op_types: tuple[str, ...],
-    axes: dict[str, int],
-    output: Path,
-    as_json: bool,
+    source: Path | None = options.argument(
+        type=click.Path(path_type=Path), required=False
+    ),
+    dialect: str = _dialect(_DIALECTS),
+    from_installed: bool = options.flag(
+        "Read the templates of the installed FlashInfer; its code is imported."
+    ),
+    op_types: tuple[str, ...] = options.op_type,
+    axes: dict[str, int] = options.several(
+        "The size of an axis of templates, of all or of one op_type; may be repeated. "
+        "FlashInfer's own inputs give the sizes of the others.",
+        "[OP_TYPE:]NAME=SIZE",
+        "--axis",
+        callback=_axes,
+    ),
+    output: Path = options.output(
+        "Root of the dataset to write.", "DIR", required=True
+    ),
+    as_json: bool = options.as_json,
 ) -> int:
     """Read definitions of another dialect, and list every change.
 
@@ -96,12 +91,13 @@ def _imported(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"    {change}"
 
 
-@click.command()
-@options.choice
-@_dialect(_DIALECTS[1:])
-@options.output("Folder to write to.", "DIR", required=True)
-@options.as_json
-def export(choice: Choice, dialect: str, output: Path, as_json: bool) -> int:
+@options.command()
+def export(
+    choice: Choice = options.choice,
+    dialect: str = _dialect(_DIALECTS[1:]),
+    output: Path = options.output("Folder to write to.", "DIR", required=True),
+    as_json: bool = options.as_json,
+) -> int:
     """Write definitions in another dialect, and list what is lost.
 
     Their workloads and the tensors of these are written too. Exit status 1 where the dialect can't hold a definition; its reason is printed.

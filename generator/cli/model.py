@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,28 +14,20 @@ from generator.models.parallel import KV_DTYPES
 _COUNT = click.IntRange(min=1)
 
 
-@click.command()
-@click.argument("config", metavar="CONFIG.json|NAME")
-@options.dataset
-@options.value("--tp", what="GPUs that share a layer.", of=_COUNT, default=1)
-@options.value("--ep", what="GPUs that share the experts.", of=_COUNT, default=1)
-@options.value(
-    "--kv-dtype",
-    what="Data type of the KV cache.",
-    of=KV_DTYPES,
-    default=KV_DTYPES[0],
-)
-@options.value(
-    "--page-size", what="Tokens of a page of the cache.", of=_COUNT, default=64
-)
-@options.flag("--write", help="Write the missing definitions that families make.")
-@options.form()
+@options.command()
 def model(
-    config: str,
-    dataset: Path,
-    write: bool,
-    form: str,
-    **asked: Any,
+    config: str = options.argument(metavar="CONFIG.json|NAME"),
+    dataset: Path = options.dataset,
+    tp: int = options.value("GPUs that share a layer.", _COUNT, default=1),
+    ep: int = options.value("GPUs that share the experts.", _COUNT, default=1),
+    kv_dtype: str = options.value(
+        "Data type of the KV cache.", KV_DTYPES, default=KV_DTYPES[0]
+    ),
+    page_size: int = options.value(
+        "Tokens of a page of the cache.", _COUNT, default=64
+    ),
+    write: bool = options.flag("Write the missing definitions that families make."),
+    form: str = options.form(),
 ) -> int:
     """List the definitions that a model needs: there, proven by a kernel, or missing.
 
@@ -52,7 +43,7 @@ def model(
     from generator.results.evidence import kept_runs
     from generator.results.verification import agreed, table_of
 
-    deployment = Deployment(**asked)
+    deployment = Deployment(tp, ep, page_size, kv_dtype)
     loaded = load(config)
     found = discover_definitions(dataset)
     require_definitions(found.problems)

@@ -1,6 +1,7 @@
-"""The options that several commands share: one name, one meaning, one help text.
+"""The options of commands: the defaults of a command's parameters declare them.
 
-Commands name them `options.dataset`, `options.jobs()` and the like.
+What several commands share has one name, one meaning and one help text; commands name
+it `options.dataset`, `options.jobs()` and the like.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -24,14 +26,39 @@ if TYPE_CHECKING:
     from generator.execution.local import LocalExecutor
 
 Decorator = Callable[[Any], Any]
+Makes = Callable[[Callable[..., int]], click.Command]
 
-flag = partial(click.option, is_flag=True)
+
+def command(name: str | None = None, **settings: Any) -> Makes:
+    """Make a command of a function: each parameter's default declares what it is given.
+
+    A declaration is a function that gets the parameter's name.
+    """
+
+    def made(function: Callable[..., int]) -> click.Command:
+        called: Any = function
+        for parameter in reversed([*signature(function).parameters.values()]):
+            called = parameter.default(parameter.name)(called)
+        build: Decorator = click.command(name, **settings)
+        return cast("click.Command", build(called))
+
+    return made
+
+
+def option(what: str, *names: str, **more: Any) -> Any:
+    """Declare an option with the help `what`; its name is the parameter's if not given."""
+
+    def declared(parameter: str) -> Decorator:
+        spelled = names or (f"--{parameter.replace('_', '-')}",)
+        return click.option(*spelled, parameter, help=what, **more)
+
+    return declared
 
 
 def value(
-    *names: str, what: str, of: str | Sequence[str] | click.ParamType[Any], **more: Any
-) -> Decorator:
-    """Return an option with a value and the help `what`, which shows its default.
+    what: str, of: str | Sequence[str] | click.ParamType[Any], *names: str, **more: Any
+) -> Any:
+    """Declare an option with a value, whose help shows its default.
 
     `of` is the metavar of a text, the words to choose from, or a type.
     """
@@ -39,89 +66,92 @@ def value(
         more["metavar"] = of
     else:
         more["type"] = of if isinstance(of, click.ParamType) else click.Choice(of)
-    return click.option(*names, help=what, show_default="default" in more, **more)
+    return option(what, *names, show_default="default" in more, **more)
 
 
+def argument(**more: Any) -> Any:
+    """Declare an argument."""
+    return lambda parameter: click.argument(parameter, **more)
+
+
+def path(what: str, *names: str, metavar: str = "DIR", **more: Any) -> Any:
+    """Declare an option with a path."""
+    kind = click.Path(path_type=Path)
+    return value(what, kind, *names, metavar=metavar, **more)
+
+
+flag = partial(option, is_flag=True)
 several = partial(value, multiple=True)
-path = partial(value, of=click.Path(path_type=Path), metavar="DIR")
 
-dataset = click.option(
-    "--dataset",
+dataset = option(
+    "Root of the dataset; the current directory if not given.",
     type=click.Path(path_type=Path),
     metavar="DIR",
     default=".",
-    help="Root of the dataset; the current directory if not given.",
 )
-as_json = flag("--json", "as_json", help="Print the result as JSON.")
-check = flag("--check", help="Write nothing; exit 1 if a file is out of date.")
-force = flag("--force", help="Overwrite files that a person edited.")
-notes = flag("--notes", help="Show notes in text and github as well.")
-no_cache = flag(
-    "--no-cache",
+as_json = flag("Print the result as JSON.", "--json")
+check = flag("Write nothing; exit 1 if a file is out of date.")
+force = flag("Overwrite files that a person edited.")
+notes = flag("Show notes in text and github as well.")
+no_cache: Decorator = flag(
+    "Accepted for old scripts: nothing is kept from one run to the next.",
     hidden=True,
     expose_value=False,
-    help="Accepted for old scripts: nothing is kept from one run to the next.",
-)
+)("no_cache")
 op_type = several(
-    *("--op-type", "op_types"),
-    what="Choose the definitions of this op_type; may be repeated.",
-    of="OP_TYPE",
+    "Choose the definitions of this op_type; may be repeated.", "OP_TYPE", "--op-type"
 )
-_name = several(
-    *("--definition-name", "names"),
-    what="Choose this definition; may be repeated.",
-    of="NAME",
-)
-_all = flag("--all", "everything", help="Choose all definitions.")
+_name = several("Choose this definition; may be repeated.", "NAME", "--definition-name")
+_all = flag("Choose all definitions.", "--all")
 tests = path(
-    "--tests",
-    what="Folder of the rendered tests; tests/references in the dataset if not given.",
+    "Folder of the rendered tests; tests/references in the dataset if not given."
 )
 executor = value(
-    "--executor",
-    what="Run on this machine, on the Ray cluster that it is part of, or on another.",
-    of="local|ray|ray://HOST:PORT",
+    "Run on this machine, on the Ray cluster that it is part of, or on another.",
+    "local|ray|ray://HOST:PORT",
     default="local",
+)
+trust = flag(
+    "With --execute: also run code that the check of its source rejects; it stays in the "
+    "sandbox."
 )
 
 
-def choice(command: Any, *, has_all: bool = True) -> Any:
-    """Add --op-type, --definition-name, --all and --dataset: the command gets a Choice."""
+def _choice(parameter: str, *, has_all: bool = True) -> Decorator:
+    """Declare --op-type, --definition-name, --all and --dataset, which give a Choice."""
 
-    @wraps(command)
-    def called(
-        dataset: Path,
-        op_types: tuple[str, ...],
-        names: tuple[str, ...],
-        everything: bool = False,
-        **given: Any,
-    ) -> Any:
-        chosen = Choice(dataset, op_types, names, everything)
-        return command(choice=chosen, **given)
+    def added(command: Any) -> Any:
+        @wraps(command)
+        def called(
+            dataset: Path,
+            op_types: tuple[str, ...],
+            names: tuple[str, ...],
+            everything: bool = False,
+            **given: Any,
+        ) -> Any:
+            given[parameter] = Choice(dataset, op_types, names, everything)
+            return command(**given)
 
-    added = dataset(called)
-    return op_type(_name(_all(added) if has_all else added))
+        made = dataset("dataset")(called)
+        made = _all("everything")(made) if has_all else made
+        return op_type("op_types")(_name("names")(made))
+
+    return added
 
 
-part = partial(choice, has_all=False)
+choice: Any = _choice
+part: Any = partial(_choice, has_all=False)
 """The same without --all: a command that takes all definitions if none is chosen."""
 
 
-def send(command: Any) -> Any:
-    """Add --dry-run and --yes; the command gets `yes`."""
+def _send(parameter: str) -> Decorator:
     what = "Print what would be sent and send nothing; this is the default."
-    dry_run = flag("--dry-run", expose_value=False, help=what)
-    return dry_run(flag("--yes", help="Send it.")(command))
+    dry_run = flag(what, expose_value=False)("dry_run")
+    return lambda command: dry_run(flag("Send it.", "--yes")(parameter)(command))
 
 
-def execute(what: str) -> Decorator:
-    """Return --execute, with its help, and --trust."""
-    trust = flag(
-        "--trust",
-        help="With --execute: also run code that the check of its source rejects; it "
-        "stays in the sandbox.",
-    )
-    return lambda command: flag("--execute", help=what)(trust(command))
+send: Any = _send
+"""--dry-run and --yes, whose value the command gets."""
 
 
 def _tolerance(
@@ -133,9 +163,8 @@ def _tolerance(
 
 
 tolerance = value(
-    "--tolerance",
-    what="Set atol and rtol of every comparison to X.",
-    of=click.FLOAT,
+    "Set atol and rtol of every comparison to X.",
+    click.FLOAT,
     metavar="X",
     callback=_tolerance,
 )
@@ -149,21 +178,15 @@ def _cores() -> int:
 
 def jobs(
     usual: int | Callable[[], int] = _cores, unset: str = "as many as there are cores"
-) -> Decorator:
-    """Return --jobs, the number of processes: `usual`, which `unset` describes."""
-    return click.option(
-        "--jobs",
-        type=click.IntRange(1, 1024),
-        default=usual,
-        metavar="N",
-        help=f"Processes to run in parallel; {unset} if not given.",
-    )
+) -> Any:
+    """Declare --jobs, the number of processes: `usual`, which `unset` describes."""
+    what = f"Processes to run in parallel; {unset} if not given."
+    return option(what, type=click.IntRange(1, 1024), default=usual, metavar="N")
 
 
-def fresh(*spellings: str) -> Decorator:
-    """Return --fresh; `spellings` are older names that a command still accepts."""
-    what = "Ignore earlier results and redo the work."
-    return flag("--fresh", *spellings, "fresh", help=what)
+def fresh(*spellings: str) -> Any:
+    """Declare --fresh; `spellings` are older names that a command still accepts."""
+    return flag("Ignore earlier results and redo the work.", "--fresh", *spellings)
 
 
 def _repo(
@@ -176,36 +199,29 @@ def _repo(
     return value
 
 
-repo = partial(
-    value, what="The dataset's repository on the Hub.", of="OWNER/NAME", callback=_repo
-)
-pr = partial(
-    value,
-    "--pr",
-    what="The number of the pull request.",
-    of=click.IntRange(1),
-    metavar="N",
-)
+def repo(what: str = "The dataset's repository on the Hub.", **more: Any) -> Any:
+    """Declare an option with the name of a repository."""
+    return value(what, "OWNER/NAME", callback=_repo, **more)
 
 
-def output(what: str, metavar: str, *spellings: str, **more: Any) -> Decorator:
-    """Return --output, a folder where `metavar` is DIR, else a file.
+pr = partial(value, "The number of the pull request.", click.IntRange(1), metavar="N")
 
-    `what` is its help, `spellings` are older names that a command still accepts.
+
+def output(what: str, metavar: str, *spellings: str, **more: Any) -> Any:
+    """Declare --output, a folder where `metavar` is DIR, else a file.
+
+    `spellings` are older names that a command still accepts.
     """
     kind = click.Path(path_type=Path, dir_okay=metavar == "DIR")
-    names = ("--output", *spellings, "output")
-    return value(*names, what=what, of=kind, metavar=metavar, **more)
+    return value(what, kind, "--output", *spellings, metavar=metavar, **more)
 
 
-def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Decorator:
-    """Return what adds --format and --json to a command, which gets them as `form`."""
-    names = ("--format", "form")
-    option = value(*names, what="How to print the result.", of=formats, default=default)
-    as_json = flag(
-        "--json", "form", flag_value="json", help="Print the result as JSON."
-    )
-    return lambda command: option(as_json(command))
+def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Any:
+    """Declare --format and --json, one value."""
+    what = "How to print the result."
+    option = value(what, formats, "--format", default=default)
+    as_json = flag("Print the result as JSON.", "--json", flag_value="json")
+    return lambda parameter: lambda made: option(parameter)(as_json(parameter)(made))
 
 
 def given(*names: str) -> list[str]:

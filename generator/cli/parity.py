@@ -28,85 +28,62 @@ _GEOMETRIES = [
 _LEVELS = ("stage", "layer", "forward", "decode", "train")
 
 
-@click.command()
-@options.several(
-    *("--model", "models"),
-    of="FAMILY|NAME|CONFIG.json",
-    what="A family, a model whose figures come with this software, or its config; may "
-    "be repeated.",
-    required=True,
-)
-@options.dataset
-@options.several(
-    *("--level", "levels"),
-    of=(*_LEVELS, "all"),
-    what="What is compared; may be repeated.",
-    default=("stage",),
-)
-@options.value(
-    "--geometry",
-    of=_GEOMETRIES,
-    what="A small model, a set of them, or one layer of each type at the model's own "
-    "sizes.",
-    default="tiny",
-)
-@options.several(
-    *("--dtype", "dtypes"),
-    of=("float32", "bfloat16"),
-    what="Data type of the models; may be repeated.",
-    default=("float32", "bfloat16"),
-)
-@options.value(
-    "--device",
-    of=("cpu", "cuda"),
-    what="Where models and definitions run.",
-    default="cpu",
-)
-@options.value(
-    "--kernels",
-    of=("flashinfer", "sglang"),
-    what="Run, beside the references, this provider's kernels in bfloat16.",
-    default=None,
-)
-@options.value(
-    "--solution",
-    of="FILE|NAME",
-    what="Run, beside the references, a solution in its definition's stages.",
-    default=None,
-)
-@options.path(
-    "--weights", what="Folder of the model's *.safetensors; drawn if not given."
-)
-@options.path(
-    "--transformers",
-    what="Folder that `pip install --target` put transformers into.",
-    default=".transformers",
-    envvar="GEN_TESTS_TRANSFORMERS",
-)
-@options.flag(
-    "--record",
-    help="Keep in verification/ what --geometry real shows of each definition.",
-)
-@options.path(
-    "--html",
-    what="Write a page with the heat maps of the stages there.",
-    metavar="FILE",
-)
-@options.form()
+@options.command()
 def parity(
-    models: tuple[str, ...],
-    dataset: Path,
-    levels: tuple[str, ...],
-    geometry: str,
-    dtypes: tuple[str, ...],
-    device: str,
-    kernels: str | None,
-    solution: str | None,
-    weights: Path | None,
-    transformers: Path,
-    record: bool,
-    html: Path | None,
-    form: str,
+    models: tuple[str, ...] = options.several(
+        "A family, a model whose figures come with this software, or its config; may "
+        "be repeated.",
+        "FAMILY|NAME|CONFIG.json",
+        "--model",
+        required=True,
+    ),
+    dataset: Path = options.dataset,
+    levels: tuple[str, ...] = options.several(
+        "What is compared; may be repeated.",
+        (*_LEVELS, "all"),
+        "--level",
+        default=("stage",),
+    ),
+    geometry: str = options.value(
+        "A small model, a set of them, or one layer of each type at the model's own "
+        "sizes.",
+        _GEOMETRIES,
+        default="tiny",
+    ),
+    dtypes: tuple[str, ...] = options.several(
+        "Data type of the models; may be repeated.",
+        ("float32", "bfloat16"),
+        "--dtype",
+        default=("float32", "bfloat16"),
+    ),
+    device: str = options.value(
+        "Where models and definitions run.", ("cpu", "cuda"), default="cpu"
+    ),
+    kernels: str | None = options.value(
+        "Run, beside the references, this provider's kernels in bfloat16.",
+        ("flashinfer", "sglang"),
+        default=None,
+    ),
+    solution: str | None = options.value(
+        "Run, beside the references, a solution in its definition's stages.",
+        "FILE|NAME",
+        default=None,
+    ),
+    weights: Path | None = options.path(
+        "Folder of the model's *.safetensors; drawn if not given."
+    ),
+    transformers: Path = options.path(
+        "Folder that `pip install --target` put transformers into.",
+        default=".transformers",
+        envvar="GEN_TESTS_TRANSFORMERS",
+    ),
+    record: bool = options.flag(
+        "Keep in verification/ what --geometry real shows of each definition."
+    ),
+    html: Path | None = options.path(
+        "Write a page with the heat maps of the stages there.", metavar="FILE"
+    ),
+    form: str = options.form(),
 ) -> int:
     """Compare a model that definitions compose with transformers.
 

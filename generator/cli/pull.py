@@ -27,28 +27,21 @@ _SHOWN = 50
 _ATTEMPTS = 5
 
 
-@click.command()
-@options.repo("--repo", required=True)
-@options.value(
-    "--revision", what="A branch, a tag or a commit; main if not given.", of="REV"
-)
-@options.pr()
-@options.choice
-@options.value(
-    "--blobs",
-    what="Tensor files to pull as well: none, those that the chosen workloads name and "
-    "the recordings of the chosen definitions, or all that belong to these.",
-    of=["none", "needed", "all"],
-    default="none",
-)
-@options.force
+@options.command()
 def pull(
-    repo: str,
-    revision: str | None,
-    pr: int | None,
-    choice: Choice,
-    blobs: str,
-    force: bool,
+    repo: str = options.repo(required=True),
+    revision: str | None = options.value(
+        "A branch, a tag or a commit; main if not given.", "REV"
+    ),
+    pr: int | None = options.pr(),
+    choice: Choice = options.choice,
+    blobs: str = options.value(
+        "Tensor files to pull as well: none, those that the chosen workloads name and "
+        "the recordings of the chosen definitions, or all that belong to these.",
+        ["none", "needed", "all"],
+        default="none",
+    ),
+    force: bool = options.force,
 ) -> int:
     """Download a dataset from the Hub, or a part of it.
 

@@ -27,53 +27,41 @@ if TYPE_CHECKING:
 
 _OBJECTIONS = 10
 _ROUNDS = 3
-
-
-@click.command()
-@options.repo("--repo", required=True)
-@options.choice
-@options.flag(
-    "--create-pr",
-    expose_value=False,
-    help="Push to a pull request: your open one for the same definitions, or a new one; "
+_create_pr: options.Decorator = options.flag(
+    "Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
-)
-@options.pr()
-@options.value(
-    "--branch",
-    what="Commit to a branch, such as main, without a pull request.",
-    of="B",
-)
-@options.value("--message", what="Title of the pull request and commit.", of="TEXT")
-@options.send
-@options.flag(
-    "--together",
-    help="Open one pull request for all chosen definitions, not one for each.",
-)
-@options.several(
-    *("--allow", "allowances"),
-    what="Push in spite of this rule's objection; the pull request states the reason. "
-    "May be repeated.",
-    of="RULE=REASON",
-)
-@options.several(
-    "--delete",
-    what="Delete this file of the repository; no other file is deleted. May be "
-    "repeated.",
-    of="PATH",
-)
-@options.flag("--card", help="Also push the dataset card, with current tables.")
+    expose_value=False,
+)("create_pr")
+
+
+@options.command()
+@_create_pr
 def push(
-    repo: str,
-    choice: Choice,
-    pr: int | None,
-    branch: str | None,
-    message: str | None,
-    yes: bool,
-    together: bool,
-    allowances: tuple[str, ...],
-    delete: tuple[str, ...],
-    card: bool,
+    repo: str = options.repo(required=True),
+    choice: Choice = options.choice,
+    pr: int | None = options.pr(),
+    branch: str | None = options.value(
+        "Commit to a branch, such as main, without a pull request.", "B"
+    ),
+    message: str | None = options.value(
+        "Title of the pull request and commit.", "TEXT"
+    ),
+    yes: bool = options.send,
+    together: bool = options.flag(
+        "Open one pull request for all chosen definitions, not one for each."
+    ),
+    allowances: tuple[str, ...] = options.several(
+        "Push in spite of this rule's objection; the pull request states the reason. "
+        "May be repeated.",
+        "RULE=REASON",
+        "--allow",
+    ),
+    delete: tuple[str, ...] = options.several(
+        "Delete this file of the repository; no other file is deleted. May be "
+        "repeated.",
+        "PATH",
+    ),
+    card: bool = options.flag("Also push the dataset card, with current tables."),
 ) -> int:
     """Publish definitions that passed as pull requests on the Hub.
 

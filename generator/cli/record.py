@@ -23,58 +23,46 @@ _STATUSES = ("recorded", "current", "unusable", "failed")
 _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 
 
-@click.command()
-@options.choice
-@options.several(
-    *("--provider", "providers"),
-    what="Record this provider's kernels; may be repeated. The first usable one of "
-    "flashinfer, sglang and pytorch if not given.",
-    of=_PROVIDERS,
-)
-@options.tests
-@options.output(
-    "Folder of the recordings; blob/ground_truth in the dataset if not given.",
-    "DIR",
-    "--out",
-)
-@options.several(
-    *("--size", "sizes"),
-    what="Record cases of this size; may be repeated.",
-    of=_SIZES,
-    default=("small",),
-)
-@options.value(
-    "--device",
-    what="cuda, cuda:N, or cpu for the few kernels that run on it.",
-    of="DEVICE",
-    default="cuda",
-)
-@options.jobs(4, "4")
-@options.executor
-@options.path("--logs", what="Folder for the output of the kernels and their errors.")
-@options.fresh("--force")
-@options.value(
-    "--compare",
-    what="Record nothing: print where the outputs of recording B differ from those of A. "
-    "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
-    "TEXT.",
-    of="A B",
-    nargs=2,
-)
-@options.form()
+@options.command()
 def record(
-    choice: Choice,
-    providers: tuple[str, ...],
-    tests: Path | None,
-    output: Path | None,
-    sizes: tuple[str, ...],
-    device: str,
-    jobs: int,
-    executor: str,
-    logs: Path | None,
-    fresh: bool,
-    compare: tuple[str, str] | None,
-    form: str,
+    choice: Choice = options.choice,
+    providers: tuple[str, ...] = options.several(
+        "Record this provider's kernels; may be repeated. The first usable one of "
+        "flashinfer, sglang and pytorch if not given.",
+        _PROVIDERS,
+        "--provider",
+    ),
+    tests: Path | None = options.tests,
+    output: Path | None = options.output(
+        "Folder of the recordings; blob/ground_truth in the dataset if not given.",
+        "DIR",
+        "--out",
+    ),
+    sizes: tuple[str, ...] = options.several(
+        "Record cases of this size; may be repeated.",
+        _SIZES,
+        "--size",
+        default=("small",),
+    ),
+    device: str = options.value(
+        "cuda, cuda:N, or cpu for the few kernels that run on it.",
+        "DEVICE",
+        default="cuda",
+    ),
+    jobs: int = options.jobs(4, "4"),
+    executor: str = options.executor,
+    logs: Path | None = options.path(
+        "Folder for the output of the kernels and their errors."
+    ),
+    fresh: bool = options.fresh("--force"),
+    compare: tuple[str, str] | None = options.value(
+        "Record nothing: print where the outputs of recording B differ from those of A. "
+        "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
+        "TEXT.",
+        "A B",
+        nargs=2,
+    ),
+    form: str = options.form(),
 ) -> int:
     """Record outputs of production kernels, for replay anywhere.
 
@@ -142,11 +130,12 @@ def _print_result(result: RecordingResult) -> None:
     write_lines([f"{result.status:<8}  {result.definition}{size}{labels}", *remarks])
 
 
-@click.command(hidden=True)
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
-@options.form()
-def drift(before: str, after: str, form: str) -> int:
+@options.command(hidden=True)
+def drift(
+    before: str = options.argument(metavar="A"),
+    after: str = options.argument(metavar="B"),
+    form: str = options.form(),
+) -> int:
     """Do what `trace-dataset record --compare A B` does; the name of version 0.1."""
     return _compare(before, after, form)
 

@@ -19,68 +19,51 @@ from generator.cli.output import (
     write_files,
 )
 from generator.problems import Failure
-from generator.reports import FORMATS
+from generator.review import FORMATS, shown
 
 if TYPE_CHECKING:
     from generator.review.sources import Sources
 
 _ATTEMPTS = 5
-_FORMATS = (*FORMATS, "html")
 _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.txt"}
 
 
-@click.command()
-@options.value(
-    "--base",
-    what="Compare with the merge base of REV and head. REV is the default branch if not "
-    "given (upstream/HEAD, origin/HEAD, main or master); on that branch, compare with "
-    "the last commit, or with the one before if the working tree is clean.",
-    of="REV",
-)
-@options.value(
-    "--head", what="The revision to review; the working tree if not given.", of="REV"
-)
-@options.repo(
-    "--hub", what="Review a pull request of this dataset on the Hub, with --pr."
-)
-@options.pr()
-@options.dataset
-@options.form(formats=_FORMATS)
-@options.output(
-    "Write the review in all formats there, and the tests of the changed definitions.",
-    "DIR",
-    "--out",
-)
-@options.notes
-@options.flag(
-    "--trust-evidence",
-    help="Accept the evidence in verification/ that the change itself adds; its author "
-    "wrote it.",
-)
-@options.execute(
-    "Run the reference tests of changed definitions, and the solutions that the change "
-    "adds, in a sandbox; with --trust, the tests' result does not count as evidence."
-)
-@options.value(
-    "--device",
-    what="The device that --execute uses.",
-    of=["cpu", "cuda"],
-    default="cpu",
-)
+@options.command()
 @options.no_cache
 def review(
-    base: str | None,
-    head: str | None,
-    hub: str | None,
-    pr: int | None,
-    dataset: Path,
-    form: str,
-    output: Path | None,
-    notes: bool,
-    trust_evidence: bool,
-    execute: bool,
-    device: str,
-    trust: bool,
+    base: str | None = options.value(
+        "Compare with the merge base of REV and head. REV is the default branch if not "
+        "given (upstream/HEAD, origin/HEAD, main or master); on that branch, compare with "
+        "the last commit, or with the one before if the working tree is clean.",
+        "REV",
+    ),
+    head: str | None = options.value(
+        "The revision to review; the working tree if not given.", "REV"
+    ),
+    hub: str | None = options.repo(
+        "Review a pull request of this dataset on the Hub, with --pr."
+    ),
+    pr: int | None = options.pr(),
+    dataset: Path = options.dataset,
+    form: str = options.form(formats=FORMATS),
+    output: Path | None = options.output(
+        "Write the review in all formats there, and the tests of the changed definitions.",
+        "DIR",
+        "--out",
+    ),
+    notes: bool = options.notes,
+    trust_evidence: bool = options.flag(
+        "Accept the evidence in verification/ that the change itself adds; its author "
+        "wrote it."
+    ),
+    execute: bool = options.flag(
+        "Run the reference tests of changed definitions, and the solutions that the change "
+        "adds, in a sandbox; with --trust, the tests' result does not count as evidence."
+    ),
+    trust: bool = options.trust,
+    device: str = options.value(
+        "The device that --execute uses.", ["cpu", "cuda"], default="cpu"
+    ),
 ) -> int:
     """Review the changes of a dataset between two revisions.
 
@@ -95,7 +78,6 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
-    from generator.review.report import VERDICTS, shown
     from generator.review.review import make_review, with_results, with_solutions
     from generator.validation.parallel import default_jobs
 
@@ -116,19 +98,19 @@ def review(
                 found = evaluate_change(made.changes, sources, device, default_jobs())
             made = made if found is None else with_solutions(made, found)
         if output is not None:
-            for one in _FORMATS:
+            for one in FORMATS:
                 text = "".join(shown(made, one, prefix=prefix, notes=notes))
                 name = f"review.{_SUFFIXES.get(one, one)}"
                 write_files(output, {name: text.encode("utf-8", "backslashreplace")})
             tests = output / "tests" / "references"
             count = render_changes(made.changes, sources.head, tests)
             say(
-                f"Wrote {len(_FORMATS)} reports and the tests of {count} definitions "
+                f"Wrote {len(FORMATS)} reports and the tests of {count} definitions "
                 f"to {output}"
             )
     for text in shown(made, form, prefix=prefix, notes=notes):
         write(text)
-    return STATUSES[VERDICTS[made.verdict]]
+    return STATUSES[made.verdict]
 
 
 def _sources(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
 from generator.cli import options
 from generator.cli.output import EXIT_FINE, write, write_json
 from generator.problems import Failure
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[ID|GROUP]...")
-@options.as_json
-def rules(names: tuple[str, ...], as_json: bool) -> int:
+@options.command()
+def rules(
+    names: tuple[str, ...] = options.argument(nargs=-1, metavar="[ID|GROUP]..."),
+    as_json: bool = options.as_json,
+) -> int:
     """List the rules of validate, or explain the named ones."""
     from generator.dataset.paths import UnknownName
     from generator.rules.catalogue import RULES, select_rules

@@ -45,10 +45,11 @@ def cli() -> None:
     """
 
 
-@cli.command()
-@options.dataset
-@options.as_json
-def doctor(dataset: Path, as_json: bool) -> int:
+@options.command()
+def doctor(
+    dataset: Path = options.dataset,
+    as_json: bool = options.as_json,
+) -> int:
     """Say what this machine can test, and what to install.
 
     For each op_type: which providers can be its ground truth here, of how many
@@ -75,6 +76,7 @@ def doctor(dataset: Path, as_json: bool) -> int:
 
 
 _COMMANDS = (
+    doctor,
     validate,
     review,
     evaluate,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import progress, show
 
 
-@click.command()
-@options.part
-@options.form()
-def traces(choice: Choice, form: str) -> int:
+@options.command()
+def traces(
+    choice: Choice = options.part,
+    form: str = options.form(),
+) -> int:
     """List the best solutions, and traces that can't be believed.
 
     Traces are compared on one kind of hardware at a time. A stale trace is of a

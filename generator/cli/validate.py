@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from generator.cli import options
 from generator.cli.choose import Choice, prefix_of, require_definitions
 from generator.cli.output import progress, say, show
@@ -20,36 +18,28 @@ if TYPE_CHECKING:
 _MAX_CONFIG = 4 * 1024 * 1024
 
 
-@click.command()
-@options.part
-@options.several(
-    "--checks",
-    what="Report only these rules or groups of rules, separated by commas; may be "
-    "repeated. `trace-dataset rules` lists them.",
-    of="RULES",
-)
-@options.path(
-    "--model-config",
-    what="A model's config.json: const axes must equal its values, divided by tp: and "
-    "ep: tags.",
-    metavar="FILE",
-)
-@options.form()
-@options.execute("Call each reference once on small inputs, in a sandbox; needs torch.")
-@options.notes
-@options.flag("--strict", help="Exit 1 on warnings as well.")
-@options.jobs()
+@options.command()
 @options.no_cache
 def validate(
-    choice: Choice,
-    checks: tuple[str, ...],
-    model_config: Path | None,
-    form: str,
-    execute: bool,
-    trust: bool,
-    notes: bool,
-    strict: bool,
-    jobs: int,
+    choice: Choice = options.part,
+    checks: tuple[str, ...] = options.several(
+        "Report only these rules or groups of rules, separated by commas; may be "
+        "repeated. `trace-dataset rules` lists them.",
+        "RULES",
+    ),
+    model_config: Path | None = options.path(
+        "A model's config.json: const axes must equal its values, divided by tp: and "
+        "ep: tags.",
+        metavar="FILE",
+    ),
+    form: str = options.form(),
+    execute: bool = options.flag(
+        "Call each reference once on small inputs, in a sandbox; needs torch."
+    ),
+    trust: bool = options.trust,
+    notes: bool = options.notes,
+    strict: bool = options.flag("Exit 1 on warnings as well."),
+    jobs: int = options.jobs(),
 ) -> int:
     """Check definitions and all files that belong to them.
 

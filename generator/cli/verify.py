@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from generator.cli import options
 from generator.cli.choose import require_definitions
 from generator.cli.output import drifted, say, show, status_of, write_files
@@ -21,41 +19,32 @@ if TYPE_CHECKING:
 _TABLE = Path("docs/generated/verification.md")
 
 
-@click.command()
-@options.dataset
-@options.path(
-    *("--record", "recorded"),
-    what="Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in verification/ of the dataset; may be repeated.",
-    multiple=True,
-    metavar="RESULTS",
-)
-@options.flag(
-    *("--table", "wants_table"),
-    help="Print the table; this is the default without --record.",
-)
-@options.path(
-    "--results",
-    what="Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
-    "folder, in place of those in verification/; may be repeated.",
-    multiple=True,
-    metavar="RESULTS",
-)
-@options.output(
-    "Write the table there, not to stdout; --check compares docs/generated/"
-    "verification.md if not given.",
-    "FILE",
-)
-@options.check
-@options.form("markdown")
+@options.command()
 def verify(
-    dataset: Path,
-    recorded: tuple[Path, ...],
-    wants_table: bool,
-    results: tuple[Path, ...],
-    output: Path | None,
-    check: bool,
-    form: str,
+    dataset: Path = options.dataset,
+    recorded: tuple[Path, ...] = options.path(
+        "Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+        "folder, in verification/ of the dataset; may be repeated.",
+        "--record",
+        multiple=True,
+        metavar="RESULTS",
+    ),
+    wants_table: bool = options.flag(
+        "Print the table; this is the default without --record.", "--table"
+    ),
+    results: tuple[Path, ...] = options.path(
+        "Show the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
+        "folder, in place of those in verification/; may be repeated.",
+        multiple=True,
+        metavar="RESULTS",
+    ),
+    output: Path | None = options.output(
+        "Write the table there, not to stdout; --check compares docs/generated/"
+        "verification.md if not given.",
+        "FILE",
+    ),
+    check: bool = options.check,
+    form: str = options.form("markdown"),
 ) -> int:
     """Show what each definition was compared with, on which machine.
 

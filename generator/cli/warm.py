@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-import click
-
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import require_modules, status_of, write_lines
@@ -21,11 +19,14 @@ def _usual_jobs() -> int:
     return usual_jobs()
 
 
-@click.command()
-@options.part
-@options.tests
-@options.jobs(_usual_jobs, "a quarter of the cores, as each runs several compilers,")
-def warm(choice: Choice, tests: Path | None, jobs: int) -> int:
+@options.command()
+def warm(
+    choice: Choice = options.part,
+    tests: Path | None = options.tests,
+    jobs: int = options.jobs(
+        _usual_jobs, "a quarter of the cores, as each runs several compilers,"
+    ),
+) -> int:
     """Compile the kernels that the tests need.
 
     Without a choice, those of all definitions. A test run on a GPU does the same for

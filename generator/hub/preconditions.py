@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator.dataset.artifacts import Key
@@ -76,11 +76,13 @@ class Judged:
 def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
     """Check the preconditions of definitions; `found` are all that the dataset has."""
     names = [file.name for file in files]
-    plan = make_plan(root, names=names if len(files) < len(found.files) else ())
-    problems = tuple(run_plan(plan, Counts(), jobs=default_jobs()))
-    objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
     # without names: what else the op_types have is in their rendered files too
     loaded = load_definitions(root, op_types=sorted({f.op_type for f in files}))
+    plan = make_plan(root, names=names if len(files) < len(found.files) else ())
+    read = (replace(u, loaded=loaded.by_path.get(u.file.path)) for u in plan.units)
+    plan = replace(plan, units=tuple(read))
+    problems = tuple(run_plan(plan, Counts(), jobs=default_jobs()))
+    objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
     objections += _of_rendering(root, loaded, {f.op_type for f in files})
 
     def unreadable(error: Exception) -> None:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import ast
 import builtins
 import io
+import re
 import tokenize
 import warnings
 from functools import lru_cache
 
-from generator.dataset.python_source import parse_module
+from generator.dataset.python_source import all_nodes, parse_module
 
 # what a string of several lines has; one that has none of it, an f-string of Python
 # 3.12, is not nested, since the tree of it would differ
 _ACROSS_LINES = ('"""', "'''", "\\\n")
 _SCOPE_CALLS = {"globals", "locals", "exec", "eval", "vars"}
+# a form feed begins the count of columns anew; of very many levels one is too many
+_ODD_INDENT = re.compile(r"\f|^[ \t]{80}", re.MULTILINE)
 
 
 def can_be_nested(reference: str) -> bool:
     """Return whether a reference means the same inside a function as in a module."""
     tree = parse_module(reference)
-    for node in ast.walk(tree):
+    is_odd = _ODD_INDENT.search(reference) is not None
+    for node in all_nodes(tree):
         # a class body that assigns a name can read its value in the module before, but
         # not that in an enclosing function
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.ClassDef)):
@@ -32,7 +36,11 @@ def can_be_nested(reference: str) -> bool:
             stored = isinstance(node.ctx, ast.Store)
             if node.id in _SCOPE_CALLS or (stored and hasattr(builtins, node.id)):
                 return False
-    return _same_tree(tree, nest(reference))
+        elif isinstance(node, (ast.Constant, ast.JoinedStr)):
+            is_odd |= node.lineno != node.end_lineno
+    # only a string of several lines, or odd white space, can mean something else
+    # there: comparing takes as long as all of the above twice
+    return not is_odd or _same_tree(tree, nest(reference))
 
 
 def _same_tree(tree: ast.Module, nested: str) -> bool:

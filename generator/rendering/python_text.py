@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import lru_cache
 from unicodedata import ucd_3_2_0
 
 WIDTH = 88
@@ -13,7 +14,7 @@ def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
     """Return text as comment lines; unprintable characters are escaped."""
     lines = []
     for paragraph in text.splitlines():
-        shown = "".join(_visible(char) for char in paragraph).strip()
+        shown = "".join(map(_visible, paragraph)).strip()
         wrapped = textwrap.wrap(
             shown, width - len(indent) - 2, break_on_hyphens=False
         ) or [""]
@@ -21,6 +22,8 @@ def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
+# texts are long, and have few characters
+@lru_cache(maxsize=1024)
 def _visible(char: str) -> str:
     if char == "\t":
         return " "

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from generator.review.definition_diff import Difference, compare
 from generator.review.sources import Sides, Tree
 from generator.rules.load import load_file
 
-_Lines = dict[str, tuple[str, dict[str, Any]]]
+_Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ def _workloads(
     before: _Lines | None, after: _Lines | None, definition: Definition | None
 ) -> Workloads:
     old, new = before or {}, after or {}
+    text = partial(json.dumps, sort_keys=True)
     ranges: dict[str, tuple[int, int]] = {}
     for name in definition.var_axes if definition is not None else ():
         values = [axes[name] for _, axes in new.values() if type(axes.get(name)) is int]
@@ -190,13 +192,15 @@ def _workloads(
         len(new),
         len(new.keys() - old.keys()),
         len(old.keys() - new.keys()),
-        sum(old[uuid][0] != new[uuid][0] for uuid in old.keys() & new.keys()),
+        sum(
+            text(old[uuid][0]) != text(new[uuid][0]) for uuid in old.keys() & new.keys()
+        ),
         ranges,
     )
 
 
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
-    """Return uuid → text and axes; a line without a uuid has its number for one."""
+    """Return uuid → workload and axes; a line without a uuid has its number for one."""
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
     if path not in tree or not tree[path].is_file:
         return None
@@ -206,6 +210,5 @@ def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
         workload = workload if isinstance(workload, dict) else {}
         uuid, axes = workload.get("uuid"), workload.get("axes")
         name = uuid if isinstance(uuid, str) else f"line {number}"
-        text = json.dumps(workload, sort_keys=True)
-        found[name] = (text, axes if isinstance(axes, dict) else {})
+        found[name] = (workload, axes if isinstance(axes, dict) else {})
     return found

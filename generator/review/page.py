@@ -38,7 +38,7 @@ from generator.review.report import (
     of_solutions,
     title,
 )
-from generator.review.review import Review
+from generator.review.review import VERDICTS, Review
 from generator.testing.error_map import WITHIN
 
 _LONGEST = 1000
@@ -214,6 +214,7 @@ def page(review: Review) -> str:
         nmse_of=nmse_of,
         within=WITHIN,
         headline=headline,
+        verdicts=VERDICTS,
         title=title,
         details=details,
         place=place,

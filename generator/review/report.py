@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.problems import Severity
 from generator.problems.messages import plural
-from generator.reports import FORMATS as PRINTED
-from generator.reports import printed
 from generator.reports.report import (
     Code,
     Conclusion,
@@ -22,15 +20,10 @@ from generator.reports.report import (
 from generator.review.change import Change
 from generator.review.checklist import NO, UNKNOWN, YES, Answer
 from generator.review.executed import Executed
-from generator.review.review import Review, Verdict
+from generator.review.review import VERDICTS, Review
 from generator.review.solutions import EvaluatedChange
 from generator.rules.catalogue import GROUPS
 
-VERDICTS = {
-    Verdict.APPROVE: Status.PASSED,
-    Verdict.CHANGES: Status.FAILED,
-    Verdict.GPU: Status.OPEN,
-}
 _VERDICTS = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 _CLAIMS = 200
 _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
@@ -42,7 +35,7 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
     if review.is_empty:
         reasons = ("Nothing of the dataset changed.",)
     conclusion = Conclusion(
-        VERDICTS[review.verdict], counted(review), review.verdict.value, reasons
+        review.verdict, counted(review), VERDICTS[review.verdict], reasons
     )
     is_short = len(review.answers) <= 12
     return Report(
@@ -208,19 +201,3 @@ def of_claims(evaluated: EvaluatedChange) -> Table:
         rows.append(Row(cells, Status.FAILED if claim.is_false else status))
     columns = ("trace", "solution, workload", "claims", "is", "because")
     return Table(rows, columns, words=columns, keys=2, marked="is")
-
-
-FORMATS = (*PRINTED, "html")
-
-
-def shown(
-    review: Review, form: str, *, prefix: str = "", notes: bool = False
-) -> Iterator[str]:
-    """Yield the pieces of a review in a format of FORMATS."""
-    if form == "html":
-        # Jinja takes time to import, and only the page needs it
-        from generator.review.page import page
-
-        yield page(review)
-        return
-    yield from printed(review_report(review, prefix=prefix, notes=notes), form)

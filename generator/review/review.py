@@ -6,13 +6,13 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 from generator.dataset.artifacts import Key
 from generator.dataset.paths import NOTHING_THERE
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
+from generator.reports.report import Status
 from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
@@ -24,6 +24,13 @@ from generator.rules.workloads import WORKLOAD_MISSING
 from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
 from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
+
+VERDICTS = {
+    Status.PASSED: "approve",
+    Status.FAILED: "changes needed",
+    Status.OPEN: "needs a GPU",
+}
+"""What a review comes to, in words."""
 
 _NAMED = 20
 """Definitions that a command names one by one; for more it is run on all."""
@@ -104,14 +111,6 @@ def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
     return (problem.rule, file, problem.pointer, problem.message)
 
 
-class Verdict(str, Enum):
-    """What a review comes to."""
-
-    APPROVE = "approve"
-    CHANGES = "changes needed"
-    GPU = "needs a GPU"
-
-
 @dataclass(frozen=True)
 class Review:
     """Hold a whole review.
@@ -123,7 +122,7 @@ class Review:
     """
 
     revisions: Revisions
-    verdict: Verdict
+    verdict: Status
     reasons: tuple[str, ...]
     changes: tuple[Change, ...]
     answers: tuple[Answer, ...]
@@ -150,7 +149,7 @@ class Review:
         """Return everything that JSON has of it."""
         counts = self.compared.counts
         return {
-            "verdict": self.verdict.value,
+            "verdict": VERDICTS[self.verdict],
             "reasons": self.reasons,
             "base": self.revisions.base,
             "head": self.revisions.head or None,
@@ -195,10 +194,10 @@ def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) ->
     answers = tuple(answer_all(changes, known)) if is_asked else ()
     against = list(_against(sources, compared, answers))
     gpu = [answer for answer in answers if answer.needs_gpu]
-    verdict = Verdict.GPU if gpu else Verdict.APPROVE
+    verdict = Status.OPEN if gpu else Status.PASSED
     return Review(
         sources.revisions,
-        Verdict.CHANGES if against else verdict,
+        Status.FAILED if against else verdict,
         tuple(against or map(str, gpu)),
         tuple(changes),
         answers,
@@ -224,13 +223,13 @@ def with_results(review: Review, executed: Executed) -> Review:
         against = ("the run compared nothing",)
     verdict, reasons = review.verdict, review.reasons
     if against:
-        kept = reasons if verdict is Verdict.CHANGES else ()
-        verdict, reasons = Verdict.CHANGES, (*kept, *against)
-    elif verdict is Verdict.GPU:
+        kept = reasons if verdict is Status.FAILED else ()
+        verdict, reasons = Status.FAILED, (*kept, *against)
+    elif verdict is Status.OPEN:
         gpu = [a for a in review.answers if a.needs_gpu]
         missing = {name for a in gpu for name in a.others or (a.definition,)}
         if missing <= set(executed.compared):
-            verdict, reasons = Verdict.APPROVE, ()
+            verdict, reasons = Status.PASSED, ()
     return replace(
         review, verdict=verdict, reasons=reasons, executed=executed, of_tests=of_tests
     )
@@ -240,8 +239,8 @@ def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
     """Return a review with the verdicts on solutions; they never make it better."""
     verdict, reasons = review.verdict, review.reasons
     if evaluated.against:
-        kept = reasons if verdict is Verdict.CHANGES else ()
-        verdict, reasons = Verdict.CHANGES, (*kept, *evaluated.against[:_NAMED])
+        kept = reasons if verdict is Status.FAILED else ()
+        verdict, reasons = Status.FAILED, (*kept, *evaluated.against[:_NAMED])
     return replace(review, verdict=verdict, reasons=reasons, evaluated=evaluated)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from generator.problems import Rule
+from generator.reports.json import plain
 from generator.rules.catalogue import GROUPS, RULES, group_of
 
 PAGE = "docs/generated/rules.md"
@@ -27,14 +28,7 @@ the same in a terminal.
 def as_dicts(rules: Collection[str]) -> list[dict[str, Any]]:
     """Return the rules as plain JSON values, in the table's order."""
     return [
-        {
-            "id": rule.id,
-            "group": group,
-            "severity": rule.severity.value,
-            "explanation": rule.explanation,
-            "example": rule.example,
-            "fix": rule.fix,
-        }
+        {"group": group, **plain(rule)}
         for group, members in GROUPS.items()
         for rule in members
         if rule.id in rules

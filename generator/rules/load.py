@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator.dataset.definition import Definition, build_definition
@@ -23,6 +23,9 @@ RULES_OF_A_DEFINITION: tuple[Callable[[Definition], Iterable[Problem]], ...] = (
     reference.check,
 )
 
+LoadedFile = tuple[Definition | None, list[Problem]]
+"""A definition, None where the file fits no schema, and what is wrong with it."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -30,7 +33,8 @@ class Loaded:
 
     `definitions` are fit to be rendered, sorted by op_type and name; `unfit` ones fit
     the schema but break a rule that forbids rendering. `files` are those selected,
-    loaded or not; `names` and `op_types` are all that the dataset has.
+    loaded or not; `names` and `op_types` are all that the dataset has. `by_path` has
+    what loading each of the files gave.
     """
 
     definitions: tuple[Definition, ...]
@@ -39,6 +43,7 @@ class Loaded:
     files: tuple[DatasetFile, ...]
     names: tuple[str, ...]
     op_types: tuple[str, ...]
+    by_path: Mapping[str, LoadedFile] = field(default_factory=dict)
 
 
 def load_definitions(
@@ -58,12 +63,9 @@ def load_definitions(
         return Loaded((), (), found.problems, (), (), ())
     files = select(found, op_types, names)
     problems = problems_of_paths(found, op_types, names)
-    built = []
-    for file in files:
-        definition, of_file = load_file(root, file)
-        problems += of_file
-        if definition is not None:
-            built.append(definition)
+    by_path = {file.path: load_file(root, file) for file in files}
+    problems += [problem for _, of_file in by_path.values() for problem in of_file]
+    built = [definition for definition, _ in by_path.values() if definition is not None]
     renamed = {definition.path: definition.name for definition in built}
     problems += repeated_names(found.files, renamed, files)
     blocked = {p.file for p in problems if is_blocked([p])}
@@ -75,11 +77,12 @@ def load_definitions(
         files=files,
         names=tuple(sorted({file.name for file in found.files})),
         op_types=found.op_types,
+        by_path=by_path,
     )
 
 
-def load_file(root: Path, file: DatasetFile) -> tuple[Definition | None, list[Problem]]:
-    """Return the definition in one file, None where it fits no schema, and Problems."""
+def load_file(root: Path, file: DatasetFile) -> LoadedFile:
+    """Return the definition in one file, and what is wrong with it."""
     read = read_checked(root, file.path, "definition")
     problems = list(read.problems)
     if not read.ok:

@@ -18,7 +18,7 @@ from generator.problems import Problem, in_file, limited
 from generator.rules import figures, loadable, routes, static, tags, torch_names
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary, summarise
-from generator.rules.load import load_file
+from generator.rules.load import LoadedFile, load_file
 from generator.rules.solutions import check_solution
 from generator.rules.traces import TraceTargets, check_coverage, check_trace
 from generator.validation.workload_check import check_workload_file
@@ -26,12 +26,16 @@ from generator.validation.workload_check import check_workload_file
 
 @dataclass(frozen=True)
 class DefinitionFiles:
-    """Name the files that are checked together, relative to the dataset's root."""
+    """Name the files that are checked together, relative to the dataset's root.
+
+    `loaded` is what loading `file` gave, where that is known already.
+    """
 
     file: DatasetFile
     workloads: str | None = None
     solutions: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
+    loaded: LoadedFile | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ def check_unit(
     `config` is a model's config.json that const axes are compared with.
     """
     file = unit.file
-    definition, problems = load_file(root, file)
+    definition, of_file = unit.loaded or load_file(root, file)
+    problems = list(of_file)
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
     blobs = Blobs(root)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.report import FORMATS, shown
-from generator.review.review import Review, Verdict, make_review
+from generator.reports.report import Status
+from generator.review import FORMATS, shown
+from generator.review.review import Review, make_review
 from generator.review.sources import open_sources
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import DEFINITION, FILE, make, write
@@ -19,7 +20,7 @@ from tests.functional.reviewed import commit, git
 
 CASES = {**hostile.CASES, **hostile_verification.CASES}
 
-RANKS = {Verdict.APPROVE: 0, Verdict.GPU: 1, Verdict.CHANGES: 2}
+RANKS = {Status.PASSED: 0, Status.OPEN: 1, Status.FAILED: 2}
 CHANGED = {**DEFINITION, "description": "The product."}
 
 
@@ -62,7 +63,7 @@ def test_the_corpus_is_large() -> None:
 
 def test_the_good_change_needs_a_gpu(tree: Path) -> None:
     made, _ = review(tree)
-    assert (made.verdict, made.compared.new) == (Verdict.GPU, ())
+    assert (made.verdict, made.compared.new) == (Status.OPEN, ())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -72,9 +73,9 @@ def test_no_hostile_change_makes_it_better(name: str, tree: Path) -> None:
     made, reports = review(tree)
     new = made.compared.new
     assert rule in {problem.rule for problem in new}
-    assert RANKS[made.verdict] >= RANKS[Verdict.GPU]
+    assert RANKS[made.verdict] >= RANKS[Status.OPEN]
     if any(problem.severity.value == "error" for problem in new):
-        assert made.verdict is Verdict.CHANGES
+        assert made.verdict is Status.FAILED
     for form, text in reports.items():
         _is_inert(form, text)
 
@@ -97,6 +98,6 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
         if not re.search("pipe|link|huge|gigabyte", name):
             breaks(tree)
     made, reports = review(tree)
-    assert made.verdict is Verdict.CHANGES
+    assert made.verdict is Status.FAILED
     for form, text in reports.items():
         _is_inert(form, text)

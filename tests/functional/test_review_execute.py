@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from generator.reports.report import Status
 from generator.review.execute import _copy_recordings
 from generator.review.executed import Executed
-from generator.review.review import Review, Verdict, with_results
+from generator.review.review import Review, with_results
 from generator.review.sources import Revisions
 from generator.rules.load import load_definitions
 from tests.builders import ROOT, replaced
@@ -125,7 +126,7 @@ def test_recordings_without_content_and_links_are_left_out(tmp_path: Path) -> No
     assert not copied.exists()
 
 
-def _review(verdict: Verdict) -> Review:
+def _review(verdict: Status) -> Review:
     empty: Any = ()
     return Review(
         Revisions("", "", ""), verdict, ("why",), *[empty] * 3, empty, *[empty] * 4
@@ -137,20 +138,20 @@ def _executed(**changes: Any) -> Executed:
     return Executed(**{**values, **changes})
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_pass_on_the_cpu_makes_nothing_better(verdict: Verdict) -> None:
-    if verdict is not Verdict.GPU:
+@pytest.mark.parametrize("verdict", list(Status))
+def test_a_pass_on_the_cpu_makes_nothing_better(verdict: Status) -> None:
+    if verdict is not Status.OPEN:
         assert with_results(_review(verdict), _executed()).verdict is verdict
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
+@pytest.mark.parametrize("verdict", list(Status))
 @pytest.mark.parametrize(
     "changes", [{"failed": ("a",)}, {"problems": ("a",)}, {"passed": 0}]
 )
-def test_a_bad_run_is_worse_than_none(verdict: Verdict, changes: Any) -> None:
+def test_a_bad_run_is_worse_than_none(verdict: Status, changes: Any) -> None:
     after = with_results(_review(verdict), _executed(**changes))
-    assert after.verdict is Verdict.CHANGES
-    assert after.reasons[0] == "why" or verdict is not Verdict.CHANGES
+    assert after.verdict is Status.FAILED
+    assert after.reasons[0] == "why" or verdict is not Status.FAILED
 
 
 # what a hostile reference does before it answers rightly; it raises where it succeeds
@@ -243,7 +244,7 @@ def test_what_ends_a_run_is_named(
         executed = execute_changes(made.changes, sources.head, "cpu", trust=True)
     assert executed is not None
     assert said in "; ".join(executed.problems)
-    assert with_results(made, executed).verdict is Verdict.CHANGES
+    assert with_results(made, executed).verdict is Status.FAILED
 
 
 def test_a_commits_recording_is_replayed_where_its_definition_changed(

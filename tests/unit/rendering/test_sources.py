@@ -45,6 +45,10 @@ NESTABLE = {
     "lambda and helper": "def helper(x):\n    return x\nrun = lambda x: helper(x)\n",
 }
 NOT_NESTABLE = {
+    "a form feed begins the columns anew": "\fdef run(x):\n    return x\n",
+    "one level more is too many": "def run(x):\n"
+    + "".join(f"{' ' * level}if x:\n" for level in range(1, 99))
+    + f"{' ' * 99}return x\n",
     "global": "N = 0\ndef run(x):\n    global N\n    N += 1\n    return N\n",
     "nonlocal": "def f():\n    a = 1\n    def g():\n        nonlocal a\n        a = 2\n    g()\n",
     "star import": "from math import *\ndef run(x):\n    return floor(x)\n",
