@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 import resource
 import signal
 import sys
@@ -35,6 +36,7 @@ from generator.testing import stand_ins
 _TEMPLATES = "flashinfer.trace.templates"
 _LARGEST, _ROUNDS = 16_385, 3
 """The sizes that constraints are solved with, and how often each is looked at."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _BYTES = 2**30
 """Memory that one `init` may take where it needs values."""
 _ELEMENTS = 2**24
@@ -213,10 +215,11 @@ def _call_of(template: Any, given: Mapping[str, int], required: int) -> dict[str
             call |= {axis: given[axis] for axis in template.axes if axis in given}
     defaults = {n: p.default for n, p in parameters.items() if type(p.default) is int}
     conditions = [
-        (expression, sorted(names_in(constraint) & {*free}, key=constraint.find))
+        (expression, [name for name in words if name in free])
         for constraint in template.constraints
         if names_in(constraint) <= {*call, *defaults}
         for expression in [parse_expression(constraint)]
+        for words in [dict.fromkeys(_WORD.findall(constraint))]
     ]
     for expression, names in conditions * _ROUNDS:
         for name in names:
