@@ -35,7 +35,15 @@ from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
 # op_types whose modules take longest come first
-_SLOWEST = ("dsa_paged", "sampling", "gqa_ragged", "mla_ragged", "gqa_paged", "mla_paged", "gemm")
+_SLOWEST = (
+    "dsa_paged",
+    "sampling",
+    "gqa_ragged",
+    "mla_ragged",
+    "gqa_paged",
+    "mla_paged",
+    "gemm",
+)
 # ninja's processes a module: a module has from 1 to about 20 files
 _MODULE_JOBS = "8"
 
