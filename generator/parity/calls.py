@@ -222,15 +222,17 @@ def solution_of(solution: Mapping[str, Any]) -> Maker:
     outputs that it is given. Raises Failure where it can't be loaded. Its code runs in
     this process.
     """
-    folder = Path(tempfile.mkdtemp())
+    # a package of its own: one process may load several
+    folder = Path(tempfile.mkdtemp(prefix="solution_"))
+    package = f"in_{folder.name}"
     for source in solution["sources"]:
-        path = folder / "solution_in_chain" / source["path"]
+        path = folder / package / source["path"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source["content"])
     path, symbol = solution["entry_point"].split("::")
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
-    parts = ["solution_in_chain", *path.removesuffix(".py").split("/")]
+    parts = [package, *path.removesuffix(".py").split("/")]
     try:
         entry = getattr(importlib.import_module(".".join(parts)), symbol)
     except Exception as error:
