@@ -111,22 +111,23 @@ def _op_types() -> Iterator[str]:
     for op_type, package in packages.items():
         count = sum(file.op_type == op_type for file in found.files)
         what = (inspect.getdoc(import_module(package)) or "").splitlines()[0]
-        agreed = ", ".join(sorted(_agreed(table, op_type))) or "nothing yet"
+        agreed = ", ".join(_agreed(table, op_type)) or "nothing yet"
         yield f"| {op_type} | {what} | {count} | {agreed} |\n"
     yield "\n"
 
 
-def _agreed(table: Verification, op_type: str) -> set[str]:
-    """Return the kernels that agreed with definitions of an op_type, and on which GPU."""
-    found = set()
+def _agreed(table: Verification, op_type: str) -> Iterator[str]:
+    """Yield the providers whose kernels agreed with an op_type, and on which GPUs."""
+    gpus: dict[str, set[str]] = {}
     for line in table.lines:
         live = is_ground_truth(line.source) and not line.source.startswith("recorded")
         if line.op_type == op_type and line.verdict == "PASSED" and live:
             gpu = line.run.machine.get("gpu", "CPU")
-            provider = line.source.partition("/")[0]
             # of `NVIDIA H100 80GB HBM3` the name alone
-            found.add(f"{provider} ({gpu.removeprefix('NVIDIA ').split()[0]})")
-    return found
+            name = gpu.removeprefix("NVIDIA ").split()[0]
+            gpus.setdefault(line.source.partition("/")[0], set()).add(name)
+    for provider, names in sorted(gpus.items()):
+        yield f"{provider} ({', '.join(sorted(names))})"
 
 
 if __name__ == "__main__":

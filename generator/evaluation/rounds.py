@@ -264,7 +264,9 @@ def rounds_of(
 def _obstacle(one: Round, device: torch.device) -> str | None:
     """Return why a round can't be asked here, None where it can."""
     definition = one.tests.definition()
-    lacks = shortage(definition, one.case, device, one.tests.peak_bytes)
+    # a workload has none of the parameters by which an op_type counts
+    peak_bytes = one.tests.peak_bytes if one.workload is None else None
+    lacks = shortage(definition, one.case, device, peak_bytes)
     if lacks is not None:
         return str(lacks)
     if one.workload is None:

@@ -30,9 +30,11 @@ def ask(requests: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, A
     ends without an answer.
     """
     paths = [str(folder.resolve())] if folder.is_dir() else []
+    # kernels may lie in a folder that the caller named
+    paths += [str(_PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([*paths, str(_PACKAGE)]),
+        "PYTHONPATH": os.pathsep.join(paths),
         # nothing is downloaded: weights are drawn, or given
         "HF_HUB_OFFLINE": "1",
     }

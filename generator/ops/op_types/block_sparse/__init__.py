@@ -1,4 +1,4 @@
-"""Attention over chosen blocks of keys: blocks of one size, and of several."""
+"""Attention over chosen blocks of keys."""
 
 from __future__ import annotations
 

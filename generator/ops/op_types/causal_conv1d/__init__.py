@@ -1,4 +1,4 @@
-"""Causal convolutions of each channel, in front of a delta net's or Mamba's state."""
+"""Causal convolutions of each channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grouped-query attention of one sequence: prefill and decode without a batch."""
+"""Grouped-query attention of one sequence."""
 
 from __future__ import annotations
 

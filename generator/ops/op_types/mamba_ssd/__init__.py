@@ -1,4 +1,4 @@
-"""Mamba2: the state space of a prefill, several sequences in one call."""
+"""Mamba2: the state space of a prefill."""
 
 from __future__ import annotations
 
