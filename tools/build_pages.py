@@ -126,8 +126,8 @@ def _agreed(table: Verification, op_type: str) -> Iterator[str]:
             # of `NVIDIA H100 80GB HBM3` the name alone
             name = gpu.removeprefix("NVIDIA ").split()[0]
             gpus.setdefault(line.source.partition("/")[0], set()).add(name)
-    for provider, names in sorted(gpus.items()):
-        yield f"{provider} ({', '.join(sorted(names))})"
+    for provider, models in sorted(gpus.items()):
+        yield f"{provider} ({', '.join(sorted(models))})"
 
 
 if __name__ == "__main__":
