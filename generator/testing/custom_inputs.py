@@ -172,7 +172,8 @@ def merged(made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(made: Mapping[str, Any]) -> Iterator[Any]:
-    if set(made) <= {"init", "plan", "run"}:
+    # without an init there is a call that takes the inputs alone
+    if made and set(made) <= {"init", "plan", "run"}:
         yield from made.values()
     else:
         yield made

@@ -36,6 +36,7 @@ from generator.testing.warming import STAMP, Job
 
 # op_types whose modules take longest come first
 _SLOWEST = (
+    "pod",
     "dsa_paged",
     "sampling",
     "gqa_ragged",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from generator.testing.custom_inputs import Unresolved, call_kernel
+from generator.testing.custom_inputs import CustomInputs, Unresolved, call_kernel
 
 Tensors = list[torch.Tensor]
 
@@ -53,3 +53,16 @@ def test_a_function_without_an_lse_is_called_as_ever() -> None:
     assert call_kernel("flashinfer.scaled", made, return_lse=True) == 2
     with pytest.raises(Unresolved, match=r"rejects custom inputs: TypeError"):
         call_kernel("flashinfer.scaled", {"x": torch.ones(1)})
+
+
+def test_a_kernel_gets_the_inputs_of_a_definition_without_init() -> None:
+    class Scaled(CustomInputs):
+        arguments = {"x": ("x", None), "factor": ("scale", None)}
+        places = {"y": (0, None)}
+        fi_apis = ("flashinfer.scaled",)
+
+    specs = {"y": SimpleNamespace(dtype="float32")}
+    definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
+    inputs = {"x": torch.ones(2), "factor": 3.0}
+    (y,) = Scaled.flashinfer_ground_truth(definition, inputs, "scaled")
+    assert y.tolist() == [3.0, 3.0]
