@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 
-from generator.testing.custom_inputs import CustomInputs, Unresolved, call_kernel
+from generator.testing.custom_inputs import MatchesCustomInputs, Unresolved, call_kernel
 
 Tensors = list[torch.Tensor]
 
@@ -56,9 +56,9 @@ def test_a_function_without_an_lse_is_called_as_ever() -> None:
 
 
 def test_a_kernel_gets_the_inputs_of_a_definition_without_init() -> None:
-    class Scaled(CustomInputs):
-        arguments = {"x": ("x", None), "factor": ("scale", None)}
-        places = {"y": (0, None)}
+    class Scaled(MatchesCustomInputs):
+        arguments: ClassVar = {"x": ("x", None), "factor": ("scale", None)}
+        places: ClassVar = {"y": (0, None)}
         fi_apis = ("flashinfer.scaled",)
 
     specs = {"y": SimpleNamespace(dtype="float32")}
