@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
+from generator.testing import stand_ins
 from generator.testing.custom_inputs import MatchesCustomInputs, Unresolved, call_kernel
 
 Tensors = list[torch.Tensor]
@@ -23,8 +25,10 @@ class Wrapper:
         self.got: dict[str, Any] = {"levels": num_levels}
         self.got["workspace"] = float_workspace_buffer.dtype
 
-    def plan(self, kv_indptr_arr: list[torch.Tensor], last: int) -> None:
-        self.got |= {"indptr": kv_indptr_arr, "last": last}
+    def plan(
+        self, kv_indptr_arr: list[torch.Tensor], last: int, sm_scale: float = 1.0
+    ) -> None:
+        self.got |= {"indptr": kv_indptr_arr, "last": last, "sm_scale": sm_scale}
 
     def run(self, q: torch.Tensor, return_lse: bool = False) -> Any:
         return (self.got, return_lse)
@@ -37,6 +41,8 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
     Wrapper.plan.__annotations__["kv_indptr_arr"] = "List[torch.Tensor]"
     module.scaled = lambda x, scale: x * scale  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "flashinfer", module)
+    # what lets `init` run on the CPU wants the whole package
+    monkeypatch.setattr(stand_ins, "on_cpu", nullcontext)
 
 
 def test_a_wrapper_gets_a_workspace_levels_and_lists_by_its_names() -> None:
@@ -66,3 +72,23 @@ def test_a_kernel_gets_the_inputs_of_a_definition_without_init() -> None:
     inputs = {"x": torch.ones(2), "factor": 3.0}
     (y,) = Scaled.flashinfer_ground_truth(definition, inputs, "scaled")
     assert y.tolist() == [3.0, 3.0]
+
+
+def test_a_wrapper_plans_with_an_input_that_init_lacks() -> None:
+    class Planned(MatchesCustomInputs):
+        arguments: ClassVar = {"q": ("q", None), "sm_scale": ("sm_scale", None)}
+        places: ClassVar = {"got": (0, None)}
+        fi_apis = ("flashinfer.Wrapper.run",)
+
+        @staticmethod
+        def init() -> Any:
+            return lambda device: {
+                "plan": {"indptr": torch.arange(2), "kv_last": 3},
+                "run": {"q": torch.ones(1)},
+            }
+
+    specs = {"got": SimpleNamespace(dtype="float32")}
+    definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
+    inputs = {"q": torch.ones(1), "sm_scale": 0.5}
+    (got,) = Planned.flashinfer_ground_truth(definition, inputs, "Wrapper.run")
+    assert got["sm_scale"] == 0.5
