@@ -45,11 +45,11 @@ NOTES = {
     "the target finds it as likely as the draft, the kernel at random by their ratio",
     "sampling.top_p_renorm_probs_trace": "One probability of 256,000 is at the edge of "
     "p, where reference and kernel round the sum of the larger ones differently",
-    "moe.fused_topk_deepseek_trace": "Weights are equal; scores of bfloat16 tie, and "
+    "sampling.fused_topk_deepseek_trace": "Weights are equal; scores of bfloat16 tie, and "
     "the ids of equal scores stand in another order",
     "attention.gqa_paged_decode_trace": "The importer did not pass the scale that the "
     "reference was given; since mended, not run again",
-    "attention.xqa_batch_decode_with_kv_cache_trace": "The importer passed no inputs; "
+    "attention.xqa_batch_decode_trace": "The importer passed no inputs; "
     "since mended, not run again",
     "attention.pod_with_paged_kv_cache_run_trace": "The reference's prefill is causal; "
     "init does not ask the kernel for that",
