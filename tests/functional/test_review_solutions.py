@@ -9,7 +9,7 @@ import pytest
 
 from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.reports.report import Status
-from generator.review.report import shown
+from generator.review import shown
 from generator.review.review import Review, make_review, with_solutions
 from generator.review.solutions import Claim, evaluate_change
 from generator.review.sources import open_sources

@@ -68,8 +68,16 @@ class Run:
         return {o.function for o in of_class if o.status == status}
 
 
-def run_pytest(folder: Path, *arguments: str, file: str | None = None) -> Run:
-    """Run pytest on a rendered folder, or a file of it by `python file`."""
+def run_pytest(
+    folder: Path,
+    *arguments: str,
+    file: str | None = None,
+    imports: Sequence[str] = PYTEST,
+) -> Run:
+    """Run pytest on a rendered folder, or a file of it by `python file`.
+
+    `imports` are there already.
+    """
     junit = folder.parent / "junit.xml"
     junit.unlink(missing_ok=True)
     environment = {
@@ -82,7 +90,7 @@ def run_pytest(folder: Path, *arguments: str, file: str | None = None) -> Run:
     options = ["-p", "absent", "-p", "no:cacheprovider", f"--junit-xml={junit}"]
     done = run_module(
         *(module, *given, *options, *arguments),
-        imports=PYTEST,
+        imports=imports,
         cwd=folder.parent,
         env=environment,
         timeout=300,

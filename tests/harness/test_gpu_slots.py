@@ -91,7 +91,9 @@ def folder(tmp_path, monkeypatch):
 def run(folder, *arguments):
     """Run the tests; return the run, and the GPUs by worker."""
     options = pretend(folder.parent, CUDA)
-    done = run_pytest(folder, *options, "--device", "cpu", *arguments)
+    given = (*options, "--device", "cpu", *arguments)
+    # torch would bring the machine's own pynvml
+    done = run_pytest(folder, *given, imports=("pytest",))
     seen = defaultdict(set)
     for line in (folder.parent / "seen").read_text().splitlines():
         worker, gpu = line.split()

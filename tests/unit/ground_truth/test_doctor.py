@@ -225,9 +225,10 @@ def test_the_command_s_exit_status_says_whether_tests_can_run(
     found = json.loads(as_json.output)
     assert [row["op_type"] for row in found["op_types"]] == list(op_specs())
     (gemm,) = (row for row in found["op_types"] if row["op_type"] == "gemm")
-    assert gemm["definitions"] > gemm["recorded"] > 0
+    (gqa,) = (row for row in found["op_types"] if row["op_type"] == "gqa_ragged")
+    assert gqa["definitions"] > gqa["recorded"] > 0
     (moe,) = (row for row in found["op_types"] if row["op_type"] == "moe")
-    assert moe["recorded"] == moe["definitions"] > 0
+    assert moe["definitions"] >= moe["recorded"] > 0
     assert gemm["providers"]["pytorch"]["kind"] == "needs-cuda"
     assert gemm["providers"]["flashinfer"]["kind"] == "needs-cuda"
     checks = found["checks"]
