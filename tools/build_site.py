@@ -97,9 +97,10 @@ def modules_page() -> str:
 def _helps() -> Iterator[tuple[str, str]]:
     yield "gen-tests", _help(gen_tests, "gen-tests")
     yield "trace-dataset", _help(trace_dataset, "trace-dataset")
-    for name in sorted(trace_dataset.commands):
-        full = f"trace-dataset {name}"
-        yield full, _help(trace_dataset, "trace-dataset", name)
+    for name, command in sorted(trace_dataset.commands.items()):
+        if not command.hidden:
+            full = f"trace-dataset {name}"
+            yield full, _help(trace_dataset, "trace-dataset", name)
 
 
 def _help(command: click.Command, program: str, *arguments: str) -> str:
