@@ -27,6 +27,7 @@ from generator.evaluation.checkers.result import known
 from generator.hub.card import CARD, card_files
 from generator.models.config import load, names
 from generator.models.coverage import coverage, coverage_page
+from generator.models.page import coverage_html
 from generator.models.parallel import Deployment
 from generator.ops.registry import op_packages
 from generator.reports import printed
@@ -71,6 +72,11 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
     """
     audits, found = read_audits(ROOT), discover_definitions(ROOT)
     table = table_of(ROOT, found, kept_runs(ROOT), audits)
+    sources = agreed(table.lines)
+    models = {
+        name: coverage(load(name), Deployment(), ROOT, found, sources)
+        for name in names()
+    }
     return {
         PAGE: as_page(),
         "README.md": readme(),
@@ -80,14 +86,8 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
         "docs/generated/checkers.md": "".join(
             printed(checkers_report(known(ROOT), is_page=True), "markdown")
         ),
-        "docs/generated/coverage.md": coverage_page(
-            {
-                name: coverage(
-                    load(name), Deployment(), ROOT, found, agreed(table.lines)
-                )
-                for name in names()
-            }
-        ),
+        "docs/generated/coverage.md": coverage_page(models),
+        "docs/generated/coverage.html": coverage_html(models),
         "docs/generated/dataset-card.md": card_files(ROOT)[CARD].decode(),
         **review_example.pages(example or folder / "review"),
         pull_request_example.PAGE: pull_request_example.page(folder / "push"),

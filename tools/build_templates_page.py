@@ -157,7 +157,8 @@ def page(imports: Sequence[Mapping[str, Any]], cpu: Runs, live: Runs) -> Iterabl
     yield f"kernel on a GPU, {counts['agreeing']} of these agree.\n\n"
     yield "| template | imported | compared with FlashInfer | verdict |\n|---|---|---|---|\n"
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n"
+        cells = (cell.replace("|", "/").replace("<", "&lt;") for cell in row)
+        yield f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

@@ -212,8 +212,9 @@ def _payload(
 _PAGE = """# Models and their definitions
 
 What each model whose figures are here needs on one GPU, tp 1 and pages of 64, and how far
-this dataset covers it. Written by `python tools/build_pages.py`; [models.md](../models.md)
-explains the states. Don't edit.
+this dataset covers it. [coverage.html](coverage.html) has the same module by module, with a
+search; [models.md](../models.md) explains the states. Written by
+`python tools/build_pages.py`. Don't edit.
 
 """
 

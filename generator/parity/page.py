@@ -6,23 +6,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from generator.parity.report import LEGEND, Compared, cell, first_divergence
-from generator.rendering.render import templates
+from generator.rendering.render import html_environment
 from generator.reports.report import Report
 
 
 def page(report: Report, models: Sequence[Compared]) -> str:
     """Return HTML that needs nothing else; of each dtype whose stages were compared."""
-    environment = Environment(
-        loader=FileSystemLoader(templates()),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("parity.html.jinja").render(
+    template = html_environment().get_template("parity.html.jinja")
+    return template.render(
         title=report.title,
         summary=report.conclude().summary,
         legend=LEGEND,

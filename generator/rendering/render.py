@@ -124,6 +124,17 @@ def environment() -> Environment:
     return made
 
 
+def html_environment() -> Environment:
+    """Return Jinja's environment for pages: what it prints is escaped."""
+    return Environment(
+        loader=FileSystemLoader(templates()),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def _listed(names: Sequence[str]) -> str:
     """Return up to three names, or the first one and the count of the others."""
     if len(names) <= 3:

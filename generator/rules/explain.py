@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -63,7 +64,12 @@ def as_page() -> str:
         lines.append("|---|---|---|---|---|")
         for rule in members:
             cells = (rule.explanation, rule.example, rule.fix)
-            text = " | ".join(cell.replace("|", "\\|") for cell in cells)
+            text = " | ".join(_inert(cell) for cell in cells)
             lines.append(f"| `{rule.id}` | {rule.severity.value} | {text} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _inert(cell: str) -> str:
+    """Return a cell's text; `<name>` is no tag, and a bar no end."""
+    return re.sub(r"<(?=\w)", "&lt;", cell).replace("|", "\\|")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -12,11 +13,12 @@ from click.testing import CliRunner
 
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
-from tools import build_pages
+from tools import build_pages, build_site
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+TUTORIAL = (ROOT / "docs/tutorial.md").read_text("utf-8")
 TESTS = (ROOT / "docs/tests.md").read_text("utf-8")
 COMMANDS = {"gen-tests": gen_tests, "trace-dataset": trace_dataset}
 
@@ -30,7 +32,7 @@ def shown_commands() -> list[str]:
     """Return every line of the README's shell blocks, comments cut off."""
     lines = [
         line
-        for text in (README, TESTS)
+        for text in (README, TESTS, TUTORIAL)
         for block in fenced(text, "sh")
         for line in block.splitlines()
     ]
@@ -91,3 +93,72 @@ def test_the_relations_of_the_document_are_the_ops() -> None:
     assert told
     assert set(told) <= named
     assert len(told) == len(set(told))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a Markdown text's headings, as code hosts make them."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
+
+
+def broken_links(page: Path) -> list[str]:
+    """Return the relative links of a page that lead nowhere."""
+    links = re.findall(r"\]\((?!\w+:)([^)\s]+)\)", page.read_text("utf-8"))
+    broken = []
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text("utf-8"))
+        ):
+            broken.append(f"{page.name}: {link}")
+    return broken
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]
+    assert [link for page in pages for link in broken_links(page)] == []
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# An `op_type`\n[a](page.md#an-op_type) [b](no.md) [c](#none) [d](https://e.f)\n"
+    )
+    assert broken_links(page) == ["page.md: no.md", "page.md: #none"]
+
+
+def test_the_site_has_every_page() -> None:
+    listed = re.findall(
+        r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
+    pages = {p.relative_to(ROOT / "docs").as_posix() for p in ROOT.glob("docs/**/*.md")}
+    assert {name for name in listed if not name.startswith("reference/")} == pages
+    assert len(listed) == len(set(listed))
+
+
+def test_the_reference_has_every_command_and_module() -> None:
+    commands = build_site.commands_page()
+    shown = [n for n, command in trace_dataset.commands.items() if not command.hidden]
+    assert all(f"\n## trace-dataset {name}\n" in commands for name in shown)
+    assert "Error" not in commands
+    assert all(find_spec(name) for name in build_site.MODULES)
+
+
+def test_the_tutorial_s_definition_is_valid_but_wrong(tmp_path: Path) -> None:
+    """Its files pass validation; swapping the halves is the mistake it tells of."""
+    files = re.findall(r"cat > (\S+) <<'EOF'\n(.*?)EOF\n", TUTORIAL, re.DOTALL)
+    assert len(files) == 2
+    for name, text in files:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    options = ["validate", "--dataset", str(tmp_path)]
+    ran = CliRunner().invoke(trace_dataset, options)
+    assert ran.exit_code == 0
+    assert ran.output.strip() in [b.strip() for b in fenced(TUTORIAL, "text")]
+    assert "up, gate = " in files[0][1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from tests.functional.pages import make_hostile_page, make_page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 PHONE = {"width": 360, "height": 740}
 # what is painted behind a text, and the text's contrast with it by WCAG 2
 CONTRAST = """
@@ -60,24 +57,6 @@ CONTRAST = """
   return found;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start one browser for all tests, or skip them with the reason."""
-    api = pytest.importorskip(
-        "playwright.sync_api",
-        reason="playwright is not installed: pip install -e .[test]",
-    )
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip(f"there is no {', '.join(NAMES)} on PATH")
-    # Chromium's own sandbox refuses to work for root
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=arguments)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
