@@ -60,14 +60,19 @@ def _grouped_query(
     append = f"append_paged_kv_cache_kv{kv}_d{dim}_ps{page_size}"
     yield Need("append to the cache", "page_append", append)
     heads = f"h{query}_kv{kv}_d{dim}"
-    for words, kind in _kinds(config, deployment):
-        paged = f"{heads}_ps{page_size}"
-        decode, causal = f"gqa_paged_decode_{words}", f"prefill_causal_{words}"
-        yield Need(f"decode{kind}", "gqa_paged", f"{decode}{paged}")
-        yield Need(f"prefill, paged{kind}", "gqa_paged", f"gqa_paged_{causal}{paged}")
+    cache = _cache_word(deployment)
+    for words, kind in _kinds(config):
+        paged = f"{cache}{words}{heads}_ps{page_size}"
+        yield Need(f"decode{kind}", "gqa_paged", f"gqa_paged_decode_{paged}")
         yield Need(
-            f"prefill, ragged{kind}", "gqa_ragged", f"gqa_ragged_{causal}{heads}"
+            f"prefill, paged{kind}", "gqa_paged", f"gqa_paged_prefill_causal_{paged}"
         )
+        # Whatever the cache holds, this is attention over the keys and values that the
+        # layer has just computed, in bfloat16: SGLang's FlashInfer backend calls the
+        # ragged kernel on these, then writes them to the cache, where its dtype and
+        # scales apply.
+        ragged = f"gqa_ragged_prefill_causal_{words}{heads}"
+        yield Need(f"prefill, ragged{kind}", "gqa_ragged", ragged)
     yield from linear("output projection", hidden, query * dim)
     if architecture.sandwich:
         yield norm("norms behind attention and MLP", hidden, norms)
@@ -87,10 +92,14 @@ def _rotary(config: Config, dim: int) -> int:
     return int(dim * part)
 
 
-def _kinds(config: Config, deployment: Deployment) -> Iterator[tuple[str, str]]:
+def _cache_word(deployment: Deployment) -> str:
+    """Return the word of a name for a cache in 8 bits, empty for one in 16."""
+    return "" if deployment.kv_dtype == KV_DTYPES[0] else "kve4m3_"
+
+
+def _kinds(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the words of a name, and what tells them apart, of each kind of layer."""
-    first = "kve4m3_" if deployment.kv_dtype != KV_DTYPES[0] else ""
-    first += "sink_" if config.architecture.sinks else ""
+    first = "sink_" if config.architecture.sinks else ""
     cap = config.get("attn_logit_softcapping")
     if cap:
         first += f"cap{cap:g}_"
@@ -137,12 +146,15 @@ def _latent(config: Config, deployment: Deployment, norms: Norms) -> Iterator[Ne
     append = f"append_paged_mla_kv_cache_ckv{ckv}_kpe{kpe}"
     yield Need("append to the cache", "page_append", append)
     yield from linear("key and value projection", heads * (nope + value), ckv)
-    word = "kve4m3_" if deployment.kv_dtype != KV_DTYPES[0] else ""
     ends = f"h{heads}_ckv{ckv}_kpe{kpe}"
-    paged = f"{word}{ends}_ps{deployment.page_size}"
+    paged = f"{_cache_word(deployment)}{ends}_ps{deployment.page_size}"
     if config.architecture.mixer == "dsa":
         top = config.size("index_topk")
-        index = f"h{config.size('index_n_heads')}_d{config.size('index_head_dim')}"
+        length = config.size("index_head_dim")
+        # no config has this eps: it is the default of the model's code
+        name, eps = f"layernorm_h{length}", {"eps": 1e-6}
+        yield Need("indexer, norm of the keys", "layernorm", name, eps)
+        index = f"h{config.size('index_n_heads')}_d{length}"
         last = f"topk{top}_ps{deployment.page_size}"
         indexer = f"dsa_topk_indexer_fp8_{index}_{last}"
         yield Need("indexer", "dsa_paged", indexer)

@@ -234,6 +234,8 @@ def coverage_page(models: Mapping[str, list[Covered]]) -> str:
                 wanted.setdefault(key, [])
                 if name not in wanted[key]:
                     wanted[key].append(name)
+    if not wanted:
+        return "".join(lines)
     lines.append("\n## What no family makes yet\n\n")
     lines += [_line("op_type", "kind", "models"), _line("---", "---", "---")]
     for (op_type, kind), names in sorted(wanted.items(), key=lambda i: -len(i[1])):

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from generator.models.config import Config
 from generator.models.need import FP8_BLOCK, MXFP4, Need, Projections, quantisation
 from generator.models.parallel import Deployment
+from generator.problems.messages import show
 
+_LARGEST_FACTOR = 1000
 _TOP_K = ("num_experts_per_tok", "moe_topk", "num_experts_per_token")
 _EXPERT_SIZE = (
     "moe_intermediate_size",
@@ -49,15 +51,21 @@ def needs(
     inner = size if deployment.ep > 1 else deployment.share(config, key, size)
     yield from Projections(config).head("router", experts, hidden)
     routing = config.architecture.routing
-    groups, constants = "", {}
+    groups, constants = "", dict[str, float]()
     if routing == "ds_routing":
-        constants = {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
+        constants |= {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
         groups = "_ng{n_group}_kg{topk_group}".format(**constants)
     shape = f"e{local}_h{hidden}_i{inner}"
     kind = quantisation(config)
     if kind == FP8_BLOCK:
-        name = f"moe_fp8_block_scale_{routing}_topk{top_k}{groups}_{shape}"
-        yield Need("routing and experts", "moe", name, {"top_k": top_k})
+        # a shard chooses among all experts; DeepSeek's definitions do so in any case
+        is_shard = deployment.ep > 1 and routing != "ds_routing"
+        kernel = f"moe_fp8_block_scale_{routing}{'_shard' if is_shard else ''}"
+        name = f"{kernel}_topk{top_k}{groups}_{shape}"
+        constants |= {"top_k": top_k, "num_experts": experts}
+        if routing == "ds_routing":
+            constants["routed_scaling_factor"] = _scaling(config)
+        yield Need("routing and experts", "moe", name, constants)
     else:
         name = _routing(routing, experts, top_k, groups)
         yield Need("routing", "moe_routing", name, constants)
@@ -65,6 +73,18 @@ def needs(
         weights += "_scaled_input" if routing == "llama4" else ""
         yield Need("experts", "moe_experts", f"moe_{weights}_topk{top_k}_{shape}")
     yield from _shared(config, deployment, hidden, size)
+
+
+def _scaling(config: Config) -> float:
+    """Return what a token's normalised weights are multiplied by; 1 where not stated."""
+    key = "routed_scaling_factor"
+    found = config.get(key)
+    if found is None:
+        return 1.0
+    if type(found) not in (int, float) or not 0 < found < _LARGEST_FACTOR:
+        above = f"not a number above 0 and below {_LARGEST_FACTOR}"
+        config.refuse(key, f"is {show(found)}, {above}")
+    return float(found)
 
 
 def _routing(routing: str, experts: int, top_k: int, groups: str) -> str:

@@ -14,14 +14,19 @@ SHA-256 of the definitions:
 4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048
 6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
 66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab  moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
+6f9203bf90a8ca8d6ecc49b9429fafa8df9619394339a37adc03fdb3739f0348  moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512
 abf9fd2b56b81d9ddff2b440438dd944a09acb81d5b06eb533f0763f91d3826b  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
 f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
 c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
+4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b  trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
+27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547  trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
 175aa9ec9515fa224bc5533f54c68068bc91691e4b0a809df66e5cd315478dd5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
 cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
 1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
 9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
 58ad7ce20195b1a9809c33197d42c128b9e14cbdfd59d27c08a292525aa63db5  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1  trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512
+a262612181202eb787cf3dd8accf87b0494a8bcf45b03abb0d5c657f834de048  trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536
 c39cf870b1e184d733f4240ea429b5ac1633b8dec66ea1f9ef81910ef17acf01  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
 ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
 d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
@@ -43,6 +48,7 @@ from generator.ops.op_types.moe import flashinfer as moe_flashinfer
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe import sglang as moe_sglang
 from generator.ops.op_types.moe.inputs import (
+    remote_experts,
     routing_inputs,
     token_inputs,
     weight_inputs,
@@ -103,8 +109,9 @@ def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
     method = moe_routing.routing_of(definition)
     experts, local = moe_routing.experts_of(definition)
+    far = experts - local
+    elsewhere = [_case(definition, "experts-elsewhere", "small", 2, away=True)]
     if method == moe_routing.DEEPSEEK:
-        far = experts - local
         found = [
             _case(definition, "one-token", "small", 1),
             _case(definition, "last-experts", "small", 5, offset=far),
@@ -119,16 +126,18 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
-        if far:
-            found.append(_case(definition, "experts-elsewhere", "small", 2, away=True))
-        return found
+        return found + elsewhere * (far > 0)
     bias = method == moe_routing.LLAMA4
+    common = {"bias": bias, "uneven": not bias}
+    middle = far // 2 // local * local
     found = [
         _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, bias=bias, uneven=not bias),
-        _case(definition, "large-batch", "large", 128, bias=bias, uneven=not bias),
-        _case(definition, "end-experts", "small", 2, ends=True),
+        _case(definition, "batch", "medium", 12, offset=far, **common),
+        _case(definition, "large-batch", "large", 128, offset=middle, **common),
+        _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
+    if far:
+        return found + elsewhere
     if bias:
         # Llama 4 has no bias
         found.append(_case(definition, "no-bias", "small", 3))
@@ -158,10 +167,10 @@ def _case(
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
     most = int(_ELEMENTS[size] // _expert_elements(definition))
-    remote = min(experts - local, 3 * top_k)
     # with only top_k experts nothing would be left to select
-    fewest = 0 if remote else top_k + 3
+    fewest = 0 if experts > local else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
+    remote = remote_experts(definition, here)
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
@@ -366,6 +375,26 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32 = Interface(
         "output": "bfloat16[seq_len, hidden_size]",
     },
 )
+INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
+        "hidden_states_scale": "float32[num_hidden_blocks, seq_len]",
+        "gemm1_weights": "float8_e4m3fn[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
+        "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
+        "local_expert_offset": "int32",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
 INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_local_experts]",
@@ -375,6 +404,23 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = Interface(
         "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
         "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
         "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD = Interface(
+    inputs={
+        "routing_logits": "bfloat16[seq_len, num_experts]",
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "gemm1_weights": "float32[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm2_weights": "float32[num_local_experts, hidden_size, intermediate_size]",
+        "local_expert_offset": "int32",
     },
     outputs={
         "output": "bfloat16[seq_len, hidden_size]",
@@ -408,6 +454,23 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
         "hidden_states": "bfloat16[seq_len, hidden_size]",
         "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
+    },
+    outputs={
+        "output": "bfloat16[seq_len, hidden_size]",
+    },
+    constraints=(
+        "gemm1_weights.shape[1] == 2 * intermediate_size",
+        "gemm2_weights.shape[1] == hidden_size",
+        "gemm2_weights.shape[2] == intermediate_size",
+    ),
+)
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD = Interface(
+    inputs={
+        "topk_ids": "int32[seq_len, top_k]",
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "gemm1_weights": "float32[num_local_experts, gemm1_out_size, hidden_size]",
+        "gemm2_weights": "float32[num_local_experts, hidden_size, intermediate_size]",
+        "local_expert_offset": "int32",
     },
     outputs={
         "output": "bfloat16[seq_len, hidden_size]",
@@ -611,6 +674,55 @@ def reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32():
     return run
 
 
+# of moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512
+def reference_moe_fp8_block_scale_renorm_shard():
+    import torch
+
+    BLOCK = 128
+    TOP_K = 10
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        hidden_states_scale: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm1_weights_scale: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        gemm2_weights_scale: torch.Tensor,
+        local_expert_offset: int,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+
+        # Scales of the hidden states lie as [block, token].
+        blocks = hidden_states.float().view(len(hidden_states), -1, BLOCK)
+        states = (blocks * hidden_states_scale.T.unsqueeze(2)).flatten(1)
+
+        output = torch.zeros_like(states)
+        for expert in range(len(gemm1_weights)):
+            number = expert + local_expert_offset
+            tokens, slots = (experts == number).nonzero(as_tuple=True)
+            if len(tokens) == 0:
+                continue
+            w13 = dequantize(gemm1_weights[expert], gemm1_weights_scale[expert])
+            w2 = dequantize(gemm2_weights[expert], gemm2_weights_scale[expert])
+            up, gate = (states[tokens] @ w13.T).chunk(2, dim=1)
+            expert_output = (torch.nn.functional.silu(gate) * up) @ w2.T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """Multiply each block of 128 x 128 by its scale, in float32."""
+        rows, columns = values.shape
+        blocks = values.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
 # of moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
 def reference_moe_fp8_block_scale_renorm_topk10_i512():
     import torch
@@ -702,6 +814,74 @@ def reference_moe_fp8_block_scale_renorm_topk8():
     return run
 
 
+# of trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
+def reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512():
+    import torch
+
+    TOP_K = 10
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        local_expert_offset: int,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in range(len(gemm1_weights)):
+            number = expert + local_expert_offset
+            tokens, slots = (experts == number).nonzero(as_tuple=True)
+            if len(tokens) == 0:
+                continue
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
+def reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536():
+    import torch
+
+    TOP_K = 8
+
+
+    @torch.no_grad()
+    def run(
+        routing_logits: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        local_expert_offset: int,
+    ) -> torch.Tensor:
+        logits, experts = routing_logits.float().topk(TOP_K, dim=1)
+        weights = torch.softmax(logits, dim=1)
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in range(len(gemm1_weights)):
+            number = expert + local_expert_offset
+            tokens, slots = (experts == number).nonzero(as_tuple=True)
+            if len(tokens) == 0:
+                continue
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
 # of trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
 def reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512():
     import torch
@@ -785,6 +965,40 @@ def reference_trtllm_fp4_block_scale_moe_topk8():
         output = torch.zeros_like(states)
         for expert in sorted(set(experts.flatten().tolist())):
             tokens, slots = (experts == expert).nonzero(as_tuple=True)
+            up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
+            inner = torch.nn.functional.silu(gate) * up
+            expert_output = inner @ gemm2_weights[expert].T
+            output[tokens] += expert_output * weights[tokens, slots].unsqueeze(1)
+        return output.to(torch.bfloat16)
+
+    return run
+
+
+# of trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512,
+# trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536
+def reference_trtllm_fp4_block_scale_routed_moe_shard():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        topk_ids: torch.Tensor,
+        hidden_states: torch.Tensor,
+        gemm1_weights: torch.Tensor,
+        gemm2_weights: torch.Tensor,
+        local_expert_offset: int,
+    ) -> torch.Tensor:
+        # The upper 16 bits are the expert, the lower ones the bits of a bfloat16 weight.
+        experts = topk_ids >> 16
+        weights = (topk_ids & 0xFFFF).to(torch.int16).view(torch.bfloat16).float()
+        states = hidden_states.float()
+
+        output = torch.zeros_like(states)
+        for expert in range(len(gemm1_weights)):
+            number = expert + local_expert_offset
+            tokens, slots = (experts == number).nonzero(as_tuple=True)
+            if len(tokens) == 0:
+                continue
             up, gate = (states[tokens] @ gemm1_weights[expert].T).chunk(2, dim=1)
             inner = torch.nn.functional.silu(gate) * up
             expert_output = inner @ gemm2_weights[expert].T
@@ -995,6 +1209,29 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
 # gives down(silu(gate) * up), with up and gate the halves of the first product in this
 # order. Tokens choose the 10 largest logits; the weights are a softmax over these.
+# Experts are numbered as in the model; those that are not here add nothing.
+# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4, status:unverified
+class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
+    name = "moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512"
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_shard)
+    NUM_EXPERTS = 512
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    NUM_HIDDEN_BLOCKS = 16
+    NUM_INTERMEDIATE_BLOCKS = 4
+    NUM_GEMM1_OUT_BLOCKS = 8
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
 class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
@@ -1050,6 +1287,52 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
     NUM_HIDDEN_BLOCKS = 32
     NUM_INTERMEDIATE_BLOCKS = 12
     NUM_GEMM1_OUT_BLOCKS = 24
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 10 largest logits; the weights are a softmax over these. Experts are numbered as in
+# the model; those that are not here add nothing.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4,
+# status:unverified
+class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
+    name = "trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512"
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
+    reference = staticmethod(
+        reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
+    )
+    NUM_EXPERTS = 512
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 8 largest logits; the weights are a softmax over these. Experts are numbered as in the
+# model; those that are not here add nothing.
+# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2,
+# status:unverified
+class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
+    name = "trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536"
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
+    reference = staticmethod(
+        reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
+    )
+    NUM_EXPERTS = 128
+    NUM_LOCAL_EXPERTS = 64
+    HIDDEN_SIZE = 4096
+    INTERMEDIATE_SIZE = 1536
+    GEMM1_OUT_SIZE = 3072
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
@@ -1139,6 +1422,48 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
     interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
     reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
     NUM_EXPERTS = 64
+    HIDDEN_SIZE = 4096
+    INTERMEDIATE_SIZE = 1536
+    GEMM1_OUT_SIZE = 3072
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs. Experts are numbered as in the model; those that
+# are not here add nothing.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:4, status:unverified
+class TestTrtllmFp4BlockScaleRoutedMoeShardTopk10E128H2048I512(MoeTests):
+    name = "trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512"
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe_shard)
+    NUM_LOCAL_EXPERTS = 128
+    HIDDEN_SIZE = 2048
+    INTERMEDIATE_SIZE = 512
+    GEMM1_OUT_SIZE = 1024
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs. Experts are numbered as in the model; those that
+# are not here add nothing.
+# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, ep:2, status:unverified
+class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(MoeTests):
+    name = "trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536"
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe_shard)
+    NUM_LOCAL_EXPERTS = 64
     HIDDEN_SIZE = 4096
     INTERMEDIATE_SIZE = 1536
     GEMM1_OUT_SIZE = 3072

@@ -34,7 +34,7 @@ def test_attention_of_every_model_is_made(model):
                     refused.add(need.name)
     # latents without a page size, an indexer of another family; variants need pages,
     # and an 8-bit cache has no window, cap or sinks
-    parts = ("indexer", "mla_kv_cache", "_cap", "_sink", "_w", "kve4m3")
+    parts = ("indexer", "mla_kv_cache", "_cap", "_sink", "_w")
     assert not {name for name in refused if not any(p in name for p in parts)}
 
 
@@ -68,11 +68,37 @@ def test_an_instance_is_the_datasets_definition_but_for_its_tags(name, op_type, 
     assert {**document, "tags": []} == {**there, "tags": []}
 
 
+@pytest.mark.parametrize(
+    ("model", "ep", "experts", "scaling"),
+    [
+        ("kimi-k2", 8, (384, 48), 2.827),
+        ("kimi-k2", 1, (384, 384), 2.827),
+        ("deepseek-v3", 8, (256, 32), 2.5),
+        ("minimax-m2", 2, (256, 128), 1.0),
+    ],
+)
+def test_experts_are_made_with_all_that_the_name_does_not_hold(
+    model, ep, experts, scaling
+):
+    config, deployment = load(model), Deployment(ep=ep)
+    (need,) = (n for n in needs(config, deployment) if n.op_type == "moe")
+    made = instance(config, deployment, need)
+    assert made is not None
+    assert (made.const("num_experts"), made.const("num_local_experts")) == experts
+    assert made.scalars == {"routed_scaling_factor": scaling}
+    file = ROOT / f"definitions/moe/{made.name}.json"
+    if file.exists():
+        document = json.loads(definition_json(made))
+        there = json.loads(file.read_text("utf-8"))
+        assert {**document, "tags": []} == {**there, "tags": []}
+
+
 def test_an_unknown_kind_of_a_family_is_not_made():
     llama = load("llama-3.1-8b")
     for name, op_type in (
         ("rope_of_another_kind_d128_rd128", "rope"),
         ("gqa_paged_decode_odd_h32_kv8_d128_ps64", "gqa_paged"),
         ("mla_paged_decode_h8_ckv256_kpe64_ps64", "mla_paged"),
+        ("trtllm_fp8_per_tensor_scale_moe_topk1_e2_h256_i256", "moe"),
     ):
         assert instance(llama, Deployment(), Need("", op_type, name)) is None

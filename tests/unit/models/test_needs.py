@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ LLAMA = {
     "intermediate_size": 96,
     "vocab_size": 256,
     "rms_norm_eps": 1e-5,
+}
+
+MINIMAX = {
+    "model_type": "minimax_m2",
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
 }
 
 # model, options: how many definitions, and some of them
@@ -103,7 +111,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "deepseek-v3.2",
         {"tp": 8},
-        33,
+        34,
         (
             "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64 "
             "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
@@ -162,7 +170,31 @@ def test_norms_have_the_models_constants():
 def test_a_cache_in_8_bits_has_its_word():
     found = needs(load("llama-3.1-8b"), Deployment(kv_dtype="float8_e4m3fn"))
 
-    assert "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64" in {n.name for n in found}
+    named = {n.name for n in found}
+    assert "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64" in named
+    # over keys that no cache has held yet
+    assert "gqa_ragged_prefill_causal_h32_kv8_d128" in named
+
+
+def test_an_indexer_normalises_its_keys():
+    found = needs(load("deepseek-v3.2"), Deployment())
+
+    (need,) = (n for n in found if n.op_type == "layernorm")
+    assert (need.name, need.constants) == ("layernorm_h128", {"eps": 1e-6})
+
+
+def test_experts_of_another_device_take_part_in_the_choice():
+    qwen = load("qwen3-30b-a3b")
+    block = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    figures = {**qwen.figures, "quantization_config": block}
+    made = {}
+    for ep in (1, 2):
+        found = needs(replace(qwen, figures=figures), Deployment(ep=ep))
+        (made[ep],) = (n.name for n in found if n.op_type == "moe")
+    assert made == {
+        1: "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768",
+        2: "moe_fp8_block_scale_renorm_shard_topk8_e64_h2048_i768",
+    }
 
 
 def test_what_has_no_name_is_listed():
@@ -185,6 +217,8 @@ def test_what_has_no_name_is_listed():
         ({"partial_rotary_factor": 2}, "partial_rotary_factor is 2"),
         ({"num_local_experts": 4, "num_experts_per_tok": 9}, "more than the 4 experts"),
         ({"num_local_experts": 4}, "num_experts_per_tok is missing"),
+        ({**MINIMAX, "routed_scaling_factor": "2.5"}, "routed_scaling_factor is '2.5'"),
+        ({**MINIMAX, "routed_scaling_factor": 0}, "routed_scaling_factor is 0, not a"),
         ({"model_type": "lama"}, "the nearest that is known is llama"),
         ({"model_type": None}, "model_type is missing"),
     ],

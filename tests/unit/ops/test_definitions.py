@@ -147,9 +147,11 @@ def variant_words(name):
 def moe_module(definition):
     """Name the module by the API and, where one is not for all, by the routing."""
     (api,) = (t.rpartition(".")[2] for t in definition["tags"] if "fi_api" in t)
+    shard = "_shard" if "_shard_" in definition["name"] else ""
     if api == "trtllm_fp8_block_scale_moe":
         grouped = "routed_scaling_factor" in definition["inputs"]
-        return f"moe_fp8_block_scale_{'ds_routing' if grouped else 'renorm'}"
+        return f"moe_fp8_block_scale_{'ds_routing' if grouped else f'renorm{shard}'}"
+    api += shard
     return f"{api}_topk1" if "routing_bias" in definition["inputs"] else api
 
 

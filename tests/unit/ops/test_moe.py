@@ -34,12 +34,18 @@ SMALL = {"hidden_size": 256, "intermediate_size": 128, "gemm1_out_size": 256}
 DEEPSEEK = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
 KIMI = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
 RENORM = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
+# a device's share, of four, of two that together hold all, and with choices given
+RENORM_SHARD = "moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512"
+FP4_SHARD = "trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536"
+ROUTED_SHARD = "trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512"
+SHARDS = (RENORM_SHARD, FP4_SHARD, ROUTED_SHARD)
 FP4 = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
 FP4_LLAMA4 = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
 ROUTED = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
 TENSOR = "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768"
 TENSOR_LLAMA4 = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
 EVERY = (DEEPSEEK, KIMI, RENORM, FP4, FP4_LLAMA4, ROUTED, TENSOR, TENSOR_LLAMA4)
+EVERY += SHARDS
 
 HALVES = ("up, gate = (", "gate, up = (")
 GATE = {
@@ -165,6 +171,29 @@ PACKED = {
         "torch.nn.functional.silu(gate * weights[tokens, slots].unsqueeze(1)) * up",
     ),
 }
+SHARED = {
+    "local offset ignored": (" + local_expert_offset", ""),
+    "another device's experts": ("+ local_expert_offset", "- local_expert_offset"),
+}
+HERE_ALONE = {
+    "choice among local experts alone": (
+        "logits, experts = routing_logits.float()",
+        (
+            "here = torch.arange(routing_logits.shape[1]) - local_expert_offset\n"
+            "    here = (here >= 0) & (here < len(gemm1_weights))\n"
+            "    logits, experts ="
+            " routing_logits.float().where(here, torch.tensor(-1e9))"
+        ),
+    ),
+    "normalised over local experts": (
+        "weights = torch.softmax(logits, dim=1)",
+        (
+            "here = (experts >= local_expert_offset) & (experts <"
+            " local_expert_offset + len(gemm1_weights))\n"
+            "    weights = torch.softmax(logits.where(here, torch.tensor(-1e9)), dim=1)"
+        ),
+    ),
+}
 MATRICES = ("rows of w2 in reverse",)
 PLAIN = {name: fault for name, fault in GATE.items() if name not in MATRICES}
 FAULTS = {
@@ -176,6 +205,9 @@ FAULTS = {
     ROUTED: PLAIN | UNWEIGHTED | PACKED | WRONG_EXPERT,
     TENSOR: PLAIN | UNWEIGHTED | SOFTMAX | WRONG_EXPERT | TENSOR_SCALES,
     TENSOR_LLAMA4: PLAIN | INPUT_SCALE | WRONG_EXPERT | TENSOR_SCALES,
+    RENORM_SHARD: SOFTMAX | WRONG_EXPERT | SHARED | HERE_ALONE,
+    FP4_SHARD: SOFTMAX | WRONG_EXPERT | SHARED | HERE_ALONE,
+    ROUTED_SHARD: UNWEIGHTED | PACKED | WRONG_EXPERT | SHARED,
 }
 PAIRS = [(name, fault) for name, faults in FAULTS.items() for fault in faults]
 

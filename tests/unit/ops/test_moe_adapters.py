@@ -21,7 +21,9 @@ from tests.unit.ops.test_moe import (
     EVERY,
     FP4,
     FP4_LLAMA4,
+    FP4_SHARD,
     RENORM,
+    RENORM_SHARD,
     ROUTED,
     TENSOR,
     TENSOR_LLAMA4,
@@ -195,6 +197,15 @@ def test_renormalised_routing_has_no_groups(kernels):
     assert arguments[1] is None
     assert arguments[8:] == (128, 10, None, None, 128, 0, 128, None)
     assert options["routing_method_type"] == 1
+
+
+def test_a_shard_is_told_of_the_experts_elsewhere(kernels):
+    _, _, _, arguments, _ = call(RENORM_SHARD, "end-experts", kernels)
+    assert arguments[8:] == (512, 10, None, None, 128, 384, 128, None)
+    kernels.clear()
+    _, _, _, _, options = call(FP4_SHARD, "end-experts", kernels)
+    told = ("num_experts", "local_expert_offset", "local_num_experts")
+    assert [options[name] for name in told] == [128, 64, 64]
 
 
 @pytest.mark.parametrize("name", [FP4, FP4_LLAMA4, ROUTED])

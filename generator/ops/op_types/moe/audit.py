@@ -23,11 +23,11 @@ unrounded = reduced
 
 def tiny(axes: Axes) -> Axes:
     """Return few blocks and few experts."""
-    # where experts are elsewhere, no token needs top_k of those here
-    elsewhere = axes.get("num_experts", 0) > axes.get("num_local_experts", 2**30)
+    # where experts are elsewhere, no token needs top_k of those here, but 16 in all
+    devices = axes.get("num_experts", 0) // axes.get("num_local_experts", 2**30)
     has_blocks = "num_hidden_blocks" in axes
     return {
-        **_experts(axes, 4 if elsewhere else 12),
+        **_experts(axes, max(4, 16 // devices) if devices > 1 else 12),
         **(_columns(2 * _BLOCK, _BLOCK) if has_blocks else _columns(_BLOCK, 64)),
     }
 

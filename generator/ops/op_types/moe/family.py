@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from generator.ops.family import Axis, Spec
-from generator.ops.op_types.moe.family_table import TABLE, MoeGeometry
+from generator.ops.op_types.moe.family_table import TABLE, MoeGeometry, row_of
 from generator.ops.op_types.moe.family_tensors import inputs, outputs
 from generator.ops.op_types.moe.workloads import moe_fits, moe_structure
 from generator.ops.reference_text import reference_text
@@ -35,9 +39,45 @@ _WEIGHTS = {
 }
 
 
+_ELSEWHERE = (
+    " Experts are numbered as in the model; those that are not here add nothing."
+)
+# the names that a model asks for: their weights are stored as float8 in blocks
+_ROUTINGS = {"ds_routing": "deepseek", "renorm": "renorm", "renorm_shard": "renorm"}
+
+
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(moe_spec(row) for row in TABLE)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's.
+
+    The name says how many experts are here, `constants` how many the model has.
+    """
+    kind = name.partition("_topk")[0].removeprefix("moe_fp8_block_scale_")
+    if kind not in _ROUTINGS:
+        return None
+    local, experts = sizes["e"], constants["num_experts"]
+    # of DeepSeek's routing every definition counts the model's experts apart
+    is_part = experts != local or kind == "ds_routing"
+    row = row_of(
+        _ROUTINGS[kind],
+        "fp8_block_scale",
+        model,
+        local,
+        sizes["h"],
+        sizes["i"],
+        constants["top_k"],
+        "",
+        experts=experts if is_part else None,
+        groups=(constants.get("n_group", 1), constants.get("topk_group", 1)),
+        scaling=constants.get("routed_scaling_factor"),
+    )
+    return moe_spec(row)
 
 
 def moe_spec(row: MoeGeometry) -> Spec:
@@ -45,12 +85,14 @@ def moe_spec(row: MoeGeometry) -> Spec:
     groups = f"from the best {row.topk_group} of {row.n_group} groups"
     if row.n_group == 1:
         groups = "from all of them"
+    elsewhere = _ELSEWHERE if row.shard and row.routing != "deepseek" else ""
     return Spec(
         name=row.name,
         description=(
             f"Mixture of experts: {_WEIGHTS[row.weights]}; an expert gives"
             " down(silu(gate) * up), with up and gate the halves of the first product in"
             f" this order. {_ROUTING[row.routing].format(top_k=row.top_k, groups=groups)}"
+            f"{elsewhere}"
         ),
         op_type="moe",
         tags=row.tags,
@@ -66,7 +108,7 @@ def moe_spec(row: MoeGeometry) -> Spec:
         ),
         reference=_reference(row),
         captured_from=CAPTURED,
-        structure=moe_structure,
+        structure=partial(moe_structure, experts=row.experts),
         fits=moe_fits,
         scalars={} if row.scaling is None else {"routed_scaling_factor": row.scaling},
     )
@@ -81,24 +123,26 @@ def _reference(row: MoeGeometry) -> str:
             N_GROUP=row.n_group,
             TOPK_GROUP=row.topk_group,
         )
-    if row.weights == "fp8_block_scale":
-        return reference_text("moe", "moe_fp8_block_scale_renorm", TOP_K=row.top_k)
+    shard = "_shard" if row.shard else ""
     if row.routing == "routed":
-        return reference_text("moe", "trtllm_fp4_block_scale_routed_moe")
+        return reference_text("moe", f"trtllm_fp4_block_scale_routed_moe{shard}")
     module = f"trtllm_{row.weights}_moe"
+    if row.weights == "fp8_block_scale":
+        module = "moe_fp8_block_scale_renorm"
     if row.routing == "llama4":
         return reference_text("moe", f"{module}_topk1")
-    return reference_text("moe", module, TOP_K=row.top_k)
+    return reference_text("moe", f"{module}{shard}", TOP_K=row.top_k)
 
 
 def _axes(row: MoeGeometry) -> dict[str, Axis]:
     axes = {"seq_len": Axis("Number of tokens.")}
-    if row.weights != "fp8_block_scale" or row.routing == "deepseek":
-        total = "Number of experts of the model."
-        if row.weights != "fp8_block_scale":
-            total = "Number of experts."
-        axes["num_experts"] = Axis(total, row.experts)
-    if row.weights == "fp8_block_scale":
+    if row.shard:
+        # where the choice is given, no tensor has this length
+        if row.routing != "routed":
+            axes["num_experts"] = Axis("Number of experts of the model.", row.experts)
+    elif row.weights != "fp8_block_scale":
+        axes["num_experts"] = Axis("Number of experts.", row.experts)
+    if row.weights == "fp8_block_scale" or row.shard:
         local = "Number of experts whose weights are here."
         axes["num_local_experts"] = Axis(local, row.local)
     axes["hidden_size"] = Axis("Length of a token.", row.hidden)

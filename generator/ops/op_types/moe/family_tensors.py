@@ -11,7 +11,8 @@ _SECOND = ("hidden_size", "intermediate_size")
 
 def inputs(row: MoeGeometry) -> dict[str, Tensor]:
     """Return a definition's inputs in their order."""
-    experts = "num_local_experts" if row.weights == "fp8_block_scale" else "num_experts"
+    is_block = row.weights == "fp8_block_scale"
+    experts = "num_local_experts" if is_block or row.shard else "num_experts"
     made = _routing(row)
     if row.weights == "fp4_block_scale":
         return {
@@ -20,6 +21,7 @@ def inputs(row: MoeGeometry) -> dict[str, Tensor]:
                 ("seq_len", "hidden_size"), "bfloat16", "Input of each token."
             ),
             **_products(experts, "float32", "Dequantised"),
+            **_place(row),
         }
     made["hidden_states"] = Tensor(
         ("seq_len", "hidden_size"), "float8_e4m3fn", "Input of each token, quantised."
@@ -32,11 +34,8 @@ def inputs(row: MoeGeometry) -> dict[str, Tensor]:
         "float32",
         "Scale of each block of 128 of a token: the token comes last.",
     )
-    made |= _with_blocks(products, experts)
+    made |= _with_blocks(products, experts) | _place(row)
     if row.routing == "deepseek":
-        made["local_expert_offset"] = Tensor(
-            None, "int32", "Number in the model of the first expert that is here."
-        )
         made["routed_scaling_factor"] = Tensor(
             None, "float32", "Factor of the normalised weights."
         )
@@ -54,6 +53,13 @@ def outputs() -> dict[str, Tensor]:
     }
 
 
+def _place(row: MoeGeometry) -> dict[str, Tensor]:
+    if not row.shard:
+        return {}
+    what = "Number in the model of the first expert that is here."
+    return {"local_expert_offset": Tensor(None, "int32", what)}
+
+
 def _routing(row: MoeGeometry) -> dict[str, Tensor]:
     if row.routing == "routed":
         return {
@@ -63,7 +69,7 @@ def _routing(row: MoeGeometry) -> dict[str, Tensor]:
                 "Expert in the upper 16 bits, bfloat16 weight in the lower ones.",
             )
         }
-    is_local = row.weights == "fp8_block_scale" and row.routing == "renorm"
+    is_local = row.weights == "fp8_block_scale" and not row.shard
     experts = "num_local_experts" if is_local else "num_experts"
     dtype = "float32" if row.routing == "deepseek" else "bfloat16"
     made = {

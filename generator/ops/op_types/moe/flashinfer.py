@@ -81,7 +81,7 @@ def run_f4_block(definition: Definition, inputs: Inputs) -> torch.Tensor:
         topk_ids = inputs["topk_ids"]
     one = _shuffled_mx(inputs["gemm1_weights"], gated=True)
     two = _shuffled_mx(inputs["gemm2_weights"], gated=False)
-    experts = routing.experts_of(definition)[0]
+    experts, local = routing.experts_of(definition)
     arguments = {
         "routing_bias": None,
         "hidden_states": x,
@@ -103,8 +103,8 @@ def run_f4_block(definition: Definition, inputs: Inputs) -> torch.Tensor:
         "n_group": None,
         "topk_group": None,
         "intermediate_size": definition.axes["intermediate_size"],
-        "local_expert_offset": 0,
-        "local_num_experts": experts,
+        "local_expert_offset": inputs.get("local_expert_offset", 0),
+        "local_num_experts": local,
         "routed_scaling_factor": None,
         "routing_method_type": _METHODS[routing.RENORMALIZE],
     }

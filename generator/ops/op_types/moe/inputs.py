@@ -60,6 +60,19 @@ def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]
     return [offset + e for e in here] + elsewhere[: case.params["remote"]]
 
 
+def remote_experts(definition: Definition, here: int) -> int:
+    """Return of how many experts elsewhere tokens choose, beside `here` local ones.
+
+    DeepSeek's scores favour local experts. Other routings favour none: of as many, a
+    token has about half its experts here.
+    """
+    experts, local = routing.experts_of(definition)
+    top_k: int = definition.constants["top_k"]
+    if routing.routing_of(definition) == routing.DEEPSEEK:
+        return min(experts - local, 3 * top_k)
+    return min(experts - local, max(here, top_k))
+
+
 def end_experts(definition: Definition, case: Case) -> list[int]:
     """Return the first and the last local expert for a case with `ends`, else none."""
     if "ends" not in case.params:

@@ -15,6 +15,7 @@ from generator.ops.op_types.moe import flashinfer as moe_flashinfer
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe import sglang as moe_sglang
 from generator.ops.op_types.moe.inputs import (
+    remote_experts,
     routing_inputs,
     token_inputs,
     weight_inputs,
@@ -65,8 +66,9 @@ def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
     method = moe_routing.routing_of(definition)
     experts, local = moe_routing.experts_of(definition)
+    far = experts - local
+    elsewhere = [_case(definition, "experts-elsewhere", "small", 2, away=True)]
     if method == moe_routing.DEEPSEEK:
-        far = experts - local
         found = [
             _case(definition, "one-token", "small", 1),
             _case(definition, "last-experts", "small", 5, offset=far),
@@ -81,16 +83,18 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
-        if far:
-            found.append(_case(definition, "experts-elsewhere", "small", 2, away=True))
-        return found
+        return found + elsewhere * (far > 0)
     bias = method == moe_routing.LLAMA4
+    common = {"bias": bias, "uneven": not bias}
+    middle = far // 2 // local * local
     found = [
         _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, bias=bias, uneven=not bias),
-        _case(definition, "large-batch", "large", 128, bias=bias, uneven=not bias),
-        _case(definition, "end-experts", "small", 2, ends=True),
+        _case(definition, "batch", "medium", 12, offset=far, **common),
+        _case(definition, "large-batch", "large", 128, offset=middle, **common),
+        _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
+    if far:
+        return found + elsewhere
     if bias:
         # Llama 4 has no bias
         found.append(_case(definition, "no-bias", "small", 3))
@@ -120,10 +124,10 @@ def _case(
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
     most = int(_ELEMENTS[size] // _expert_elements(definition))
-    remote = min(experts - local, 3 * top_k)
     # with only top_k experts nothing would be left to select
-    fewest = 0 if remote else top_k + 3
+    fewest = 0 if experts > local else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
+    remote = remote_experts(definition, here)
     params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}

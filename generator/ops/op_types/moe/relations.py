@@ -14,6 +14,7 @@ import torch
 from generator.ops.op_types.moe import routing
 from generator.ops.op_types.moe.inputs import (
     hot_experts,
+    remote_experts,
     routing_inputs,
     token_inputs,
     weight_inputs,
@@ -115,11 +116,13 @@ def moe_relations(definition: Definition) -> list[Relation]:
     """Return the relations of a mixture of experts.
 
     DeepSeek's groups fix the order of experts, so only `local_expert_offset` may move
-    them, which needs experts on other devices. In other routings any order is allowed.
+    them, which needs experts on other devices. In other routings any order is allowed,
+    which says nothing new where the offset may move them.
     """
     cases = [_case(definition)]
     found = [reordered("tokens-reversed", ["seq_len"], _ALIKE, cases)]
-    if routing.routing_of(definition) != routing.DEEPSEEK:
+    takes_offset = "local_expert_offset" in definition.interface.inputs
+    if not takes_offset:
         found.append(Relation("experts-renamed", _renamed, cases))
     if _has_room(definition):
         found.append(Relation("offset-halves-add-up", _offset_halves, cases))
@@ -136,9 +139,9 @@ def _has_room(definition: Definition) -> bool:
 
 
 def _case(definition: Definition) -> RelatedCase:
-    experts, local = routing.experts_of(definition)
+    local = routing.experts_of(definition)[1]
     top_k = definition.constants["top_k"]
-    remote = min(experts - local, 3 * top_k)
+    remote = remote_experts(definition, 2)
     params = {
         # without remote experts a token selects all but one of these
         "local": 2 if remote else top_k + 1,

@@ -48,7 +48,38 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     )
     weights = _packed_of_next if method == ROUTED else partial(_of_next, definition)
     next_weights = on_inputs(definition, "weights of the next token", weights)
-    return (next_row, next_weights, *of_method(definition))
+    of_shards = _of_shards(definition, method)
+    return (next_row, next_weights, *of_method(definition), *of_shards)
+
+
+def _of_shards(definition: Definition, method: str) -> list[DomainMutant]:
+    """Return the mutants of experts on other devices; none where all are here."""
+    experts, local = moe_routing.experts_of(definition)
+    if experts == local:
+        return []
+    changes: dict[str, Change] = {
+        "local expert offset ignored": lambda i: {"local_expert_offset": 0}
+    }
+    if method == RENORMALIZE:
+        changes["choice among local experts alone"] = lambda i: _here_alone(i, local)
+    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    found.append(
+        on_outputs(
+            definition,
+            "weights normalised over local experts",
+            lambda o, i: _weighed(o, 1.0 / _share_here(definition, i)),
+        )
+    )
+    return found
+
+
+def _here_alone(inputs: Inputs, local: int) -> dict[str, Any]:
+    """Return logits that no expert on another device is chosen by."""
+    offset, logits = inputs["local_expert_offset"], inputs["routing_logits"]
+    alone = torch.full_like(logits, _NEVER)
+    here = slice(offset, offset + local)
+    alone[:, here] = logits[:, here]
+    return {"routing_logits": alone}
 
 
 def _packed_of_next(inputs: Inputs) -> dict[str, Any]:
@@ -90,9 +121,6 @@ def _of_deepseek(definition: Definition) -> list[DomainMutant]:
             "routed_scaling_factor": 2.5
         },
     }
-    experts, local = moe_routing.experts_of(definition)
-    if experts > local:
-        changes["local expert offset ignored"] = lambda i: {"local_expert_offset": 0}
     if definition.constants["n_group"] > 1:
         changes["groups by their best instead of their best two"] = lambda i: _grouped(
             definition, i, lambda groups: groups.amax(dim=2)
@@ -108,14 +136,6 @@ def _of_deepseek(definition: Definition) -> list[DomainMutant]:
             lambda o, i: _weighed(o, _scores(definition, i)),
         )
     )
-    if experts > local:
-        found.append(
-            on_outputs(
-                definition,
-                "weights normalised over local experts",
-                lambda o, i: _weighed(o, 1.0 / _share_here(definition, i)),
-            )
-        )
     return found
 
 
@@ -256,9 +276,10 @@ def _scores(definition: Definition, inputs: Inputs) -> torch.Tensor:
 def _share_here(definition: Definition, inputs: Inputs) -> torch.Tensor:
     """Return the local share of each token's weights, 1 for none: float64 [tokens]."""
     count = moe_routing.experts_of(definition)[1]
-    offset, factor = inputs["local_expert_offset"], inputs["routed_scaling_factor"]
+    offset, factor = inputs["local_expert_offset"], inputs.get("routed_scaling_factor")
     sums = [
-        sum(w for e, w in choice.items() if offset <= e < offset + count) / factor
+        sum(w for e, w in choice.items() if offset <= e < offset + count)
+        / (factor or 1)
         for choice in moe_routing.choices(definition, inputs)
     ]
     return torch.tensor([s or 1.0 for s in sums], dtype=torch.float64)

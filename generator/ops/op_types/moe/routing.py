@@ -35,10 +35,15 @@ def routing_of(definition: Definition) -> str:
 
 
 def experts_of(definition: Definition) -> tuple[int, int]:
-    """Return the number of experts of the model and of local experts."""
+    """Return the number of experts of the model and of local experts.
+
+    Where the choice is given, no shape says how many experts other devices have: any
+    number would do, and as many as are here is what this returns.
+    """
     axes = definition.axes
     local = axes.get("num_local_experts", axes.get("num_experts", 0))
-    return axes.get("num_experts", local), local
+    devices = 2 if "local_expert_offset" in definition.interface.inputs else 1
+    return axes.get("num_experts", devices * local), local
 
 
 def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:

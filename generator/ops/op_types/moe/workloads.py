@@ -11,27 +11,25 @@ from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
 
 
 def moe_structure(
-    spec: Spec, captured: CapturedWorkload, rng: random.Random
+    spec: Spec, captured: CapturedWorkload, rng: random.Random, experts: int
 ) -> Structure:
-    """Return the experts that tokens were routed to, or which experts are here.
+    """Return the experts of `experts` that tokens were routed to, and which are here.
 
     A captured workload keeps its own first local expert and scaling factor; for other
     definitions the model's factor is in `spec.scalars` and the device is drawn.
     """
-    tokens = captured.axes["seq_len"]
-    if "topk_ids" in spec.inputs:
-        top_k, experts = spec.const("top_k"), spec.const("num_experts")
-        rows = [_packed_row(top_k, experts, rng) for _ in range(tokens)]
-        ids = [packed for row in rows for packed in row]
-        return Structure(captured.axes, {"topk_ids": ids})
     if spec.captured_from == spec.name:
         return Structure(captured.axes, scalars=captured.scalars)
-    if "local_expert_offset" not in spec.inputs:
-        return Structure(captured.axes)
-    local = spec.const("num_local_experts")
-    device = rng.randrange(spec.const("num_experts") // local)
-    scalars = {"local_expert_offset": device * local, **spec.scalars}
-    return Structure(captured.axes, scalars=scalars)
+    scalars = dict(spec.scalars)
+    if "local_expert_offset" in spec.inputs:
+        local = spec.const("num_local_experts")
+        device = rng.randrange(experts // local)
+        scalars = {"local_expert_offset": device * local, **scalars}
+    if "topk_ids" not in spec.inputs:
+        return Structure(captured.axes, scalars=scalars)
+    top_k, tokens = spec.const("top_k"), range(captured.axes["seq_len"])
+    ids = [packed for _ in tokens for packed in _packed_row(top_k, experts, rng)]
+    return Structure(captured.axes, {"topk_ids": ids}, scalars)
 
 
 def moe_fits(spec: Spec, captured: CapturedWorkload) -> bool:
