@@ -13,10 +13,8 @@ from typing import Any
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
-from generator.evaluation.evaluate import Asks, evaluate
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import PASSED, SKIPPED, SolutionVerdict
-from generator.execution.local import LocalExecutor
 from generator.problems.messages import one_line
 from generator.review.change import Change
 from generator.review.sources import Sources
@@ -85,6 +83,10 @@ def evaluate_change(
     changes: Sequence[Change], sources: Sources, device: str, jobs: int
 ) -> EvaluatedChange | None:
     """Judge what a change brings; None where it brings no solution and no trace."""
+    # imported here: most reviews execute nothing, and this takes 100 ms
+    from generator.evaluation.evaluate import Asks, evaluate
+    from generator.execution.local import LocalExecutor
+
     verdicts: list[SolutionVerdict] = []
     claims: list[Claim] = []
     brings = False
