@@ -118,7 +118,7 @@ def _workspace(
         )
         for kind, buffer in zip(kinds, (at_once, flags, in_parts), strict=True):
             kind.append(buffer)
-        states.append(state.to(device))
+        states.append(state.to(device, copy=True))
     shared = [buffer for kind in kinds for buffer in kind]
     pointers = [buffer.data_ptr() for buffer in shared]
     tables = [
