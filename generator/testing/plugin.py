@@ -104,11 +104,10 @@ def pytest_configure(config: pytest.Config) -> None:
     register(MemoryGuard(device), "reference-memory")
     register(EvidencePlugin(config, device), "reference-evidence")
     register(Spreading(config, device), "reference-spreading")
-    # where some are named, one of each reference is chosen among these alone
-    if config.getoption("--each-reference") and not (
-        config.getoption("--definition") or any("::" in text for text in config.args)
-    ):
-        register(OneOfEachReference(), "reference-one-of-each")
+    # where tests are named, one of each reference is chosen among these alone
+    named = any("::" in text for text in config.args)
+    each = config.getoption("--each-reference") and not named
+    register(Chosen(set(config.getoption("--definition")), each), "reference-chosen")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -175,7 +174,8 @@ def pytest_collection_modifyitems(
     """Keep the tests of the definitions that --definition and --each-reference choose."""
     wanted = set(config.getoption("--definition"))
     if wanted:
-        _check_names(wanted, {name for item in items if (name := _name_of(item))})
+        chosen: Any = config.pluginmanager.get_plugin("reference-chosen")
+        _check_names(wanted, chosen.seen)
         _keep(config, items, lambda item: _name_of(item) in wanted)
     if config.getoption("--each-reference"):
         classes = {_name_of(item): _class_of(item) for item in items if _name_of(item)}
@@ -207,24 +207,34 @@ def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
     return {name for _, name in smallest.values()}
 
 
-class OneOfEachReference:
-    """Collect no test of a definition that --each-reference leaves out.
+class Chosen:
+    """Collect no test of a definition that --definition or --each-reference leaves out.
 
     Most are: to make their tests, only to deselect them, takes longer than some files run.
+    `seen` has the names of all definitions that have a class.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: set[str], each: bool) -> None:
+        self._wanted = wanted
+        self._each = each and not wanted
         self._kept: dict[Path, set[str]] = {}
+        self.seen: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, obj: object) -> Any:
         """Return no tests for a class that is left out, None for any other object."""
         if not isinstance(collector, pytest.Module) or not _is_of_a_definition(obj):
             return None
-        if collector.path not in self._kept:
-            found = filter(_is_of_a_definition, vars(collector.obj).values())
-            self._kept[collector.path] = smallest_of_each_reference(found)
-        return None if _name(obj) in self._kept[collector.path] else []
+        name = _name(obj)
+        assert name is not None
+        self.seen.add(name)
+        kept = self._wanted
+        if self._each:
+            if collector.path not in self._kept:
+                found = filter(_is_of_a_definition, vars(collector.obj).values())
+                self._kept[collector.path] = smallest_of_each_reference(found)
+            kept = self._kept[collector.path]
+        return [] if kept and name not in kept else None
 
 
 def _is_of_a_definition(value: object) -> bool:

@@ -43,6 +43,8 @@ def main(descriptor: int) -> None:
         traceback.print_exc()
         connection.send(("failed", reason))
         _exit()
+    # collecting garbage after each answer passes over what the import made
+    gc.freeze()
     connection.send(("ready", how))
     while _serve(connection):
         pass

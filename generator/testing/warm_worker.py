@@ -5,20 +5,22 @@ how many modules to compile side by side, and writes events as lines of JSON to 
 
 Which modules FlashInfer compiles depends on what its functions are given, so each backend
 is called on a definition's smallest case. A module that is not compiled ends the call
-before FlashInfer would wait for it; it is compiled beside the others, and one call for
-each module is made again, which may ask for another module. SGLang's Triton kernels and
+before FlashInfer would wait for it; it is compiled beside the others, and then one call
+for each label is made again, which may ask for another module. SGLang's Triton kernels and
 those of CuTe DSL are compiled by their calls.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,8 +112,14 @@ class Warming:
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device
-        self._pool = ThreadPoolExecutor(jobs)
+        # a thread's compilers have its priority: the slowest module, which is found
+        # first, is waited for in the end, and so gets the cores that it can use
+        places = itertools.count()
+        self._pool = ThreadPoolExecutor(
+            jobs, initializer=lambda: _yield_to(next(places))
+        )
         self._tell = tell
+        self._start = time.monotonic()
         self._compiling: dict[str, Future[str]] = {}
         # by module: one call for each label that lacked it
         self._waiting: dict[str, dict[str, Call]] = {}
@@ -125,17 +133,15 @@ class Warming:
             for c in calls
             if c.provider == "sglang" and c.backend.needs_cuda
         }
-        calls = [call for call in calls if call.provider == "flashinfer"]
         beside = threading.Thread(target=self._ask_all, args=[list(sglang.values())])
         self._intercept()
-        while calls:
-            for call in calls:
+        for call in calls:
+            if call.provider == "flashinfer":
                 self._call(call)
-            if not beside.ident:
-                beside.start()
-            calls = self._compiled()
-        if not beside.ident:
-            beside.start()
+        beside.start()
+        while self._waiting:
+            for call in self._compiled():
+                self._call(call)
         beside.join()
 
     def _ask_all(self, calls: list[Call]) -> None:
@@ -161,20 +167,19 @@ class Warming:
                 raise SystemExit("a kernel has broken the CUDA context") from error
 
     def _compiled(self) -> list[Call]:
-        """Wait for all that is compiled now; return the calls to be made again."""
+        """Wait until a module is compiled; return the calls to be made again."""
         futures = {self._compiling[name]: name for name in self._waiting}
-        again = {}
-        start = time.monotonic()
-        for done in as_completed(futures):
+        again: list[Call] = []
+        for done in wait(futures, return_when=FIRST_COMPLETED).done:
             name, why = futures[done], done.result()
+            waiting = self._waiting.pop(name).values()
             if why:
                 self._tell(event="failed", name=name, why=why)
                 continue
-            seconds = time.monotonic() - start
+            seconds = time.monotonic() - self._start
             self._tell(event="compiled", name=name, seconds=seconds)
-            again.update(self._waiting[name])
-        self._waiting.clear()
-        return list(again.values())
+            again.extend(waiting)
+        return again
 
     def _intercept(self) -> None:
         """Let a call end where FlashInfer would compile a module by nvcc and wait."""
@@ -194,6 +199,12 @@ class Warming:
             return build_and_load(module, *given, **named)
 
         core.JitSpec.build_and_load = load
+
+
+def _yield_to(threads: int) -> None:
+    """Lower this thread's priority below that of as many others, on Linux."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 4 * threads)
 
 
 def _compile(module: Any) -> str:

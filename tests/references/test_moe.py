@@ -15,23 +15,23 @@ SHA-256 of the definitions:
 6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
 66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab  moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
 6f9203bf90a8ca8d6ecc49b9429fafa8df9619394339a37adc03fdb3739f0348  moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512
-abf9fd2b56b81d9ddff2b440438dd944a09acb81d5b06eb533f0763f91d3826b  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
+5521a8a03ea9c85317646eec53302d9b81e5c773a23b7ac356100469070a2945  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
 f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
 c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
 4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b  trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
 27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547  trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
-175aa9ec9515fa224bc5533f54c68068bc91691e4b0a809df66e5cd315478dd5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
+87f7986d2e05b1da01161ac686d02b7e792c3bf1d379a861375d51cc73e058c5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
 cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
 1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
 9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
-58ad7ce20195b1a9809c33197d42c128b9e14cbdfd59d27c08a292525aa63db5  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+19e443237fb89d4d1dbf15f0e704491615ebd53ecf76c98d4b56f3df8e3fc542  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
 8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1  trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512
 a262612181202eb787cf3dd8accf87b0494a8bcf45b03abb0d5c657f834de048  trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536
-c39cf870b1e184d733f4240ea429b5ac1633b8dec66ea1f9ef81910ef17acf01  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
+7ada71764e082f7d7cc4c7fafa8fa615038c51b9e4bbc4d88e325d0d3bba5b69  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
 ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
 d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
 e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
-c4692b35ad54f5cfa822a7fe50601008171d640a905cf6a20cf44e2670cc8828  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
+391c288390ab4183263240b074eb996029b58c5f74e98e2928ed21b49af5d620  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
 c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
 379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
 b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
@@ -1231,7 +1231,9 @@ class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
 # gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these. It
+# is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
+# all of them.
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
 class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
@@ -1340,7 +1342,8 @@ class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
 # up), with up and gate the halves of the first product in this order. Tokens choose the
-# 10 largest logits; the weights are a softmax over these.
+# 10 largest logits; the weights are a softmax over these. It is a layer of 128 experts:
+# a device that holds 128 of the model's 512 chooses among all of them.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
@@ -1414,7 +1417,8 @@ class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
 # up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these.
+# 8 largest logits; the weights are a softmax over these. It is a layer of 64 experts: a
+# device that holds 64 of the model's 128 chooses among all of them.
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, tp:8
 class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
@@ -1475,7 +1479,8 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(MoeTests):
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
 # up), with up and gate the halves of the first product in this order. Experts and
 # weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
+# weights scale the experts' outputs. It is a layer of 128 experts: a device that holds
+# 128 of the model's 512 chooses among all of them.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, ep:1
@@ -1555,7 +1560,8 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
 # up), with up and gate the halves of the first product in this order. Experts and
 # weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
+# weights scale the experts' outputs. It is a layer of 64 experts: a device that holds
+# 64 of the model's 128 chooses among all of them.
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed, tp:8

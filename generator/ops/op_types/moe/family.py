@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -85,7 +86,7 @@ def moe_spec(row: MoeGeometry) -> Spec:
     groups = f"from the best {row.topk_group} of {row.n_group} groups"
     if row.n_group == 1:
         groups = "from all of them"
-    elsewhere = _ELSEWHERE if row.shard and row.routing != "deepseek" else ""
+    elsewhere = _ELSEWHERE if row.shard and row.routing != "deepseek" else _alone(row)
     return Spec(
         name=row.name,
         description=(
@@ -112,6 +113,18 @@ def moe_spec(row: MoeGeometry) -> Spec:
         fits=moe_fits,
         scalars={} if row.scaling is None else {"routed_scaling_factor": row.scaling},
     )
+
+
+def _alone(row: MoeGeometry) -> str:
+    """Return what to say of a row that holds as many experts as a shard, and is none."""
+    for other in TABLE:
+        like = replace(other, name=row.name, tags=row.tags, experts=row.experts)
+        if other.shard and replace(like, shard=False) == row:
+            return (
+                f" It is a layer of {row.local} experts: a device that holds {row.local}"
+                f" of the model's {other.experts} chooses among all of them."
+            )
+    return ""
 
 
 def _reference(row: MoeGeometry) -> str:
