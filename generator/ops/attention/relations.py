@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from generator.ops.attention.cases import paged_case, ragged_case
+from generator.ops.attention.head_shards import head_shards
 from generator.ops.attention.related import (
     ALIKE,
     MERGED,
@@ -61,6 +62,8 @@ def attention_relations(definition: Definition) -> list[Relation]:
     if is_prefill(definition):
         found.append(Relation("prefill-in-chunks", _in_chunks, cases))
         found.append(Relation("prefill-by-one-query", _by_one_query, cases))
+    if not variant_of(definition).slopes:
+        found.append(head_shards(cases[:1]))
     found += variant_relations(definition, cases)
     if is_paged(definition):
         found.append(Relation("pages-permuted", _pages_permuted, cases))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.head_shards import head_shards
 from generator.ops.attention.oracle import oracle_attention
 from generator.ops.attention.related import ALIKE, MERGED
 from generator.ops.attention.variant import Variant
@@ -25,12 +26,14 @@ def sparse_relations(definition: Definition) -> list[Relation]:
         return [
             Relation("all-blocks-are-dense", _all_variable, cases),
             Relation("columns-reversed", _columns_reversed, cases),
+            head_shards(cases),
         ]
     return [
         Relation("all-blocks-are-dense", _all_blocks, cases),
         Relation("blocks-of-a-row-reversed", _reordered, cases),
         Relation("block-columns-renamed", _renamed, cases),
         Relation("block-rows-alone", _rows_alone, cases),
+        head_shards(cases),
     ]
 
 

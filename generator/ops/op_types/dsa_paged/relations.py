@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.attention.head_shards import head_shards
 from generator.ops.attention.related import ALIKE, MERGED, merged
 from generator.ops.row_relations import in_two_parts, reordered, taken
 from generator.testing.compare import Comparison
@@ -47,6 +48,7 @@ def sparse_relations(definition: Definition) -> list[Relation]:
     found = [
         reordered("tokens-reversed", ["num_tokens"], ALIKE, cases),
         in_two_parts("tokens-in-two", "num_tokens", ALIKE, cases),
+        head_shards(cases),
         Relation("lists-shuffled", _lists_shuffled, cases),
         Relation("lists-in-two-merged", _lists_in_two, cases),
         Relation("slots-permuted", _slots_permuted, cases),
