@@ -1,4 +1,4 @@
-"""All-reduce over ranks with the residual and RMS norm that follow it."""
+"""All-reduce, residual and RMS norm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RMS norms: plain, with fused residual addition, and Gemma's with 1 + weight."""
+"""RMS norms: plain, with residual addition, Gemma's with 1 + weight."""
 
 from __future__ import annotations
 
