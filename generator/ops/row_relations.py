@@ -32,6 +32,15 @@ def backwards(length: int) -> torch.Tensor:
     return torch.arange(length - 1, -1, -1)
 
 
+def last_half_twice(length: int) -> torch.Tensor:
+    """Return the indices that give the last half to both of two ranks: int64 [length].
+
+    What one rank has in the whole, both have then, and the other rank's has no effect.
+    """
+    half = max(length // 2, 1)
+    return length - half + torch.arange(length) % half
+
+
 def reordered(
     name: str,
     axes: Sequence[str],

@@ -54,8 +54,8 @@ class SourceEvidence:
 
     @property
     def needs_other_gpu(self) -> bool:
-        """Return whether it was skipped because the kernel needs another GPU."""
-        return self.skip_kind == Kind.NEEDS_SM
+        """Return whether it was skipped because the kernel needs other GPUs."""
+        return self.skip_kind in (Kind.NEEDS_SM, Kind.NEEDS_GPUS)
 
 
 _NOTHING = plain(SourceEvidence(""))

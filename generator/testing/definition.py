@@ -87,6 +87,8 @@ class Backend:
     `min_sm` and `max_sm` are compute capabilities as 90 for 9.0, both included. Without
     `needs_cuda` the CPU can compute it as well, as SGLang's native paths. `needs` names
     modules that the provider imports for this backend alone, and does without else.
+    `gpus` are those that it computes on, all of one process, which reach the memory of
+    each other.
     """
 
     name: str
@@ -94,3 +96,4 @@ class Backend:
     max_sm: int = 10_000
     needs_cuda: bool = True
     needs: tuple[str, ...] = ()
+    gpus: int = 1

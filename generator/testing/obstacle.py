@@ -26,6 +26,8 @@ class Kind(str, Enum):
     NEEDS_CUDA = "needs-cuda"
     # a backend exists on other GPUs than this one
     NEEDS_SM = "needs-sm"
+    # more of them than are here, or ones that reach each other's memory
+    NEEDS_GPUS = "needs-gpus"
     NEEDS_MEMORY = "needs-memory"
     # nobody knows what to compare with, or with which inputs
     UNRESOLVED = "unresolved"

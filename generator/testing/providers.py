@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from functools import cache
+from itertools import permutations
 
 import torch
 
@@ -78,7 +79,23 @@ def backend_obstacle(
     if sm > backend.max_sm:
         reason = f"{backend.name} exists up to SM{backend.max_sm}, device is SM{sm}"
         return Obstacle(Kind.NEEDS_SM, reason)
-    return missing_module(backend)
+    return _gpus_obstacle(backend) or missing_module(backend)
+
+
+def _gpus_obstacle(backend: Backend) -> Obstacle | None:
+    """Return why a backend of several GPUs can't have them, None if it can."""
+    if backend.gpus == 1:
+        return None
+    wanted = f"{backend.name} needs {backend.gpus} GPUs"
+    count = torch.cuda.device_count()
+    if count < backend.gpus:
+        reason = f"{wanted} in one process, CUDA shows {count}"
+        return Obstacle(Kind.NEEDS_GPUS, reason)
+    for one, other in permutations(range(count), 2):
+        if not torch.cuda.can_device_access_peer(one, other):
+            reason = f"{wanted}, and GPU {one} cannot reach the memory of GPU {other}"
+            return Obstacle(Kind.NEEDS_GPUS, reason)
+    return None
 
 
 def missing_module(backend: Backend) -> Obstacle | None:

@@ -38,6 +38,11 @@ MERGED = {
 }
 
 
+def head_axes(definition: Definition) -> list[str]:
+    """Return the axes that count heads: those of queries, and of keys where they are."""
+    return [a for a in ("num_qo_heads", "num_kv_heads") if a in definition.axes]
+
+
 def peer(
     definition: Definition,
     *,

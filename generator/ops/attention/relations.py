@@ -16,6 +16,7 @@ from generator.ops.attention.related import (
     ALIKE,
     MERGED,
     batch_of,
+    head_axes,
     merged,
     peer,
     run_on,
@@ -23,6 +24,7 @@ from generator.ops.attention.related import (
 from generator.ops.attention.sequences import Batch, is_paged, is_prefill
 from generator.ops.attention.variant import has_mask, variant_of
 from generator.ops.attention.variant_relations import variant_relations
+from generator.ops.head_relations import head_shards
 from generator.testing.definition import Definition
 from generator.testing.relation import (
     Asked,
@@ -61,6 +63,8 @@ def attention_relations(definition: Definition) -> list[Relation]:
     if is_prefill(definition):
         found.append(Relation("prefill-in-chunks", _in_chunks, cases))
         found.append(Relation("prefill-by-one-query", _by_one_query, cases))
+    if not variant_of(definition).slopes:
+        found.append(head_shards(head_axes(definition), ALIKE, cases[:1]))
     found += variant_relations(definition, cases)
     if is_paged(definition):
         found.append(Relation("pages-permuted", _pages_permuted, cases))

@@ -24,7 +24,12 @@ SINGLE_NAME = "gqa_paged_decode_h32_kv8_d128_ps1"
 PREFILL = sized(PREFILL_NAME, **AXES, page_size=8)
 DECODE = sized(DECODE_NAME, **AXES, page_size=8)
 SINGLE = sized(SINGLE_NAME, **AXES)
-IN_ROWS = {"batch-reversed", "batch-in-two", "kv-in-two-merged"}
+IN_ROWS = {
+    "batch-reversed",
+    "batch-in-two",
+    "kv-in-two-merged",
+    "head-shards-concatenate",
+}
 
 
 MASKS = ("mask aligned top-left", "mask missing", "mask one too strict")
@@ -108,6 +113,18 @@ def test_a_fault_in_reading_inputs_breaks_its_relation(fault, relation):
 def test_an_lse_without_the_maximum_shows_in_the_merge_alone():
     without = spoiled(DECODE_NAME, "LSE without the maximum", DECODE)
     assert of_decode(without) == {"kv-in-two-merged"}
+
+
+def test_a_wrong_kv_head_breaks_the_shards_of_heads_alone():
+    run = run_named(DECODE_NAME)
+    # query head h with KV head h mod 2 for h div 2
+    order = torch.tensor([0, 2, 1, 3])
+
+    def wrong(q, *rest):
+        output, lse = run(q[:, order].contiguous(), *rest)
+        return output[:, order], lse[:, order]
+
+    assert of_decode(wrong) == {"head-shards-concatenate"}
 
 
 def test_outputs_of_zeros_prove_nothing():

@@ -45,7 +45,14 @@ def test_norms_hold_and_their_faults_show():
 def test_products_hold_and_their_faults_show():
     run, of_gemm = run_named(GEMM_NAME), partial(red, gemm, GEMM)
     assert of_gemm(run) == set()
-    assert of_gemm(lambda a, b: run(a, b.roll(1, 0))) == {"rows-and-columns-reversed"}
+    assert of_gemm(lambda a, b: run(a, b.roll(1, 0))) == {
+        "rows-and-columns-reversed",
+        "n-shards-concatenate",
+    }
+    # of what all columns have, a rank knows its own part alone
+    centred = of_gemm(lambda a, b: run(a, b) - run(a, b).mean(1, keepdim=True))
+    assert "n-shards-concatenate" in centred
+    assert "rows-and-columns-reversed" not in centred
     assert of_gemm(lambda a, b: run(a, b) + 0.25) == {"k-in-two"}
     assert of_gemm(lambda a, b: run(a, b).relu()) == {"k-in-two"}
     assert of_gemm(lambda a, b: run(a, b).roll(1, 0)) >= {"rows-and-columns-reversed"}

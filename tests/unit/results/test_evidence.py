@@ -142,6 +142,7 @@ def test_a_comparison_that_failed_is_failed_and_one_not_made_is_an_error(tmp_pat
     ("kind", "reason", "other_gpu"),
     [
         ("needs-sm", "whatever it says", True),
+        ("needs-gpus", "nccl needs 2 GPUs in one process, CUDA shows 1", True),
         ("not-installed", "x needs SM100", False),
         ("", "flashinfer: not installed", False),
     ],

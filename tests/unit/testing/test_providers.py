@@ -147,6 +147,29 @@ def test_a_backend_has_its_range_of_gpus(importable, monkeypatch, sm, reason):
 
 
 @pytest.mark.parametrize(
+    ("count", "reach", "reason"),
+    [
+        (1, True, "nccl needs 2 GPUs in one process, CUDA shows 1"),
+        (2, True, None),
+        (
+            3,
+            False,
+            "nccl needs 2 GPUs, and GPU 0 cannot reach the memory of GPU 2",
+        ),
+    ],
+)
+def test_a_backend_may_need_several_gpus(monkeypatch, count, reach, reason):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(
+        torch.cuda, "can_device_access_peer", lambda one, other: reach or other == 1
+    )
+    expected = None if reason is None else Obstacle(Kind.NEEDS_GPUS, reason)
+    found = providers.backend_obstacle("pytorch", Backend("nccl", gpus=2), CUDA)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
     ("failure", "reason"),
     [
         (None, None),

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from generator.ops.attention.oracle import oracle_attention
-from generator.ops.attention.related import ALIKE, MERGED
+from generator.ops.attention.related import ALIKE, MERGED, head_axes
 from generator.ops.attention.variant import Variant
+from generator.ops.head_relations import head_shards
 from generator.ops.op_types.block_sparse.dense import is_variable
 from generator.ops.op_types.block_sparse.inputs import causal_blocks
 from generator.testing.definition import Definition
@@ -25,12 +26,14 @@ def sparse_relations(definition: Definition) -> list[Relation]:
         return [
             Relation("all-blocks-are-dense", _all_variable, cases),
             Relation("columns-reversed", _columns_reversed, cases),
+            head_shards(head_axes(definition), ALIKE, cases),
         ]
     return [
         Relation("all-blocks-are-dense", _all_blocks, cases),
         Relation("blocks-of-a-row-reversed", _reordered, cases),
         Relation("block-columns-renamed", _renamed, cases),
         Relation("block-rows-alone", _rows_alone, cases),
+        head_shards(head_axes(definition), ALIKE, cases),
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.attention.related import ALIKE, MERGED, merged
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, taken
 from generator.testing.compare import Comparison
 from generator.testing.definition import Definition
@@ -47,6 +48,7 @@ def sparse_relations(definition: Definition) -> list[Relation]:
     found = [
         reordered("tokens-reversed", ["num_tokens"], ALIKE, cases),
         in_two_parts("tokens-in-two", "num_tokens", ALIKE, cases),
+        head_shards(["num_qo_heads"], ALIKE, cases),
         Relation("lists-shuffled", _lists_shuffled, cases),
         Relation("lists-in-two-merged", _lists_in_two, cases),
         Relation("slots-permuted", _slots_permuted, cases),

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, select, taken
 from generator.testing.definition import Definition
 from generator.testing.relation import (
@@ -44,6 +45,8 @@ ALIKE = {
     "final_state": Bound(EXACT, "the pool is returned unchanged, not computed"),
 }
 
+_HEADS = ("num_q_heads", "num_k_heads", "num_v_heads")
+
 
 def gdn_relations(definition: Definition) -> list[Relation]:
     """Return the relations of the stage; the peer is the decode of the same geometry."""
@@ -61,12 +64,13 @@ def gdn_relations(definition: Definition) -> list[Relation]:
         reordered("batch-reversed", ["batch_size"], ALIKE, cases),
         in_two_parts("batch-in-two", "batch_size", ALIKE, cases),
         Relation("no-state-is-zeros", _no_state_is_zeros, stateless),
+        head_shards(_HEADS, ALIKE, cases),
     ]
 
 
 def _decode_of(definition: Definition) -> Callable[[Definition], bool]:
     """Return a filter for the decode definition with the same heads."""
-    heads = ("num_q_heads", "num_k_heads", "num_v_heads", "head_size")
+    heads = (*_HEADS, "head_size")
 
     def accepts(other: Definition) -> bool:
         names = other.interface.inputs
@@ -98,6 +102,7 @@ def _of_prefill(definition: Definition) -> list[Relation]:
         Relation("prefill-by-one-token", _by_one_token, short),
         Relation("prefill-is-decode", _is_decode, short, peer),
         Relation("no-state-is-zeros", _no_state_is_zeros, stateless),
+        head_shards(_HEADS, ALIKE, short),
     ]
 
 
@@ -110,6 +115,7 @@ def _of_mtp(definition: Definition) -> list[Relation]:
         reordered("batch-reversed", ["batch_size"], bounds, cases),
         Relation("slots-permuted", _slots_permuted, cases),
         Relation("drafts-in-two", _drafts_in_two, cases),
+        head_shards(_HEADS, ALIKE, cases),
         Relation(
             "drafts-are-decode", _drafts_are_decode, cases, _decode_of(definition)
         ),

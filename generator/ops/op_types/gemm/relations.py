@@ -1,4 +1,4 @@
-"""Relations of a matrix product: independent rows and columns, additive K."""
+"""Relations of a matrix product: independent rows and columns, shards of N and K."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from generator.ops.row_relations import reordered
+from generator.ops.row_relations import last_half_twice, reordered
 from generator.testing.definition import Case, Definition
 from generator.testing.memory import dtype_of
 from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
@@ -49,6 +49,7 @@ def gemm_relations(definition: Definition) -> list[Relation]:
     return [
         reordered("rows-and-columns-reversed", ["M", "N"], alike, cases),
         Relation("k-in-two", _k_in_two, cases),
+        reordered("n-shards-concatenate", ["N"], alike, cases, last_half_twice),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from generator.ops.row_relations import reordered, select
+from generator.ops.row_relations import last_half_twice, reordered, select
 from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
@@ -48,6 +48,7 @@ def gemm_fp8_relations(definition: Definition) -> list[Relation]:
         return [
             reordered("batches-rows-and-columns-reversed", axes, bounds, cases),
             Relation("scales-exchanged", _exchanged, cases),
+            reordered("shards-concatenate", axes[::2], bounds, cases, last_half_twice),
             *shared,
         ]
     found = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generator.ops.attention.related import ALIKE, MERGED, merged
+from generator.ops.attention.related import ALIKE, MERGED, head_axes, merged
 from generator.ops.attention.variant import variant_of
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import backwards, taken
 from generator.testing.definition import Definition
 from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
@@ -27,7 +28,10 @@ def single_relations(definition: Definition) -> list[Relation]:
         for name, (size, q_len, kv_len) in shapes.items()
     ]
     all_keys = not several or not variant_of(definition).causal
-    found = [Relation("heads-reversed", _heads_reversed, cases)]
+    found = [
+        Relation("heads-reversed", _heads_reversed, cases),
+        head_shards(head_axes(definition), ALIKE, cases[:1]),
+    ]
     if all_keys:
         found.append(Relation("keys-reversed", _keys_reversed, cases))
         found.append(Relation("kv-in-two-merged", _kv_in_two, cases))

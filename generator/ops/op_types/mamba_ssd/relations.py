@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import torch
 
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import taken
 from generator.testing.definition import Definition
 from generator.testing.relation import (
@@ -45,6 +46,7 @@ def prefill_relations(definition: Definition) -> list[Relation]:
         Relation("split-after-some-tokens", _split, cases),
         Relation("sequences-reversed", _reversed, cases),
         Relation("inputs-and-states-doubled", _doubled, cases),
+        head_shards(["nheads", "ngroups"], _ALIKE, cases),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import reordered, taken
 from generator.testing.definition import Definition
 from generator.testing.relation import (
@@ -42,6 +43,7 @@ def mamba_relations(definition: Definition) -> list[Relation]:
         reordered("batch-reversed", ["batch_size"], ALIKE, cases),
         Relation("batch-in-two", _in_two, cases),
         Relation("slots-permuted", _slots_permuted, cases),
+        head_shards(["nheads", "ngroups"], ALIKE, cases),
     ]
 
 

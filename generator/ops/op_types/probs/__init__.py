@@ -1,4 +1,4 @@
-"""What samplers do to whole rows: softmax, and renormalising or masking what is kept."""
+"""What samplers do to whole rows: softmax, renormalising, masking."""
 
 from __future__ import annotations
 

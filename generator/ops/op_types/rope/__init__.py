@@ -1,4 +1,4 @@
-"""Rotary position embedding: from a cache, from positions, of normalised heads."""
+"""RoPE: from a cache, from positions, of normalised heads."""
 
 from __future__ import annotations
 

@@ -1,0 +1,13 @@
+"""All-reduce, residual and RMS norm."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "comm",
+    name_tokens={"tp": "world_size", "h": "hidden_size"},
+    constants={"eps": None},
+    figures={"hidden_size": Figure(("hidden_size",))},
+    absent={"sglang": "SGLang's all-reduce is in its kernel wheel"},
+)

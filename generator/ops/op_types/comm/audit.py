@@ -1,0 +1,14 @@
+"""How an audit makes sums over ranks smaller, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.variation import varied_rows
+
+
+def tiny(axes: Axes) -> Axes:
+    """Return shorter rows of as many ranks."""
+    return {"hidden_size": 160}
+
+
+varied = varied_rows

@@ -1,0 +1,135 @@
+"""Domain mutants of all-reduce, residual and norm: ranks, residual, order, precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    MutantGroup,
+    Outputs,
+    on_inputs,
+    on_outputs,
+)
+from generator.testing.definition import Definition
+
+# inputs → the normalised rows and the rows
+Formula = Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]
+
+
+def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of a sum over ranks with known eps."""
+    eps, columns = definition.constants["eps"], definition.axes["hidden_size"]
+    ranks = definition.axes["world_size"]
+
+    def normed(
+        rows: torch.Tensor, inputs: Inputs, to_length: Callable[..., Any] | None = None
+    ) -> torch.Tensor:
+        square = rows.square().mean(dim=-1, keepdim=True)
+        length = torch.sqrt(square + eps) if to_length is None else to_length(square)
+        found: torch.Tensor = rows / length * inputs["weight"].double()
+        return found
+
+    def of(rows: Callable[[Inputs], torch.Tensor]) -> Formula:
+        return lambda i: (normed(rows(i), i), rows(i))
+
+    def with_length(to_length: Callable[[torch.Tensor], torch.Tensor]) -> Formula:
+        return lambda i: (normed(_rows(i), i, to_length), _rows(i))
+
+    formulas: Mapping[str, Formula] = {
+        "mean over ranks": of(lambda i: _sum(i) / ranks + _residual(i)),
+        "residual added by each rank": of(lambda i: _sum(i) + ranks * _residual(i)),
+        "sum in bfloat16": of(lambda i: _rounded_sum(i) + _residual(i)),
+        "rows rounded before the norm": lambda i: (
+            normed(_rows(i).bfloat16().double(), i),
+            _rows(i),
+        ),
+        "norm of each rank before the sum": lambda i: (
+            sum(normed(p.double(), i) for p in i["hidden_states"]) + _residual(i),
+            _rows(i),
+        ),
+        "norm before the residual": lambda i: (normed(_sum(i), i), _rows(i)),
+        "rows without the residual": lambda i: (normed(_rows(i), i), _sum(i)),
+        "rows after the norm": lambda i: (normed(_rows(i), i), normed(_rows(i), i)),
+        "eps missing": with_length(lambda s: torch.sqrt(s + 1e-30)),
+        "eps ten times too large": with_length(lambda s: torch.sqrt(s + 10.0 * eps)),
+        "eps ten times too small": with_length(lambda s: torch.sqrt(s + 0.1 * eps)),
+        "eps outside the root": with_length(lambda s: torch.sqrt(s) + eps),
+        "sum instead of mean of squares": with_length(
+            lambda s: torch.sqrt(s * columns + eps)
+        ),
+    }
+    changes: dict[str, Change] = {
+        "first rank left out": lambda i: _ranks(i, slice(1, None)),
+        "last rank left out": lambda i: _ranks(i, slice(0, -1)),
+        "first rank alone": lambda i: _ranks(i, slice(0, 1)),
+        "first rank for all": lambda i: {
+            "hidden_states": i["hidden_states"][:1].expand_as(i["hidden_states"])
+        },
+        "residual not added": lambda i: {"residual": torch.zeros_like(i["residual"])},
+        "residual subtracted": lambda i: {"residual": -i["residual"]},
+        "residual of the next row": lambda i: {"residual": i["residual"].roll(1, 0)},
+        "weight missing": lambda i: {"weight": torch.ones_like(i["weight"])},
+        "weight with +1": lambda i: {
+            "weight": (i["weight"].float() + 1.0).to(i["weight"].dtype)
+        },
+        "weight of the next column": lambda i: {"weight": i["weight"].roll(1)},
+    }
+    return (
+        *(_instead(definition, name, formula) for name, formula in formulas.items()),
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+    )
+
+
+def _sum(inputs: Inputs) -> torch.Tensor:
+    total: torch.Tensor = inputs["hidden_states"].double().sum(0)
+    return total
+
+
+def _residual(inputs: Inputs) -> torch.Tensor:
+    found: torch.Tensor = inputs["residual"].double()
+    return found
+
+
+def _rows(inputs: Inputs) -> torch.Tensor:
+    return _sum(inputs) + _residual(inputs)
+
+
+def _rounded_sum(inputs: Inputs) -> torch.Tensor:
+    """Return the sum over ranks with every addition rounded to bfloat16, float64."""
+    total, *others = inputs["hidden_states"]
+    for part in others:
+        total = (total.float() + part.float()).bfloat16()
+    found: torch.Tensor = total.double()
+    return found
+
+
+def _ranks(inputs: Inputs, kept: slice) -> dict[str, Any]:
+    """Return the partial sums with zeros but for some ranks."""
+    parts = torch.zeros_like(inputs["hidden_states"])
+    parts[kept] = inputs["hidden_states"][kept]
+    return {"hidden_states": parts}
+
+
+def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
+    """Return the mutant that computes both outputs by another formula."""
+
+    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+        found = formula(inputs)
+        return tuple(
+            value.to(output.dtype) for value, output in zip(found, outputs, strict=True)
+        )
+
+    return on_outputs(definition, name, spoil)
+
+
+MUTANTS = (
+    MutantGroup(
+        mutants, "hidden_states residual weight output residual_out world_size eps"
+    ),
+)
