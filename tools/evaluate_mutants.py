@@ -30,8 +30,8 @@ from generator.evaluation.verdict import (
     INCORRECT_SHAPE,
     PASSED,
     RUNTIME_ERROR,
+    CaseVerdict,
     Refused,
-    worst,
 )
 from generator.execution.child import Link
 from generator.execution.forks import Forks
@@ -105,6 +105,19 @@ class InProcess:
 _seed = seed
 
 
+class _Wrong(Exception):
+    """Say that a case is wrong."""
+
+
+class UntilWrong(Judge):
+    """Ask until a case is wrong: nobody looks at the others."""
+
+    def _keep(self, verdict: CaseVerdict) -> None:
+        super()._keep(verdict)
+        if verdict.verdict != PASSED:
+            raise _Wrong(verdict.case)
+
+
 def measured(
     definition: Definition, jobs: int, most_generic: int
 ) -> tuple[Counter[str], list[str]]:
@@ -126,10 +139,8 @@ def measured(
         planned = job.planned[places[number]]
         try:
             session = InProcess(planned.load())
-            cases = Judge(session, asked, cpu, False, _SECRET).judge()
-        except Exception:  # noqa: BLE001 - it can't be loaded: a build that failed
-            return "refused"
-        if worst(cases).verdict != PASSED:
+            UntilWrong(session, asked, cpu, False, _SECRET).judge()
+        except Exception:  # noqa: BLE001 - it is wrong, or can't be loaded
             return "refused"
         proof = job._prove_equivalence(planned.load)
         return "equivalent" if proof.equivalent else "passed"
