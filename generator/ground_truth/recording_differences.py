@@ -57,7 +57,9 @@ class Drift:
 
     `nmse` and `max_abs` are of the second one held against the first;
     `oracle_before` and `oracle_after` are the NMSE of each against the float64 oracle,
-    over all elements, None where it was not recorded. `elements` are those stored.
+    over all elements, None where it was not recorded. `elements` are those stored;
+    `nmse` and `max_abs` are of those finite in both, `example` is of one that changed, of
+    NaN or an infinity before others: "nan -> 0".
     """
 
     op_type: str
@@ -72,6 +74,7 @@ class Drift:
     nmse: float
     oracle_before: float | None
     oracle_after: float | None
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ def _row(drift: Drift) -> Row:
     what = Quoted(f"{drift.definition}  {drift.case}  {drift.output}")
     figures = (
         f"{drift.changed} of {plural(drift.elements, 'element')} changed, by "
-        f"{drift.max_abs:.3g} at most, NMSE {drift.nmse:.3g}; against the oracle "
+        f"{drift.max_abs:.3g} at most, NMSE {drift.nmse:.3g}"
+        f"{drift.example and f', such as {drift.example}'}; against the oracle "
         f"{_figure(drift.oracle_before)} -> {_figure(drift.oracle_after)}  "
         f"({drift.before} -> {drift.after})"
     )
@@ -286,6 +290,8 @@ def _drift(
         return Drift(*names, a.numel(), a.numel(), math.inf, math.inf, None, None)
     changed = ~((a == b) | (a.isnan() & b.isnan()))
     finite = a.isfinite() & b.isfinite()
+    strange = changed & ~finite
+    shown = strange if bool(strange.any()) else changed
     error, power = (b - a)[finite], float(a[finite].square().sum())
     squared = float(error.square().sum())
     figures = [(entry.get("oracle") or {}).get("nmse") for entry in entries]
@@ -297,4 +303,11 @@ def _drift(
         nmse=squared / power if power else (0.0 if squared == 0 else math.inf),
         oracle_before=figures[0],
         oracle_after=figures[1],
+        example=_example(a[shown], b[shown]),
     )
+
+
+def _example(before: torch.Tensor, after: torch.Tensor) -> str:
+    if not before.numel():
+        return ""
+    return f"{float(before[0]):.6g} -> {float(after[0]):.6g}"
