@@ -125,8 +125,11 @@ def _agreed(table: Verification, op_type: str) -> Iterator[str]:
             # of `NVIDIA H100 80GB HBM3` the name alone
             name = gpu.removeprefix("NVIDIA ").split()[0]
             gpus.setdefault(line.source.partition("/")[0], set()).add(name)
+    providers: dict[str, list[str]] = {}
     for provider, models in sorted(gpus.items()):
-        yield f"{provider} ({', '.join(sorted(models))})"
+        providers.setdefault(", ".join(sorted(models)), []).append(provider)
+    for models, names in providers.items():
+        yield f"{', '.join(names)} ({models})"
 
 
 if __name__ == "__main__":

@@ -199,12 +199,13 @@ class ReferenceTests:
         seed(PROVIDER_SEED)
         seeds = count(PROVIDER_SEED)
 
+        question = trial.definition, given, backend.name
+
         def call() -> tuple[Any, ...]:
             if provider != "sglang":
-                return as_tuple(adapter(trial.definition, given, backend.name))
-            # each question seeds its process: with one seed all calls were one draw
-            question = trial.definition, given, backend.name, next(seeds)
-            return as_tuple(sglang.ask(adapter, *question))
+                return as_tuple(adapter(*question))
+            # each call seeds its process: with one seed all were one draw
+            return as_tuple(sglang.ask(adapter, *question, next(seeds)))
 
         try:
             first = call()
@@ -388,13 +389,9 @@ class GroundTruthsAgree(ReferenceTests):
             raise Skipped(too_few(list(answers)))
         (first, expected), *others = answers.items()
         for other, actual in others:
+            names = source_name(*first), source_name(*other)
             self._check(
-                trial,
-                actual,
-                expected,
-                source_name(*first),
-                record_property,
-                widest=source_name(*other),
+                trial, actual, expected, names[0], record_property, widest=names[1]
             )
 
 

@@ -1,4 +1,4 @@
-"""DeepSeek sparse attention: top-k indexer, attention over its tokens."""
+"""DeepSeek sparse attention: indexer, and over its tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hyper-connections of four streams (mHC): what a layer reads, and what it writes."""
+"""Hyper-connections (mHC): what a layer reads and writes of four streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Latent attention before compression, over contiguous keys: causal prefill."""
+"""Latent attention before compression: causal prefill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotary embedding and scaling to 8 bits, and appending."""
+"""RoPE and scaling to 8 bits, and appending."""
 
 from __future__ import annotations
 

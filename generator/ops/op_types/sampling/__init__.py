@@ -1,4 +1,4 @@
-"""Sampling from probabilities or logits: all tokens, top-k, top-p, both, min-p."""
+"""Sampling from probabilities or logits: top-k, top-p, min-p."""
 
 from __future__ import annotations
 
