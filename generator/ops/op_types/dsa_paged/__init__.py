@@ -1,4 +1,4 @@
-"""DeepSeek sparse attention: indexer, and over its tokens."""
+"""DeepSeek sparse attention, and its indexer."""
 
 from __future__ import annotations
 
