@@ -1,0 +1,307 @@
+"""Reference tests of op_type comm.
+
+Rendered: don't edit. `gen-tests --op-type comm` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- PyTorch's CUDA kernel, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+
+SHA-256 of the definitions:
+ee0e1bec8a87594da7624e62d4c7d79e15ed0458fed6824de98cad0ca1f1fd46  allreduce_add_rmsnorm_tp2_h2048
+809ae677aaeba554df18ded5d756b9cbb3fae9ab8e7ccda58713679d77db613a  allreduce_add_rmsnorm_tp2_h8192
+0002e03acd831b069fe941d9870f38a55a9fad8e6e3428b68d1a1e2a729d9d3f  allreduce_add_rmsnorm_tp8_h7168
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.comm.ranks import allreduce_fusion, nccl_sum
+from generator.ops.op_types.comm.relations import comm_relations
+from generator.testing.definition import Backend, Case, Definition, Interface
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesPyTorch,
+    main,
+)
+from generator.testing.metamorphic import Metamorphic
+from generator.testing.relation import Relation
+from generator.testing.replay import MatchesRecorded
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+
+# deviation of the sum and of the residual, by case
+_STDS = {"tiny-variance": 1e-3, "large-values": 1e4}
+_ONCE = (
+    "float32 arithmetic and one rounding to bfloat16: half an ulp is 2^-8 of a value at "
+    "most, and 2^-16 = 1.53e-5 its square"
+)
+_SUM_FIRST = (
+    "the kernel rounds the sum over ranks first: half an ulp of sums below 8 deviations, "
+    "1.6e-2; then it rounds the rows, and so does run(): 2^-8 each"
+)
+_THRICE = (
+    "the kernel rounds the sum over ranks, 1.6e-2 of a deviation at most, which the norm "
+    "divides by 1.4 and the weight multiplies by 1.5; it rounds the rows, and both sides "
+    "round once more: 3·2^-8"
+)
+TOLERANCES = (
+    *(
+        Override(output, Tolerance(4e-3, 1e-6, 1.6e-5), _ONCE, source="oracle")
+        for output in ("output", "residual_out")
+    ),
+    Override("output", Tolerance(1.2e-2, 1.7e-2, 1.6e-5), _THRICE, source="flashinfer"),
+    *(
+        Override(
+            "residual_out",
+            Tolerance(8e-3, 1.6e-2 * std, 1.6e-5),
+            _SUM_FIRST,
+            source="flashinfer",
+            case=case,
+        )
+        for case, std in (*_STDS.items(), (None, 1.0))
+    ),
+    *(
+        Override(
+            output,
+            Tolerance(8e-3, 1e-6, 1.6e-5),
+            "both sides round nearly the same float32 value once: to neighbours at most, "
+            "2^-7 apart, and most to the same",
+        )
+        for output in ("output", "residual_out")
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return ordinary rows, rows with a variance of about eps, and ranks that cancel."""
+    return [
+        Case("one-row", "small", {"num_tokens": 1}),
+        Case("tiny-variance", "small", {"num_tokens": 8}),
+        Case("large-values", "small", {"num_tokens": 3}),
+        Case("zero-rows", "small", {"num_tokens": 5}, {"zero_rows": 2}),
+        Case("ranks-cancel", "small", {"num_tokens": 4}, {"common": 16.0}),
+        Case("batch", "medium", {"num_tokens": 67}),
+        Case("long-batch", "large", {"num_tokens": 4096}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return partial sums, a residual, and a weight around one half; all bfloat16.
+
+    hidden_states [world_size, num_tokens, hidden_size]. With `common`, the second half
+    of the ranks has what the first half has too much.
+    """
+    ranks, columns = (definition.axes[name] for name in ("world_size", "hidden_size"))
+    rows, std = case.axes["num_tokens"], _STDS.get(case.name, 1.0)
+    none = case.params.get("zero_rows", 0)
+    shape = (ranks, rows, columns)
+    parts = stream.child("hidden_states").values(shape, std / math.sqrt(ranks))
+    half = ranks // 2
+    excess = stream.child("common").values((half, rows, columns))
+    excess *= case.params.get("common", 0.0)
+    parts[:half] += excess
+    parts[half : 2 * half] -= excess
+    parts[:, :none] = 0.0
+    residual = stream.child("residual").values((rows, columns), std)
+    residual[:none] = 0.0
+    weight = 0.5 + stream.child("weight").values((columns,), 0.4)
+    made = {"hidden_states": parts, "residual": residual, "weight": weight}
+    return {name: value.to(torch.bfloat16) for name, value in made.items()}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the normalised rows and the rows, float64, rank by rank."""
+    rows = inputs["residual"].double()
+    for part in inputs["hidden_states"]:
+        rows = rows + part.double()
+    length = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    mean_square = length * length / rows.shape[1]
+    scale = inputs["weight"].double() / torch.sqrt(
+        mean_square + definition.constants["eps"]
+    )
+    return rows * scale, rows
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations between calls on related ranks and rows."""
+    return comm_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return both ways in which the fused kernel moves data, one GPU a rank."""
+    ranks = definition.axes["world_size"]
+    return tuple(
+        Backend(name, min_sm=90, needs=("flashinfer.comm",), gpus=ranks)
+        for name in ("oneshot", "twoshot")
+    )
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return what FlashInfer's fused all-reduce, residual and norm gives on all ranks."""
+    return allreduce_fusion(
+        inputs["hidden_states"],
+        inputs["residual"],
+        inputs["weight"],
+        definition.constants["eps"],
+        oneshot=backend == "oneshot",
+    )
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return NCCL, one GPU a rank."""
+    return (Backend("nccl", gpus=definition.axes["world_size"]),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return NCCL's sum plus the residual, by PyTorch's norm; all in float32."""
+    rows = nccl_sum(inputs["hidden_states"].float()) + inputs["residual"].float()
+    normed = torch.nn.functional.rms_norm(
+        rows, rows.shape[-1:], inputs["weight"].float(), definition.constants["eps"]
+    )
+    return normed.bfloat16(), rows.bfloat16()
+
+
+# ---- the interfaces
+
+INTERFACE_ALLREDUCE_ADD_RMSNORM = Interface(
+    inputs={
+        "hidden_states": "bfloat16[world_size, num_tokens, hidden_size]",
+        "residual": "bfloat16[num_tokens, hidden_size]",
+        "weight": "bfloat16[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[num_tokens, hidden_size]",
+        "residual_out": "bfloat16[num_tokens, hidden_size]",
+    },
+)
+
+# ---- the references, as the definitions have them
+
+
+# fmt: off
+# of allreduce_add_rmsnorm_tp2_h2048, allreduce_add_rmsnorm_tp8_h7168
+def reference_allreduce_add_rmsnorm():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Each rank has a partial sum of the same tokens; the residual is the same on all.
+        x = hidden_states.float().sum(dim=0) + residual.float()
+        # The sum is not rounded before it is normalised.
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        output = x * inverse_rms * weight.float()
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
+
+    return run
+
+
+# of allreduce_add_rmsnorm_tp2_h8192
+def reference_allreduce_add_rmsnorm_h8192():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Each rank has a partial sum of the same tokens; the residual is the same on all.
+        x = hidden_states.float().sum(dim=0) + residual.float()
+        # The sum is not rounded before it is normalised.
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        output = x * inverse_rms * weight.float()
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
+
+    return run
+
+
+# fmt: on
+# ---- the tests
+
+
+class CommTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+):
+    """What the tests of comm share."""
+
+    op_type = "comm"
+    sizes = ("small", "medium")
+    interface = INTERFACE_ALLREDUCE_ADD_RMSNORM
+    constants = ("eps",)
+    tolerances = TOLERANCES
+    cases = staticmethod(cases)
+    make_inputs = staticmethod(make_inputs)
+    oracle = staticmethod(oracle)
+    relations = staticmethod(relations)
+    flashinfer_backends = staticmethod(flashinfer_backends)
+    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    pytorch_backends = staticmethod(pytorch_backends)
+    pytorch_ground_truth = staticmethod(pytorch_ground_truth)
+
+
+# What 2 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
+# ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) + 1e-06) *
+# weight, in float32, both rounded to bfloat16 at the end. One tensor holds the partial
+# sums of all ranks; in serving each rank has its own, and all get the same outputs.
+# model:qwen3-30b-a3b, tp:2, fused, fi_api:flashinfer.comm.allreduce_fusion
+class TestAllreduceAddRmsnormTp2H2048(CommTests):
+    name = "allreduce_add_rmsnorm_tp2_h2048"
+    reference = staticmethod(reference_allreduce_add_rmsnorm)
+    WORLD_SIZE = 2
+    HIDDEN_SIZE = 2048
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+
+
+# What 2 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
+# ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) + 1e-05) *
+# weight, in float32, both rounded to bfloat16 at the end. One tensor holds the partial
+# sums of all ranks; in serving each rank has its own, and all get the same outputs.
+# model:llama-3.1-70b, tp:2, fused, fi_api:flashinfer.comm.allreduce_fusion
+class TestAllreduceAddRmsnormTp2H8192(CommTests):
+    name = "allreduce_add_rmsnorm_tp2_h8192"
+    reference = staticmethod(reference_allreduce_add_rmsnorm_h8192)
+    WORLD_SIZE = 2
+    HIDDEN_SIZE = 8192
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
+
+
+# What 8 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
+# ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) + 1e-06) *
+# weight, in float32, both rounded to bfloat16 at the end. One tensor holds the partial
+# sums of all ranks; in serving each rank has its own, and all get the same outputs.
+# model:deepseek-v3, model:deepseek-r1, tp:8, fused,
+# fi_api:flashinfer.comm.allreduce_fusion
+class TestAllreduceAddRmsnormTp8H7168(CommTests):
+    name = "allreduce_add_rmsnorm_tp8_h7168"
+    reference = staticmethod(reference_allreduce_add_rmsnorm)
+    WORLD_SIZE = 8
+    HIDDEN_SIZE = 7168
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
