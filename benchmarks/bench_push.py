@@ -35,7 +35,7 @@ PULL += ["--all", "--blobs", "all"]
 def main() -> int:
     """Print the table; the exit status says whether all is within the limits."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve is not None:

@@ -36,8 +36,7 @@ from generator.results.evidence import kept_runs, runs_in
 from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, agreed, table_of
 from generator.results.verification_report import verification_report
-from generator.rules.explain import PAGE, as_page
-from tools import pull_request_example, review_example
+from tools import pull_request_example, review_example, rules_page
 
 START = "<!-- op_types: written by tools/build_pages.py -->\n"
 END = "<!-- end of op_types -->\n"
@@ -78,7 +77,7 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
         for name in names()
     }
     return {
-        PAGE: as_page(),
+        rules_page.PAGE: rules_page.page(),
         "README.md": readme(),
         "docs/generated/verification.md": "".join(
             printed(verification_report(table), "markdown")

@@ -1,15 +1,18 @@
 """Turn planted defects into solutions and list those that the judge lets pass.
 
-`python tools/evaluate_mutants.py [DEFINITION...]` takes the first definition of each
-op_type unless some are named. The judge asks what it asks of any solution; the defects
-are called in forks of this process, since they are functions and no files. Exit status 1
-where a domain defect passes, or more than 1 % of the generic ones that are not equivalent.
+`python tools/evaluate_mutants.py [--jobs N] [--generic N] [--op-type NAME]... [DEFINITION]...`
+takes the first definition of each reference text unless some are named, and up to N generic
+defects of each. The judge asks what it asks of any solution; the defects are called in
+forks of this process, since they are functions and no files. Exit status 1 where a domain
+defect passes, or more than 1 % of the generic ones that are not equivalent.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,8 +30,8 @@ from generator.evaluation.verdict import (
     INCORRECT_SHAPE,
     PASSED,
     RUNTIME_ERROR,
+    CaseVerdict,
     Refused,
-    worst,
 )
 from generator.execution.child import Link
 from generator.execution.forks import Forks
@@ -39,7 +42,7 @@ from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of
 from generator.testing.trial import as_tuple, same_bits, seed
 
-_SECONDS, _MOST_GENERIC = 120.0, 150
+_SECONDS = 120.0
 _SECRET = 21
 
 
@@ -102,7 +105,22 @@ class InProcess:
 _seed = seed
 
 
-def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]]:
+class _Wrong(Exception):
+    """Say that a case is wrong."""
+
+
+class UntilWrong(Judge):
+    """Ask until a case is wrong: nobody looks at the others."""
+
+    def _keep(self, verdict: CaseVerdict) -> None:
+        super()._keep(verdict)
+        if verdict.verdict != PASSED:
+            raise _Wrong(verdict.case)
+
+
+def measured(
+    definition: Definition, jobs: int, most_generic: int
+) -> tuple[Counter[str], list[str]]:
     """Return counts of defects by kind and fate, and the names of those that pass."""
     job: AuditJob = prepare(definition, None, None)
     cpu = torch.device("cpu")
@@ -112,8 +130,8 @@ def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]
             # made before the forks: once for all
             _ = one.inputs, one.expected
     generic = [n for n, p in enumerate(job.planned) if p.result.kind != DOMAIN]
-    if len(generic) > _MOST_GENERIC:
-        generic = sorted(random.Random(_SECRET).sample(generic, _MOST_GENERIC))
+    if len(generic) > most_generic:
+        generic = sorted(random.Random(_SECRET).sample(generic, most_generic))
     domain = [n for n, p in enumerate(job.planned) if p.result.kind == DOMAIN]
     places = [*domain, *generic]
 
@@ -121,10 +139,8 @@ def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]
         planned = job.planned[places[number]]
         try:
             session = InProcess(planned.load())
-            cases = Judge(session, asked, cpu, False, _SECRET).judge()
-        except Exception:  # noqa: BLE001 - it can't be loaded: a build that failed
-            return "refused"
-        if worst(cases).verdict != PASSED:
+            UntilWrong(session, asked, cpu, False, _SECRET).judge()
+        except Exception:  # noqa: BLE001 - it is wrong, or can't be loaded
             return "refused"
         proof = job._prove_equivalence(planned.load)
         return "equivalent" if proof.equivalent else "passed"
@@ -142,20 +158,29 @@ def measured(definition: Definition, jobs: int) -> tuple[Counter[str], list[str]
 
 def main() -> int:
     """Print a line for each definition; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("definitions", nargs="*", metavar="DEFINITION")
+    parser.add_argument("--op-type", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--generic", type=int, default=150)
+    given = parser.parse_args()
     torch.set_num_threads(1)
     try:
-        loaded = load_definitions(Path(), names=sys.argv[1:]).definitions
+        found = load_definitions(
+            Path(), op_types=given.op_type, names=given.definitions
+        ).definitions
     except Failure as error:
         print(error, file=sys.stderr)
         return 2
-    chosen = list(loaded)
-    if not sys.argv[1:]:
-        chosen = list({d.op_type: d for d in reversed(loaded)}.values())
-    total, jobs = Counter[str](), 2
-    for definition in chosen:
-        counts, passed = measured(definition, jobs)
+    if not given.definitions:
+        found = tuple({d.reference: d for d in found[::-1]}.values())[::-1]
+    total = Counter[str]()
+    for definition in found:
+        begun = time.monotonic()
+        counts, passed = measured(definition, given.jobs, given.generic)
         total += counts
-        print(definition.name, dict(sorted(counts.items())), flush=True)
+        seconds = f"{time.monotonic() - begun:.0f} s"
+        print(definition.name, seconds, dict(sorted(counts.items())), flush=True)
         for name in passed:
             print(f"  passes: {name}", flush=True)
     print("total", dict(sorted(total.items())))

@@ -132,12 +132,12 @@ def audit(
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
     from generator.execution.definition_task import Keeping, default_folder, run_task
+    from generator.mutation.recorder import Recorder
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task
     from generator.mutation.tolerances.judge import problems
     from generator.mutation.tolerances.report import tolerances_report
     from generator.reports import printed
-    from generator.results.audits import Recorder
 
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)

@@ -13,7 +13,7 @@ from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
-# tasks beside each other on one, where nothing is timed
+# tasks beside each other on one; while one of them times, the others build or wait
 _ON_A_GPU = 4
 
 
@@ -96,9 +96,7 @@ def evaluate(
     chosen = read_solutions(choice.dataset, files, solutions, authors)
     gpus: tuple[str, ...] = ()
     if device == "cuda" and executor == "local":
-        # nothing else may run on a GPU while it is timed
-        beside = 1 if timing else _ON_A_GPU
-        gpus = beside * tuple(gpu.name for gpu in visible_gpus().found)
+        gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
     asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)

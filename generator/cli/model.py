@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from generator.cli import options
-from generator.cli.choose import require_definitions
+from generator.cli.choose import Choice
 from generator.cli.output import say, show
 from generator.models.parallel import KV_DTYPES
 
@@ -45,8 +45,7 @@ def model(
 
     deployment = Deployment(tp, ep, page_size, kv_dtype)
     loaded = load(config)
-    found = discover_definitions(dataset)
-    require_definitions(found.problems)
+    found, _ = Choice(dataset).find()
     sources = agreed(table_of(dataset, found, kept_runs(dataset)).lines)
     covered = coverage(loaded, deployment, dataset, found, sources)
     if write:

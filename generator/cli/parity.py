@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from generator.cli import options
-from generator.cli.choose import require_definitions
+from generator.cli.choose import Choice
 from generator.cli.output import progress, say, show, write_files
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
@@ -99,14 +99,12 @@ def parity(
         raise click.UsageError("--weights needs --geometry real: they have its sizes.")
     if (kernels or solution) and "bfloat16" not in dtypes:
         raise click.UsageError("Kernels and solutions run in --dtype bfloat16 alone.")
-    from generator.dataset.paths import discover_definitions
     from generator.parity.evidence import evidence
     from generator.parity.parity import Question, compare
     from generator.parity.report import parity_report
     from generator.results.evidence import record as keep
 
-    found = discover_definitions(dataset)
-    require_definitions(found.problems)
+    found, _ = Choice(dataset).find()
     if device == "cuda":
         from generator.evaluation.environment import why_no_cuda
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.cli import options
 from generator.cli.choose import Choice, prefix_of, require_definitions
@@ -14,8 +14,6 @@ from generator.problems.messages import plural
 if TYPE_CHECKING:
     from generator.problems import Problem
     from generator.validation.validate import ValidationPlan
-
-_MAX_CONFIG = 4 * 1024 * 1024
 
 
 @options.command()
@@ -56,7 +54,11 @@ def validate(
         validation_report,
     )
 
-    config = _config(model_config) if model_config is not None else None
+    config = None
+    if model_config is not None:
+        from generator.models.config import figures_of, read_config
+
+        config = figures_of(read_config(model_config))
     asked = [rule.strip() for part in checks for rule in part.split(",")]
     rules = select_rules(asked) if checks else None
     plan = make_plan(choice.dataset, op_types=choice.op_types, names=choice.names)
@@ -94,17 +96,3 @@ def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ..
             definitions.append(definition)
     with progress(f"Calling {plural(len(definitions), 'reference')}"):
         return tuple(check(definitions, trust=trust, jobs=jobs))
-
-
-def _config(path: Path) -> dict[str, Any]:
-    """Return a model's config.json; a nested text_config overrides the outer values."""
-    from generator.dataset.json_file import read_json
-    from generator.problems.messages import quote
-
-    read = read_json(path.parent, path.name, _MAX_CONFIG)
-    if not read.ok or read.problems:
-        raise Failure(f"{quote(str(path), 200)}: {read.problems[0].message}")
-    if not isinstance(read.value, dict):
-        raise Failure(f"{quote(str(path), 200)} is not a config.json: no object.")
-    inner = read.value.get("text_config")
-    return {**read.value, **(inner if isinstance(inner, dict) else {})}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.cli import options
-from generator.cli.choose import require_definitions
+from generator.cli.choose import Choice
 from generator.cli.output import drifted, say, show, status_of, write_files
 from generator.problems.messages import plural
 
@@ -99,11 +99,9 @@ def verify(
 def _table(
     dataset: Path, runs: Iterable[Run], audits: Mapping[str, Audited] | None = None
 ) -> Verification:
-    from generator.dataset.paths import discover_definitions
     from generator.results.verification import table_of
 
-    found = discover_definitions(dataset)
-    require_definitions(found.problems, readable=bool(found.files))
+    found, _ = Choice(dataset).find()
     return table_of(dataset, found, runs, audits)
 
 

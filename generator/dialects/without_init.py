@@ -19,12 +19,14 @@ _TRIES = 3
 # "2 * intermediate_size", "hidden_size // 2", "ceil(hidden_size / 128)"
 _PRODUCT = re.compile(r"\b(\w+) ?(\*|//?|\+) ?(\w+)\b")
 _CEILING = re.compile(r"\bceil\((\w+) / (\d+)\)")
+# "hidden dim (6144)", of a constant axis
+_NUMBER = re.compile(r"\((\d+)\)")
 _CEILED = re.compile(r"\((\w+) \+ (\d+) - 1\) // \d+")
 _INDICES = re.compile(r"(indptr|indices|ids|lens?|tables?|positions|experts)$")
 
 
 def stated(template: Any) -> dict[str, str]:
-    """Return axis → the expression over other axes that its description states.
+    """Return axis → the size, or the expression over other axes, that its description states.
 
     One that states two, "X // 2 or X", states none.
     """
@@ -39,6 +41,9 @@ def stated(template: Any) -> dict[str, str]:
             left, operator, right = product.groups()
             operator = operator.replace("//", "/").replace("/", "//")
             expression, operands = f"{left} {operator} {right}", [left, right]
+        elif hasattr(axis, "abbrev") and (number := _NUMBER.search(text)):
+            found[name] = number[1]
+            continue
         else:
             continue
         axes = [o for o in operands if not o.isdigit()]
@@ -72,6 +77,8 @@ def sizes_of(
 
 def _evaluated(expression: str, sizes: Mapping[str, int]) -> int:
     """Return the value of what `stated` returns."""
+    if expression.isdigit():
+        return int(expression)
     ceiling = _CEILED.fullmatch(expression)
     if ceiling is not None:
         return -(-sizes[ceiling[1]] // int(ceiling[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -111,7 +112,7 @@ class Judge:
     def _keep(self, verdict: CaseVerdict) -> None:
         """Keep the worst verdict of a case, and of equal ones the greatest errors."""
         known = self._found.get(verdict.case)
-        if known is None or ORDER.index(verdict.verdict) > ORDER.index(known.verdict):
+        if known is None or _rank(verdict) > _rank(known):
             self._found[verdict.case] = verdict
 
     def _case(self, name: str, one: Round, slot: int) -> Mapping[str, float]:
@@ -271,6 +272,12 @@ class Judge:
         for name, value in zip(filled, found[count:], strict=True):
             inputs[name].copy_(value)
         return found[:count]
+
+
+def _rank(verdict: CaseVerdict) -> tuple[int, float]:
+    """Return how bad a verdict is, then its greatest error; NaN is the greatest."""
+    error = verdict.metrics.get("max_abs", 0.0)
+    return ORDER.index(verdict.verdict), math.inf if math.isnan(error) else error
 
 
 def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:

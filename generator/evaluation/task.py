@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import shutil
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,9 +17,10 @@ import torch
 
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
-from generator.evaluation.confined import Allowed, Confinement
+from generator.evaluation.confined import Allowed, Answer, Confinement
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import REFERENCE, Asked, rounds_of
+from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.timing import idle_calls, timed
 from generator.evaluation.verdict import (
@@ -34,7 +33,7 @@ from generator.evaluation.verdict import (
     worst,
 )
 from generator.execution.child import Link
-from generator.execution.gpus import bind
+from generator.execution.gpus import VISIBLE, bind
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
 from generator.problems.messages import plural
@@ -52,28 +51,30 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
-        bind(_free(task["gpus"]))
+        bind(free_gpu(task["gpus"]))
     device = torch.device(task["device"])
     allowed = Allowed(task["timeout"])
     within = 4 * allowed.call_seconds + allowed.build_seconds
     link.at(within=within)
-    draw = random.Random(task["secret"])
+    alive = partial(link.at, within=within)
+    gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
+    uses = partial(using, gpu, task["timing"], alive)
     workloads = workloads_of(root, file) if "workloads" in task["asks"] else []
-    asked = rounds_of(
-        definition,
-        workloads,
-        root,
-        device,
-        draw.randrange(2**62),
-        own_cases="cases" in task["asks"],
-        fuzz=task["fuzz"],
-    )
+    with uses():
+        asked = rounds_of(
+            definition,
+            workloads,
+            root,
+            device,
+            random.Random(task["secret"]).randrange(2**62),
+            own_cases="cases" in task["asks"],
+            fuzz=task["fuzz"],
+        )
     if not task["runs_references"] and any(
         one.source == REFERENCE for _, rounds in asked.rounds for one in rounds
     ):
         raise CannotRun("it has no oracle, and its reference is not executed here")
     found = []
-    alive = partial(link.at, within=within)
     confined = Confinement(task["device"], allowed, _hidden(root), alive)
     with closing(confined) as confinement:
         for given in task["solutions"]:
@@ -83,33 +84,15 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             if why is not None:
                 cases = [CaseVerdict("", SKIPPED, why)]
             else:
-                secret = draw.randrange(2**62)
-                cases = judged(solution, asked, confinement, device, secret, task)
+                # whatever else is in this task: the same on every number of tasks
+                own = random.Random(f"{task['secret']} {solution.path}")
+                secret = own.randrange(2**62)
+                cases = judged(solution, asked, confinement, device, secret, task, uses)
             notes = _notes(asked)
             verdict = _concluded(solution, file, cases, notes, time.monotonic() - begun)
             found.append(verdict.as_dict())
             link.say(found[-1])
     return {"verdicts": found}
-
-
-def _free(gpus: Sequence[str]) -> str:
-    """Return the first of the names that no other task has; this process keeps it.
-
-    A name that comes more than once is for so many tasks.
-    """
-    folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    for place, name in enumerate(gpus):
-        locked = folder / f"{place}-{name.replace('/', '_')}"
-        file = os.open(locked, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            continue
-        # until the end of this process, which runs one task
-        return name
-    return gpus[0]
 
 
 def judged(
@@ -119,8 +102,12 @@ def judged(
     device: torch.device,
     secret: int,
     task: Mapping[str, Any],
+    uses: Callable[[], AbstractContextManager[None]],
 ) -> list[CaseVerdict]:
-    """Return the verdicts on a solution's cases; one of a build that failed."""
+    """Return the verdicts on a solution's cases; one of a build that failed.
+
+    Whatever needs the GPU is done while it `uses` it; a build does not.
+    """
     interface = asked.tests.interface
     passes = solution.passes_outputs
     count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
@@ -129,14 +116,18 @@ def judged(
     except Refused as refused:
         return [CaseVerdict("build", refused.verdict, refused.reason)]
     try:
-        idle = idle_calls(session) if task["timing"] else []
+        idle: Sequence[Answer] = []
+        if task["timing"]:
+            with uses():
+                idle = idle_calls(session)
         try:
             session.build(solution, count)
         except Refused as refused:
             return [CaseVerdict("build", refused.verdict, refused.reason)]
-        cases = Judge(session, asked, device, passes, secret).judge()
-        if cases and task["timing"] and worst(cases).verdict == PASSED:
-            cases = timed(session, asked, cases, passes, secret, idle)
+        with uses():
+            cases = Judge(session, asked, device, passes, secret).judge()
+            if cases and task["timing"] and worst(cases).verdict == PASSED:
+                cases = timed(session, asked, cases, passes, secret, idle)
         return cases
     finally:
         session.close()

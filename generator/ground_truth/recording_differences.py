@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,25 @@ from generator.reports.report import (
 )
 from generator.testing.recording_file import SUFFIX, Recording, read
 
+_COLUMNS = (
+    "op_type",
+    "kernel",
+    "before",
+    "after",
+    "definitions",
+    "outputs",
+    "moved",
+    "worst NMSE between the two",
+    "worst NMSE against the oracle before",
+    "and after",
+)
+_PREFACE = """\
+The same inputs, given to a kernel in two versions of its library on the same kind of
+GPU: which answers moved, by how much, in which cases. NMSE is the mean of the squared
+difference, divided by that of the squared values before. The oracle is an independent
+float64 implementation: where an answer moved, its two figures say whether it moved away.
+Of a large output a sample of its elements is recorded, and compared.
+"""
 # a side's recordings: definition → label → the file that has it
 Side = dict[str, dict[str, Recording]]
 
@@ -34,13 +53,16 @@ class Unclear(Failure):
 
 @dataclass(frozen=True)
 class Drift:
-    """Tell how one output differs between two recordings.
+    """Tell how far one output differs between two recordings, or that it does not.
 
     `nmse` and `max_abs` are of the second one held against the first;
     `oracle_before` and `oracle_after` are the NMSE of each against the float64 oracle,
-    over all elements, None where it was not recorded. `elements` are those stored.
+    over all elements, None where it was not recorded. `elements` are those stored;
+    `nmse` and `max_abs` are of those finite in both, `example` is of one that changed, of
+    NaN or an infinity before others: "nan -> 0".
     """
 
+    op_type: str
     definition: str
     case: str
     output: str
@@ -52,49 +74,100 @@ class Drift:
     nmse: float
     oracle_before: float | None
     oracle_after: float | None
+    example: str = ""
 
 
 @dataclass(frozen=True)
 class RecordingDifferences:
-    """Hold the outputs that differ, how many were compared, and what could not be."""
+    """Hold the outputs that were compared, and what could not be."""
 
-    drifts: tuple[Drift, ...]
-    outputs: int
+    compared: tuple[Drift, ...]
     definitions: int
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def drifts(self) -> tuple[Drift, ...]:
+        """Return the outputs that differ."""
+        return tuple(drift for drift in self.compared if drift.changed)
 
 
-def differences_report(compared: RecordingDifferences) -> Report:
-    """Return the report: a line for each output that differs."""
+def differences_report(
+    compared: RecordingDifferences, *, is_page: bool = False
+) -> Report:
+    """Return the report: a line for each output that differs, a page with its counts."""
     drifts = compared.drifts
+    outputs = len(compared.compared)
     status = Status.FAILED if drifts else Status.PASSED
     summary = (
-        f"{len(drifts)} of {plural(compared.outputs, 'output')} of "
+        f"{len(drifts)} of {plural(outputs, 'output')} of "
         f"{plural(compared.definitions, 'definition')} changed"
     )
+    moved = Table([_row(drift) for drift in drifts])
     return Report(
         title="Differences between recordings",
         command="trace-dataset record --compare",
         conclude=lambda: Conclusion(status, summary),
         payload={
             "drifts": [asdict(drift) for drift in drifts],
-            "outputs": compared.outputs,
+            "outputs": outputs,
             "remarks": list(compared.remarks),
         },
-        sections=[Section("", [Table([_row(drift) for drift in drifts])])],
+        sections=[
+            Section("By kernel", [_by_kernel(compared.compared)]),
+            Section("What moved", [moved]),
+        ]
+        if is_page
+        else [Section("", [moved])],
+        preface=f"{_PREFACE}\n{summary}." if is_page else "",
+        is_page=is_page,
         is_said=True,
     )
 
 
-def _row(drift: Drift) -> Row:
-    def figure(value: float | None) -> str:
-        return "?" if value is None else f"{value:.3g}"
+def _by_kernel(compared: Sequence[Drift]) -> Table:
+    """Return a row for each op_type and kernel: how many outputs moved, and how far."""
+    groups: dict[tuple[str, str, str, str], list[Drift]] = defaultdict(list)
+    for drift in compared:
+        before, after = drift.before, drift.after
+        names = (drift.op_type, _source(before), _version(before), _version(after))
+        groups[names].append(drift)
+    rows = []
+    for key, drifts in sorted(groups.items()):
+        rows.append(
+            Row(
+                (
+                    *map(Quoted, key),
+                    str(len({drift.definition for drift in drifts})),
+                    str(len(drifts)),
+                    str(sum(drift.changed > 0 for drift in drifts)),
+                    _figure(max(drift.nmse for drift in drifts)),
+                    _figure(_worst(drift.oracle_before for drift in drifts)),
+                    _figure(_worst(drift.oracle_after for drift in drifts)),
+                )
+            )
+        )
+    return Table(rows, _COLUMNS, words=_COLUMNS[:4], keys=4)
 
+
+def _worst(figures: Iterable[float | None]) -> float | None:
+    return max((figure for figure in figures if figure is not None), default=None)
+
+
+def _version(label: str) -> str:
+    return label.partition("@")[2].partition("@")[0]
+
+
+def _figure(value: float | None) -> str:
+    return "?" if value is None else f"{value:.3g}"
+
+
+def _row(drift: Drift) -> Row:
     what = Quoted(f"{drift.definition}  {drift.case}  {drift.output}")
     figures = (
         f"{drift.changed} of {plural(drift.elements, 'element')} changed, by "
-        f"{drift.max_abs:.3g} at most, NMSE {drift.nmse:.3g}; against the oracle "
-        f"{figure(drift.oracle_before)} -> {figure(drift.oracle_after)}  "
+        f"{drift.max_abs:.3g} at most, NMSE {drift.nmse:.3g}"
+        f"{drift.example and f', such as {drift.example}'}; against the oracle "
+        f"{_figure(drift.oracle_before)} -> {_figure(drift.oracle_after)}  "
         f"({drift.before} -> {drift.after})"
     )
     return Row((what, figures), Status.FAILED)
@@ -129,7 +202,7 @@ def compare(before: Side, after: Side) -> RecordingDifferences:
     """Return how two sides differ in what both have. Raises Unclear."""
     drifts: list[Drift] = []
     remarks: list[str] = []
-    outputs = definitions = 0
+    definitions = 0
     for definition in sorted(set(before) & set(after)):
         first, second = before[definition], after[definition]
         pairs = _pairs(definition, list(first), list(second))
@@ -140,13 +213,11 @@ def compare(before: Side, after: Side) -> RecordingDifferences:
             for found in _differences(definition, first[a], a, second[b], b):
                 if isinstance(found, str):
                     remarks.append(found)
-                    continue
-                outputs += 1
-                if found.changed:
+                else:
                     drifts.append(found)
     for definition in sorted(set(before) ^ set(after)):
         remarks.append(f"{definition} is in one of the two alone")
-    return RecordingDifferences(tuple(drifts), outputs, definitions, tuple(remarks))
+    return RecordingDifferences(tuple(drifts), definitions, tuple(remarks))
 
 
 def _pairs(
@@ -190,7 +261,8 @@ def _differences(
                 yield f"{definition}, {case}, {output!r}: other elements are stored"
                 continue
             values = _values(first, a, case, output), _values(second, b, case, output)
-            yield _drift((definition, case, output, a, b), values, entries)
+            names = (first.body["op_type"], definition, case, output, a, b)
+            yield _drift(names, values, entries)
 
 
 def _without_oracle(entry: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -208,7 +280,7 @@ def _values(recording: Recording, label: str, case: str, output: str) -> torch.T
 
 
 def _drift(
-    names: tuple[str, str, str, str, str],
+    names: tuple[str, str, str, str, str, str],
     values: tuple[torch.Tensor, torch.Tensor],
     entries: Sequence[Any],
 ) -> Drift:
@@ -218,6 +290,8 @@ def _drift(
         return Drift(*names, a.numel(), a.numel(), math.inf, math.inf, None, None)
     changed = ~((a == b) | (a.isnan() & b.isnan()))
     finite = a.isfinite() & b.isfinite()
+    strange = changed & ~finite
+    shown = strange if bool(strange.any()) else changed
     error, power = (b - a)[finite], float(a[finite].square().sum())
     squared = float(error.square().sum())
     figures = [(entry.get("oracle") or {}).get("nmse") for entry in entries]
@@ -229,4 +303,11 @@ def _drift(
         nmse=squared / power if power else (0.0 if squared == 0 else math.inf),
         oracle_before=figures[0],
         oracle_after=figures[1],
+        example=_example(a[shown], b[shown]),
     )
+
+
+def _example(before: torch.Tensor, after: torch.Tensor) -> str:
+    if not before.numel():
+        return ""
+    return f"{float(before[0]):.6g} -> {float(after[0]):.6g}"

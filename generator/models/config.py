@@ -83,19 +83,9 @@ def load(source: str) -> Config:
         if source not in names():
             raise Failure(_unknown(source))
         path = DATA / f"{source}.json"
-    read = read_json(path.parent, path.name)
-    if read.problems:
-        problem = read.problems[0]
-        raise Failure(f"{source}: {problem.message}")
+    whole = read_config(path)
     name = path.stem if path.stem != "config" else path.resolve().parent.name
-    if not isinstance(read.value, dict):
-        raise Failure(f"{name}: a config is a JSON object of figures, this is none.")
-    return _config(name, read.value)
-
-
-def _config(name: str, whole: Mapping[str, Any]) -> Config:
-    text = whole.get("text_config")
-    figures = {**whole, **text} if isinstance(text, dict) else dict(whole)
+    figures = figures_of(whole)
     kinds = [k for k in _kinds(whole, figures) if k in ARCHITECTURES]
     if kinds:
         return Config(name, figures, ARCHITECTURES[kinds[0]])
@@ -107,6 +97,23 @@ def _config(name: str, whole: Mapping[str, Any]) -> Config:
         f"{name}: the architecture {quote(said[0])} is unknown; the nearest that is "
         f"known is {near}."
     )
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the object in a config.json. Raises Failure where there is none."""
+    read = read_json(path.parent, path.name)
+    shown = quote(str(path), 200)
+    if read.problems:
+        raise Failure(f"{shown}: {read.problems[0].message}")
+    if not isinstance(read.value, dict):
+        raise Failure(f"{shown}: a config is a JSON object of figures, this is none.")
+    return read.value
+
+
+def figures_of(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config's figures: those of the text model before the others."""
+    text = whole.get("text_config")
+    return {**whole, **(text if isinstance(text, dict) else {})}
 
 
 def _kinds(*objects: Mapping[str, Any]) -> Iterator[str]:

@@ -16,13 +16,13 @@ from generator.mutation.domain_mutants import domain_mutants
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
 from generator.mutation.geometry import reduced, tiny
+from generator.mutation.mutants_result import MutantResult
 from generator.ops.mutants import DomainMutant
 from generator.results.audits import (
     CAUGHT,
     EQUIVALENT,
     SURVIVED,
     TIMED_OUT,
-    MutantResult,
 )
 from generator.testing.replay import MatchesRecorded
 

@@ -13,8 +13,9 @@ from generator.execution.limits import MORE_BYTES, limit_memory
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
 from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.bench import loaded
+from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
-from generator.results.audits import CAUGHT, SURVIVED, MutantResult
+from generator.results.audits import CAUGHT, SURVIVED
 from generator.testing.memory import needed_bytes
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it

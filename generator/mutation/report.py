@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from generator.mutation.mutants_result import DefinitionResult, MutantResult
 from generator.mutation.seeds_result import LOW, Alarm, SeedsResult
 from generator.problems.messages import plural
 from generator.reports.report import (
@@ -22,8 +23,6 @@ from generator.results.audits import (
     EQUIVALENT,
     SURVIVED,
     TIMED_OUT,
-    DefinitionResult,
-    MutantResult,
 )
 
 # of a definition; all are in the JSON

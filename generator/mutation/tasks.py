@@ -11,10 +11,10 @@ from pathlib import Path
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
+from generator.mutation.mutants_result import DefinitionResult
 from generator.mutation.seeds_result import Alarm, SeedsResult
 from generator.mutation.tolerances.result import Floors
 from generator.ops.registry import other_files
-from generator.results.audits import DefinitionResult
 
 _FUNCTIONS = "generator.mutation.task_functions"
 # seconds to make the inputs, the random cases for one mutant, or a case with one seed

@@ -19,6 +19,7 @@ from generator.testing.available import backends_of, source_name
 from generator.testing.definition import Definition, Interface
 from generator.testing.memory import dtype_of, shape_of
 from generator.testing.providers import backend_obstacle, provider_obstacle
+from generator.testing.trial import PROVIDER_SEED
 
 Tensor = torch.Tensor
 _PROVIDERS = {
@@ -141,7 +142,8 @@ class Kernel(_Exact):
                 if self.provider == "sglang":
                     from generator.testing import sglang
 
-                    return _as_tuple(sglang.ask(self._adapter, *arguments))
+                    asked = sglang.ask(self._adapter, *arguments, PROVIDER_SEED)
+                    return _as_tuple(asked)
                 return _as_tuple(self._adapter(*arguments))
         except Exception as error:  # noqa: BLE001
             # a kernel for some lengths alone: what ran instead is said

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
@@ -51,11 +51,13 @@ class Repository:
     """Read a checkout's objects, index and working tree below the dataset's root.
 
     `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
-    slash. Methods raise what libgit2 does where an object or the index can't be read.
+    slash; `sizes` are those of the objects seen so far. Methods raise what libgit2 does
+    where an object or the index can't be read.
     """
 
     git: pygit2.Repository
     prefix: str
+    sizes: dict[pygit2.Oid, int] = field(default_factory=dict)
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision, None where there is none."""
@@ -86,7 +88,6 @@ class Repository:
                 return {}
             top = top[part]
         found: Tree = {}
-        sizes: dict[pygit2.Oid, int] = {}
         waiting, seen = [("", top)], 0
         while waiting:
             path, folder = waiting.pop()
@@ -102,10 +103,10 @@ class Repository:
                 if isinstance(entry, pygit2.Tree):
                     waiting.append((f"{name}/", entry))
                     continue
-                if entry.id not in sizes:
-                    sizes[entry.id] = self._size(entry.id)
+                if entry.id not in self.sizes:
+                    self.sizes[entry.id] = self._size(entry.id)
                 mode, oid = f"{entry.filemode:06o}", str(entry.id)
-                found[name] = TreeEntry(mode, oid, sizes[entry.id])
+                found[name] = TreeEntry(mode, oid, self.sizes[entry.id])
         return found
 
     def _size(self, oid: pygit2.Oid) -> int:

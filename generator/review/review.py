@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator.dataset.artifacts import Key
-from generator.dataset.paths import NOTHING_THERE
+from generator.dataset.paths import NOTHING_THERE, VERIFICATION
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
 from generator.reports.report import Status
@@ -20,8 +20,7 @@ from generator.review.checklist import NO, Answer, ReviewContext, answer_all
 from generator.review.executed import Executed
 from generator.review.solutions import EvaluatedChange
 from generator.review.sources import Revisions, Sources
-from generator.rules.workloads import WORKLOAD_MISSING
-from generator.validation.definition_check import CheckedDefinition, DefinitionFiles
+from generator.validation.definition_check import DefinitionFiles, summarised
 from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
@@ -40,7 +39,7 @@ _NAMED = 20
 class ProblemChanges:
     """Hold the Problems of head that base had not, those it mended, and the rest.
 
-    `known` counts those that both sides have.
+    `known` counts those that both sides have of what is judged.
     """
 
     new: tuple[Problem, ...]
@@ -52,7 +51,7 @@ class ProblemChanges:
 def compare_problems(
     sources: Sources, renamed: Mapping[str, str], jobs: int
 ) -> ProblemChanges:
-    """Validate what is judged of both sides, and the other definitions' own files.
+    """Validate what is judged of both sides, beside the other definitions.
 
     `renamed` maps old to new paths: what was wrong with the old file is not blamed on
     the new one.
@@ -62,11 +61,10 @@ def compare_problems(
     # a dataset that begins with this change mends nothing
     there = tuple(p for p in base.problems if p.rule not in NOTHING_THERE)
     base = replace(base, problems=there)
-    same = {_of(unit): unit for unit in head.units if _of(unit) not in sources.judged}
-    own = [replace(x, workloads=None, solutions=(), traces=()) for x in same.values()]
     others = {
-        _of(unit): _of_own_file(outcome, same[_of(unit)])
-        for unit, outcome in outcomes(sources.head, own, None, jobs)
+        _of(unit): summarised(sources.head, unit.file)
+        for unit in head.units
+        if _of(unit) not in sources.judged
     }
 
     def problems(plan: ValidationPlan, counts: Counts) -> Iterator[Problem]:
@@ -91,14 +89,6 @@ def compare_problems(
     mended = (problem for left in old.values() for problem in left)
     by_place = sorted(mended, key=lambda problem: (problem.file, problem.rule))
     return ProblemChanges(tuple(new), tuple(by_place), known, counts)
-
-
-def _of_own_file(found: CheckedDefinition, unit: DefinitionFiles) -> CheckedDefinition:
-    """Return an outcome without what only shows that the other files were left out."""
-    problems = found.problems
-    if unit.workloads is not None:
-        problems = tuple(p for p in problems if p.rule != WORKLOAD_MISSING.id)
-    return replace(found, problems=problems, unused=())
 
 
 def _of(unit: DefinitionFiles) -> Key:
@@ -180,15 +170,17 @@ def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) ->
     changes = make_changes(found.definitions, sides, sources.base, sources.head)
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}
     compared = compare_problems(sources, renamed, jobs)
+    runs, audits = runs_in(sources.head), audits_in(sources.head)
+    is_kept = not any(path.startswith(f"{VERIFICATION}/") for path in sides.changed)
     known = ReviewContext(
         sources.head,
         sides,
         compared.new,
-        runs_in(sources.base),
-        runs_in(sources.head),
+        runs if is_kept else runs_in(sources.base),
+        runs,
         trust_evidence,
-        audits_in(sources.base),
-        audits_in(sources.head),
+        audits if is_kept else audits_in(sources.base),
+        audits,
     )
     is_asked = changes or found.evidence
     answers = tuple(answer_all(changes, known)) if is_asked else ()

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from generator.dataset.changes import owner_of
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
-from generator.evaluation.evaluate import Asks, evaluate
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import PASSED, SKIPPED, SolutionVerdict
-from generator.execution.local import LocalExecutor
 from generator.problems.messages import one_line
 from generator.review.change import Change
 from generator.review.sources import Sources
@@ -85,6 +84,10 @@ def evaluate_change(
     changes: Sequence[Change], sources: Sources, device: str, jobs: int
 ) -> EvaluatedChange | None:
     """Judge what a change brings; None where it brings no solution and no trace."""
+    # imported here: most reviews execute nothing, and this takes 100 ms
+    from generator.evaluation.evaluate import Asks, evaluate
+    from generator.execution.local import LocalExecutor
+
     verdicts: list[SolutionVerdict] = []
     claims: list[Claim] = []
     brings = False
@@ -100,7 +103,7 @@ def evaluate_change(
         solutions = [
             solution
             for change in of_kind
-            for solution in _lying(change, sources)
+            for solution in _solutions(change, sources)
             if solution.path in added[change.key] or solution.name in named
         ]
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
@@ -129,28 +132,23 @@ def evaluate_change(
 
 def _added(change: Change, sources: Sources, kind: str) -> Iterator[str]:
     """Yield the files of a kind that head has and base has not like that."""
-    files = sources.sides.head
-    for path in sorted(sources.sides.changed & files.keys()):
-        parts = path.split("/")
-        is_its = parts[0] == kind and tuple(parts[2:4]) == change.key
-        is_its |= parts[0] == kind and (*parts[2:3], *_stem(parts)) == change.key
-        if is_its and files[path].is_file:
+    changed = sources.sides.changed
+    return (path for path in _lying(change, sources, kind) if path in changed)
+
+
+def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
+    """Yield the files of a kind that a definition has in head."""
+    for path, entry in sorted(sources.sides.head.items()):
+        if entry.is_file and owner_of(path) == (change.key, kind):
             yield path
 
 
-def _stem(parts: Sequence[str]) -> list[str]:
-    return [part.removesuffix(".jsonl") for part in parts[3:4]]
-
-
-def _lying(change: Change, sources: Sources) -> Iterator[Solution]:
+def _solutions(change: Change, sources: Sources) -> Iterator[Solution]:
     """Yield the solutions of a definition in head that can be read."""
-    op_type, name = change.key
-    for path, entry in sorted(sources.sides.head.items()):
-        parts = path.split("/")
-        if parts[0] == "solutions" and parts[2:4] == [op_type, name] and entry.is_file:
-            read = read_checked(sources.head, path, "solution")
-            if read.ok and path.endswith(".json"):
-                yield Solution(read.value, path)
+    for path in _lying(change, sources, "solutions"):
+        read = read_checked(sources.head, path, "solution")
+        if read.ok:
+            yield Solution(read.value, path)
 
 
 def _new_traces(

@@ -236,20 +236,23 @@ def write_sides(
     for side, tree in written.items():
         shallow, hollow = {}, set()
         for path, entry in tree.items():
+            owner = owner_of(path)
             is_test = is_rendered(path)
             if side == base and (is_test or path.startswith(RECORDINGS)):
                 continue
-            owner = owner_of(path)
+            if is_test and path.rsplit("/", 1)[1][5:-3] not in op_types:
+                continue
             if owner is not None and owner[0] not in judged:
                 (op_type, name), kind = owner
+                # blobs and recordings matter to no other definition; workloads have the
+                # name of theirs, and are left out of both sides or of none
                 known = f"definitions/{op_type}/{name}.json" in tree
-                # of a folder of blobs it matters only whether it has a definition
-                if kind == "blobs" and known:
+                is_left_out = kind in ("blobs", "recording")
+                is_left_out |= kind == "workloads" and lying is None
+                if known and is_left_out:
                     continue
                 if side == base or kind != "definition":
                     hollow.add(path)
-            elif is_test and path.rsplit("/", 1)[1][5:-3] not in op_types:
-                hollow.add(path)
             shallow[path] = entry
         write_tree(blobs, shallow, side, hollow)
         lines = (f"workloads/{op_type}/{name}.jsonl" for op_type, name in judged)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from generator.dataset.constraints import (
@@ -41,6 +42,8 @@ _SHOWN = 6
 _STATEFUL = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda)
 
 
+# asked by several rules, and many definitions have the same constraints
+@lru_cache(maxsize=1024)
 def names_in(constraint: str) -> frozenset[str]:
     """Return the names that an expression reads; none if it does not parse."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from generator.dataset.definition import Definition
 from generator.dataset.model_figures import model_figures
@@ -71,10 +72,16 @@ def check(definition: Definition) -> Iterator[Problem]:
                 f"The tag {quote(tag)} is there twice.", "tags", index
             )
             continue
-        for rule, message in _judge(tag):
+        for rule, message in _judged(tag):
             yield rule.at(message, "tags", index)
     for message in _conflicts(definition):
         yield TAG_CONFLICT.at(message, "tags")
+
+
+# many definitions have the same tags
+@lru_cache(maxsize=1024)
+def _judged(tag: str) -> tuple[tuple[Rule, str], ...]:
+    return tuple(_judge(tag))
 
 
 def _judge(tag: str) -> Iterator[tuple[Rule, str]]:

@@ -152,30 +152,23 @@ def absence() -> Obstacle | None:
     return _provider.refusal or _not_installed()
 
 
-def refusal() -> str | None:
-    """Return why SGLang can't be asked here, None where its worker runs."""
-    try:
-        _provider.started()
-    except Unavailable as error:
-        return str(error)
-    return None
-
-
 def ask(
     adapter: Callable[..., Any],
     definition: Definition,
     inputs: Mapping[str, Any],
     backend: str,
+    draws: int,
 ) -> Any:
     """Return what an adapter returns for inputs, called in the worker.
 
-    The worker imports the adapter's module by its path and seeds as trial.seed does.
-    Raises Unavailable where SGLang can't be had, AdapterError for what the adapter
+    The worker imports the adapter's module by its path and seeds with `draws` as
+    trial.seed does. Raises Unavailable where SGLang can't be had, AdapterError for what the adapter
     raises, WorkerLost where the worker dies or never answers.
     """
     file = inspect.getsourcefile(adapter) or adapter.__code__.co_filename
     name = adapter.__name__
-    return _provider.ask(os.path.abspath(file), name, definition, inputs, backend)
+    question = definition, inputs, backend
+    return _provider.ask(os.path.abspath(file), name, draws, *question)
 
 
 def note(cuda: bool) -> str:

@@ -24,7 +24,7 @@ import torch
 from generator.testing.sglang import Unavailable
 from generator.testing.sglang_light import load
 from generator.testing.sglang_wire import Message, pack, receive, send
-from generator.testing.trial import PROVIDER_SEED, seed
+from generator.testing.trial import seed
 
 _FRAMES = 8
 _cuda: Any = torch.cuda
@@ -96,9 +96,9 @@ def _answer(kind: str, *question: Any) -> Any:
         tensor.add_(1)
         torch.cuda.synchronize(tensor.device)
         return None
-    file, name, definition, inputs, backend = question
+    file, name, draws, definition, inputs, backend = question
     adapter = getattr(_module(file), name)
-    seed(PROVIDER_SEED)
+    seed(draws)
     devices = {v.device for v in inputs.values() if isinstance(v, torch.Tensor)}
     cuda = [device for device in devices if device.type == "cuda"]
     with torch.no_grad():

@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
-from generator.dataset.definition import Definition
+from generator.dataset.definition import Definition, build_definition
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
@@ -88,6 +88,15 @@ def check_unit(
         elsewhere=tuple(sorted(path for path in used if not path.startswith(own))),
         unused=unused,
     )
+
+
+def summarised(root: Path, file: DatasetFile) -> CheckedDefinition:
+    """Return what other definitions are compared with; the file is not judged."""
+    read = read_checked(root, file.path, "definition")
+    if not read.ok:
+        return CheckedDefinition(None, (), 0, None)
+    definition = build_definition(read.value, file.path, read.sha256)
+    return CheckedDefinition(definition.name, (), 0, summarise(definition))
 
 
 def _of_definition(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.dataset.paths import discover_definitions
+from generator.evaluation.evaluate import Asks
+from generator.evaluation.evaluate import evaluate as evaluate_here
+from generator.evaluation.solution import read_solutions
+from generator.execution.local import LocalExecutor
 from tests.functional.audit_command import NORM, audit, dataset
 from tests.functional.test_evaluate_hacks import HONEST, solution
 
@@ -56,12 +62,21 @@ def test_one_name_passes(root: Path) -> None:
     assert "PASSED" in out
 
 
+def judged(out: str) -> dict[str, Any]:
+    """Return the verdict, the cases and their errors by solution."""
+    return {
+        one["solution"]: (
+            one["verdict"],
+            sorted((c["case"], c["verdict"], str(c["metrics"])) for c in one["cases"]),
+        )
+        for one in json.loads(out)["solutions"]
+    }
+
+
 @pytest.mark.slow
 def test_one_seed_asks_the_same(root: Path) -> None:
     def cases(*more: str) -> Any:
-        _, out, _ = evaluate("wrong", "--dataset", root, "--json", *more)
-        (found,) = json.loads(out)["solutions"]
-        return sorted((case["case"], str(case["metrics"])) for case in found["cases"])
+        return judged(evaluate("wrong", "--dataset", root, "--json", *more)[1])
 
     assert cases("--seed", "3") == cases("--seed", "3")
     assert cases("--seed", "3") != cases()
@@ -121,4 +136,24 @@ def test_ray_judges_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         _, far, err = evaluate(*options, "--executor", "ray")
     finally:
         ray.shutdown()
-    assert verdicts(far) == verdicts(local), err
+    assert judged(far) == judged(local), err
+
+
+def test_places_on_gpus_judge_the_same(root: Path) -> None:
+    # on a CPU a place only binds CUDA to a GPU, which nobody asks for
+    loaded = discover_definitions(root).files
+    solutions = read_solutions(root, loaded, (), ("tester",))
+    found = [
+        evaluate_here(
+            solutions,
+            loaded,
+            root,
+            Asks(workloads="cases", secret=5, gpus=gpus),
+            LocalExecutor(jobs),
+            jobs,
+        )
+        for jobs, gpus in ((1, ()), (2, ("0", "1")))
+    ]
+    first, second = ([replace(v, seconds=0.0) for v in one] for one in found)
+    assert first == second
+    assert [v.verdict for v in first] == ["PASSED", "INCORRECT_NUMERICAL"]

@@ -131,7 +131,8 @@ HACKS = (
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of results and traces of all solutions."""
     root = dataset(tmp_path_factory.mktemp("dataset"))
     # of a definition with workloads only these are timed
     workloads = root / f"workloads/rmsnorm/{NORM}.jsonl"
@@ -143,10 +144,17 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for number, value in enumerate(values):
         (folder / f"{number:03}.json").write_text(json.dumps(value))
     chosen = sorted(map(str, folder.glob("*.json")))
-    options = ("--dataset", root, "--device", "cuda", "--timing", "--json")
+    found = tmp_path_factory.mktemp("output")
+    options = ("--dataset", root, "--device", "cuda", "--timing", "--output", found)
     _, out, err = audit(*chosen, *options, command="evaluate")
     assert out, err
-    return {v["solution"]: v for v in json.loads(out)["solutions"]}
+    return found
+
+
+@pytest.fixture(scope="module")
+def verdicts(output: Path) -> dict[str, Any]:
+    results = json.loads((output / "results.json").read_text())
+    return {v["solution"]: v for v in results["solutions"]}
 
 
 @pytest.mark.parametrize("hack", HACKS, ids=[hack.name for hack in HACKS])
@@ -175,13 +183,11 @@ def test_time_that_is_hidden_counts(name: str, verdicts: dict[str, Any]) -> None
     assert min(milliseconds(verdicts[name])) > 5.0
 
 
-def test_traces_are_written(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    name = "rmsnorm_h4096_torch"
-    options = ("--device", "cuda", "--timing", "--output", output)
-    status, _, err = audit(name, *options, command="evaluate")
-    assert status == 0, err
-    path = output / "traces/examples/rmsnorm/rmsnorm_h4096.jsonl"
+def test_traces_are_written(output: Path) -> None:
+    path = output / f"traces/tester/rmsnorm/{NORM}.jsonl"
     traces = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {t["evaluation"]["status"] for t in traces} == {PASSED}
-    assert all(t["evaluation"]["performance"]["latency_ms"] > 0 for t in traces)
+    found = {t["solution"]: t["evaluation"] for t in traces}
+    assert found["first"]["status"] == PASSED
+    assert found["first"]["performance"]["latency_ms"] > 0
+    # flashinfer-bench has no status of its own for it
+    assert found["a clock that lies"]["status"] == "RUNTIME_ERROR"

@@ -284,6 +284,6 @@ def test_rules_are_listed_and_explained() -> None:
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:
-    from generator.rules.explain import PAGE, as_page
+    from tools import rules_page
 
-    assert (ROOT / PAGE).read_text("utf-8") == as_page()
+    assert (ROOT / rules_page.PAGE).read_text("utf-8") == rules_page.page()

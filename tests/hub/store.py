@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,7 @@ class Repository:
         path = self.folder / "commits" / f"{oid}.json"
         if "/" in oid or not path.is_file():
             return None
-        data = json.loads(path.read_text())
-        data["files"] = {name: Entry(**held) for name, held in data["files"].items()}
-        return Commit(**data)
+        return _read_commit(path)
 
     def head(self, revision: str = "main") -> Commit:
         """Return the commit of a revision that exists."""
@@ -331,6 +330,14 @@ class Repository:
 
     def _point(self, ref: str, oid: str) -> None:
         _write(self.folder / ref, oid.encode())
+
+
+@lru_cache(maxsize=8)
+def _read_commit(path: Path) -> Commit:
+    """Return a commit: its file never changes, and each request for a file needs it."""
+    data = json.loads(path.read_text())
+    data["files"] = {name: Entry(**held) for name, held in data["files"].items()}
+    return Commit(**data)
 
 
 def takes_lfs(path: str, size: int) -> bool:

@@ -61,6 +61,7 @@ from generator.testing.tolerance import Override, Tolerance
 # ---- the op: cases, inputs, float64 oracle, production kernels
 
 _ALPHA, _OAI_LIMIT = 1.702, 7.0
+_NEAR_MINUS_3 = {"std": 0.5, "mean": -2.75}
 _TANH = (
     "tanh.approx has a relative error of 2^-11 by the PTX manual: half of it times a gate "
     "of 5 at most, beyond which the tangent is 1, and times up is 1.2e-3 of up"
@@ -84,6 +85,14 @@ TOLERANCES = (
         f"{_TANH}, which is 2.5 at most",
         source="flashinfer",
         case="negative-gates",
+        constant="tanh",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=1.5e-3, nmse=1.6e-5),
+        f"{_TANH}, which is 1.25 at most",
+        source="flashinfer",
+        case="gates-near-minus-3",
         constant="tanh",
     ),
     Override(
@@ -140,17 +149,22 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches of ordinary rows, and gates at either end of the activation."""
+    """Return batches of ordinary rows, and gates at either end of the activation.
+
+    By the error function and by the tangent GELU differs most, as a share, near -3.
+    """
     negative = {"std": 9.0, "mean": -30.0}
     if {"gelu", "relu2"} & set(definition.constants):
         # below -6 both are 0 in float32
         negative = {"std": 1.0, "mean": -2.0}
+    near = Case("gates-near-minus-3", "small", {"num_tokens": 3}, _NEAR_MINUS_3)
     return [
         Case("one-row", "small", {"num_tokens": 1}, {"std": 1.0}),
         Case("odd-rows", "small", {"num_tokens": 7}, {"std": 3.0}),
         Case("negative-gates", "small", {"num_tokens": 3}, negative),
         Case("large-values", "small", {"num_tokens": 3}, {"std": 1e3}),
         Case("zero-rows", "small", {"num_tokens": 4}, {"std": 1.0, "zero_rows": 1}),
+        *([near] if "gelu" in definition.constants else []),
         Case("batch", "medium", {"num_tokens": 67}, {"std": 2.0}),
         Case("long-batch", "large", {"num_tokens": 4096}, {"std": 2.0}),
     ]

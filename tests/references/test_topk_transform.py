@@ -143,7 +143,7 @@ def sglang_ground_truth(
         places = pages * size + columns % size
     places = places.masked_fill(columns < 0, PADDING)
     # its padding need not be last
-    order = (columns < 0).int().argsort(1, stable=True)
+    order = (columns < 0).int().argsort(dim=1, stable=True)
     found: torch.Tensor = places.gather(1, order).int()
     return found
 

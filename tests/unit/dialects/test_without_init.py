@@ -28,6 +28,8 @@ TEMPLATE = SimpleNamespace(
         "hidden": axis(abbrev="h"),
         "wide": axis("Rows: 2 * hidden for gated.", abbrev=""),
         "width": axis("hidden // 2 or hidden."),
+        "experts": axis("Experts (256).", abbrev="e"),
+        "rows": axis("Rows (16)."),
         "hidden_padded": axis(abbrev=""),
     },
     inputs={
@@ -43,6 +45,7 @@ def test_sizes_are_those_that_descriptions_state() -> None:
     assert without_init.stated(TEMPLATE) == {
         "tiles": "(wide + 128 - 1) // 128",
         "wide": "2 * hidden",
+        "experts": "256",
     }
     sizes = without_init.sizes_of(TEMPLATE, {}, {"hidden": 160})
     expected = {
@@ -51,6 +54,8 @@ def test_sizes_are_those_that_descriptions_state() -> None:
         "wide": 320,
         "tiles": 3,
         "hidden_padded": 160,
+        "experts": 256,
+        "rows": 8,
     }
     assert {name: sizes[name] for name in expected} == expected
     assert without_init.sizes_of(TEMPLATE, {"wide": 5}, {})["wide"] == 5

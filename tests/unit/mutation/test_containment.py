@@ -13,7 +13,8 @@ import torch
 from generator.mutation.audit_job import AuditJob, Planned, prepare
 from generator.mutation.bench import loaded
 from generator.mutation.mutant_workers import objection, run_all
-from generator.results.audits import CAUGHT, SURVIVED, TIMED_OUT, MutantResult
+from generator.mutation.mutants_result import MutantResult
+from generator.results.audits import CAUGHT, SURVIVED, TIMED_OUT
 from tests.builders import loaded as definition_of
 
 # seconds of a clock after which a mutant that says nothing is ended

@@ -25,12 +25,15 @@ EPS = {
     "deepseek-r1": 1e-06,
     "deepseek-v3": 1e-06,
     "gemma-3-27b": 1e-06,
+    "llama-3.1-70b": 1e-05,
     "llama-3.1-8b": 1e-05,
     "llama-4-scout": 1e-05,
     "minimax-m2": 1e-06,
     "qwen3-14b": 1e-06,
     "qwen3-30b-a3b": 1e-06,
     "qwen3-next-80b-a3b": 1e-06,
+    # its norm has none: this is FlashInfer's default, which the names state
+    "wan-2.1-vae": 1e-06,
 }
 HEADS = {
     "baichuan2-13b": (40, 40),
@@ -108,7 +111,9 @@ def reference_modules(definition):
     if op_type == "moe":
         return [moe_module(definition)]
     if op_type == "rmsnorm":
-        kernel = re.search("(fused_add_)?rmsnorm", definition["name"])[0]
+        kernel = re.search(
+            "(fused_(add_)?)?rmsnorm(_quant|_silu)?", definition["name"]
+        )[0]
         offset = ("model:gemma-3-27b", "model:qwen3-next-80b-a3b")
         gemma = not set(offset).isdisjoint(definition["tags"])
         return [f"gemma_{kernel}" if gemma else kernel]

@@ -9,18 +9,16 @@ from dataclasses import replace
 import pytest
 
 from generator.dataset.paths import AUDIT
+from generator.mutation.mutants_result import DefinitionResult, MutantResult
+from generator.mutation.recorder import merge, of_result
 from generator.problems import Failure
 from generator.results.audits import (
     LISTED,
     STATUSES,
     Audited,
     BrokenAudit,
-    DefinitionResult,
-    MutantResult,
     as_text,
     audits_in,
-    merge,
-    of_result,
     read_audits,
 )
 from tests import audits

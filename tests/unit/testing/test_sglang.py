@@ -78,8 +78,8 @@ def fresh(folder, monkeypatch):
     provider.stop()
 
 
-def ask(adapter: Any, inputs: dict[str, Any] = X) -> Any:
-    return sglang.ask(adapter, DEFINITION, inputs, "native")
+def ask(adapter: Any, inputs: dict[str, Any] = X, draws: int = PROVIDER_SEED) -> Any:
+    return sglang.ask(adapter, DEFINITION, inputs, "native", draws)
 
 
 def is_gone(pid: int, seconds: float = 20.0) -> bool:
@@ -108,6 +108,7 @@ def test_the_adapter_gets_its_definition_backend_and_seed(provider, adapters):
     assert pid != os.getpid()
     torch.manual_seed(PROVIDER_SEED)
     assert torch.equal(drawn, torch.rand(4))
+    assert not torch.equal(drawn, ask(adapters.described, draws=PROVIDER_SEED + 1)[-1])
 
 
 def test_the_worker_starts_at_the_first_question_and_once(fresh, adapters):
@@ -292,7 +293,6 @@ def test_after_too_many_losses_it_is_not_asked_again(fresh, adapters, monkeypatc
     with pytest.raises(sglang.Unavailable, match=reason):
         ask(adapters.doubled)
     assert reason in str(sglang.absence())
-    assert reason in sglang.refusal()
 
 
 # ---- why it can't be had
@@ -342,7 +342,6 @@ def test_what_is_not_installed_is_not_started(fresh, adapters, monkeypatch, tmp_
     importlib.invalidate_caches()
     monkeypatch.setattr("generator.testing.sglang_process.Process", None)
     assert str(sglang.absence()) == "not installed"
-    assert sglang.refusal() == "not installed"
     with pytest.raises(sglang.Unavailable, match="not installed"):
         ask(adapters.doubled)
 
@@ -373,7 +372,7 @@ from generator.testing import sglang
 from generator.testing.definition import Definition, Interface
 import the_adapters
 definition = Definition("n", "o", Interface({{}}, {{}}), {{}})
-print(sglang.ask(the_adapters.described, definition, {{}}, "")[0], flush=True)
+print(sglang.ask(the_adapters.described, definition, {{}}, "", 1)[0], flush=True)
 {last}
 """
 KILLED_LATER = (
@@ -387,7 +386,7 @@ KILLED_LATER = (
         ("", 0),
         ("os.kill(os.getpid(), signal.SIGKILL)", -9),
         ("os._exit(5)", 5),
-        (KILLED_LATER + "; sglang.ask(the_adapters.sleeps, definition, {}, '')", -9),
+        (KILLED_LATER + "; sglang.ask(the_adapters.sleeps, definition, {}, '', 1)", -9),
     ],
     ids=["ends", "is-killed", "exits-hard", "is-killed-while-it-asks"],
 )

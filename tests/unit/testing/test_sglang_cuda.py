@@ -12,7 +12,7 @@ import torch
 
 from generator.testing import sglang, sglang_process, sglang_wire
 from generator.testing.definition import Definition, Interface
-from generator.testing.trial import same_bits
+from generator.testing.trial import PROVIDER_SEED, same_bits
 from tests.unit.testing.sglang_fake import ADAPTERS, MODULES, write
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -50,7 +50,7 @@ def adapters(tmp_path, monkeypatch):
 
 
 def ask(adapter, **inputs):
-    return sglang.ask(adapter, DEFINITION, inputs, "")
+    return sglang.ask(adapter, DEFINITION, inputs, "", PROVIDER_SEED)
 
 
 @needs_cuda

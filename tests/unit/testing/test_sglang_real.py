@@ -14,6 +14,7 @@ from generator.testing import sglang
 from generator.testing.compare import compare
 from generator.testing.definition import Backend
 from generator.testing.harness import MatchesSGLang
+from generator.testing.trial import PROVIDER_SEED
 from tests.builders import (
     cases_of,
     class_of,
@@ -76,7 +77,9 @@ def test_what_no_reference_has_yet_agrees_with_the_oracle(op, name, constants):
     cls = class_of(op, definition, run_of(loaded(name).reference))
     for case in cases_of(cls):
         inputs = trial_of(cls, case).inputs
-        found = sglang.ask(op.sglang_ground_truth, changed, inputs, "native")
+        found = sglang.ask(
+            op.sglang_ground_truth, changed, inputs, "native", PROVIDER_SEED
+        )
         expected = op.oracle(changed, inputs)
         pairs = (
             [(found, expected)]

@@ -1,4 +1,4 @@
-"""RMS norms: plain, with residual addition, Gemma's with 1 + weight."""
+"""RMS norms: plain, with residual, Gemma's 1 + weight, to e4m3, with SiLU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from generator.ops.spec import Figure, OpSpec
 SPEC = OpSpec(
     "rmsnorm",
     name_tokens={"h": "hidden_size"},
-    name_words={"gemma": ("unit_offset", True), "1em5": ("eps", 1e-05)},
+    name_words={
+        "gemma": ("unit_offset", True),
+        "1em5": ("eps", 1e-05),
+        "1em6": ("eps", 1e-06),
+        "quant": ("quantized", True),
+        "silu": ("activation", "silu"),
+    },
     constants={"eps": None, "unit_offset": False},
+    variant_constants=("quantized", "activation"),
     figures={
         "hidden_size": Figure(
             (

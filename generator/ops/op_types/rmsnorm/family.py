@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation, plain and with a fused residual addition."""
+"""RMS norms: plain, with a residual added, rounded to e4m3, and with SiLU behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Norm:
     """Name the constants of one definition of the family.
 
     `prefix` and `word` are what its name says of the variant, before and behind the
-    kernel: FlashInfer's name for a norm has neither eps nor 1 + weight.
+    kernel: FlashInfer's name for a norm has neither eps nor 1 + weight. `then` is what
+    follows in the same kernel: "quant" rounds to e4m3, "silu" is the activation.
     """
 
     hidden_size: int
@@ -29,17 +30,23 @@ class Norm:
     use: str = "hidden states of a transformer layer"
     prefix: str = ""
     word: str = ""
+    then: str = ""
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
 GEMMA = ("gemma-3-27b",)
 LLAMA = ("llama-3.1-8b",)
+LLAMA_70B = ("llama-3.1-70b",)
 MINIMAX = ("minimax-m2",)
 LLAMA_4 = ("llama-4-scout", "llama-4-maverick")
 QWEN_14B = ("qwen3-14b",)
 QWEN_30B = ("qwen3-30b-a3b",)
 QWEN_NEXT = ("qwen3-next-80b-a3b",)
+WAN = ("wan-2.1-vae",)
 HEADS = "query and key heads (one row a head)"
+PIXELS = "the channels of a video decoder's pixels (one row a pixel)"
+# as a calibration gives it for rows whose largest element is 5.6
+SCALE = 0.0125
 
 NORMS = (
     Norm(2048, QWEN_30B, 1e-06, 2048, fused_add=True),
@@ -63,6 +70,20 @@ NORMS = (
     Norm(2048, QWEN_NEXT, 1e-06, 2048, True, unit_offset=True, prefix="gemma_"),
     Norm(5120, LLAMA_4, 1e-05, 2048, word="_eps_1em5"),
     Norm(5120, LLAMA_4, 1e-05, 2048, fused_add=True, word="_eps_1em5"),
+    # inputs of products whose float8 has one scale a tensor, as checkpoints have it
+    *(
+        Norm(size, models, eps, captured, fused_add, then="quant")
+        for size, models, eps, captured in (
+            (4096, LLAMA, 1e-05, 4096),
+            (8192, LLAMA_70B, 1e-05, 4096),
+            (5120, QWEN_14B, 1e-06, 2048),
+        )
+        for fused_add in (False, True)
+    ),
+    *(
+        Norm(size, WAN, 1e-06, 128, use=PIXELS, word="_eps_1em6", then="silu")
+        for size in (96, 384)
+    ),
 )
 
 
@@ -77,7 +98,7 @@ def instance(
     """Return the definition of a name for a model, None for another kind's."""
     kernel = "fused_add_rmsnorm" if "fused_add_rmsnorm" in name else "rmsnorm"
     prefix, found, word = name.rpartition("_")[0].partition(kernel)
-    if not found or prefix not in ("", "gemma_"):
+    if not found or prefix not in ("", "gemma_") or "quant" in word or "silu" in word:
         return None
     eps, offset, size = constants["eps"], constants["unit_offset"], sizes["h"]
     fused = kernel != "rmsnorm"
@@ -88,9 +109,11 @@ def instance(
 
 def norm_spec(norm: Norm) -> Spec:
     """Return the definition for one set of constants."""
-    kernel = "fused_add_rmsnorm" if norm.fused_add else "rmsnorm"
+    plain = "fused_add_rmsnorm" if norm.fused_add else "rmsnorm"
+    kernel = plain if norm.then != "silu" else "fused_rmsnorm_silu"
+    kernel += "_quant" if norm.then == "quant" else ""
     module = f"gemma_{kernel}" if norm.unit_offset else kernel
-    fused = ("fused",) if norm.fused_add else ()
+    fused = ("fused",) if norm.fused_add or norm.then else ()
     return Spec(
         name=f"{norm.prefix}{kernel}{norm.word}_h{norm.hidden_size}",
         description=_description(norm),
@@ -99,15 +122,18 @@ def norm_spec(norm: Norm) -> Spec:
             *(f"model:{model}" for model in norm.models),
             *fused,
             f"fi_api:flashinfer.norm.{module}",
+            *(("status:unverified",) if norm.then else ()),
         ),
         axes={
             "batch_size": Axis("Number of rows to normalise."),
             "hidden_size": Axis("Length of a row.", norm.hidden_size),
         },
         inputs=_inputs(norm),
-        outputs={"output": Tensor(ROWS, "bfloat16", "The normalised rows.")},
+        outputs=_outputs(norm),
+        constraints=("scale > 0",) if norm.then == "quant" else (),
         reference=reference_text("rmsnorm", module, EPS=norm.eps),
-        captured_from=f"{kernel}_h{norm.captured_hidden_size}",
+        captured_from=f"{plain}_h{norm.captured_hidden_size}",
+        sm_scale=SCALE if norm.then == "quant" else None,
     )
 
 
@@ -116,7 +142,15 @@ def _description(norm: Norm) -> str:
     scale = "(1 + weight)" if norm.unit_offset else "weight"
     eps = norm.eps
     text = f"RMS normalisation of {norm.use}: x * rsqrt(mean(x^2) + {eps}) * {scale}"
-    text += f" with x = {x}, in float32, rounded to bfloat16 at the end."
+    text += f" with x = {x}"
+    if norm.then == "quant":
+        text += ", divided by scale and cut off at 448, in float32, rounded to e4m3"
+        text += " once at the end."
+        rounded = " The sum, rounded to bfloat16, is the second output."
+        return text + (rounded if norm.fused_add else "")
+    if norm.then == "silu":
+        text += ", then y * sigmoid(y) of it"
+    text += ", in float32, rounded to bfloat16 at the end."
     if norm.fused_add:
         text += " The sum itself is not an output."
     return text
@@ -128,10 +162,19 @@ def _inputs(norm: Norm) -> dict[str, Tensor]:
     scale = "Scale of each column"
     scale += ", stored as its offset from one." if norm.unit_offset else "."
     weight = Tensor(("hidden_size",), "bfloat16", scale)
+    by = Tensor(None, "float32", "What the rows are divided by before rounding.")
+    return {
+        "hidden_states": hidden_states,
+        **({"residual": residual} if norm.fused_add else {}),
+        "weight": weight,
+        **({"scale": by} if norm.then == "quant" else {}),
+    }
+
+
+def _outputs(norm: Norm) -> dict[str, Tensor]:
+    if norm.then != "quant":
+        return {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
+    found = {"output": Tensor(ROWS, "float8_e4m3fn", "The normalised rows, in 8 bits.")}
     if norm.fused_add:
-        return {
-            "hidden_states": hidden_states,
-            "residual": residual,
-            "weight": weight,
-        }
-    return {"hidden_states": hidden_states, "weight": weight}
+        found["new_residual"] = Tensor(ROWS, "bfloat16", "hidden_states + residual.")
+    return found

@@ -1,4 +1,4 @@
-"""Domain mutants of RMS norms: eps, unit offset, residual."""
+"""Domain mutants of RMS norms: eps, unit offset, residual, rounding, activation."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from generator.ops.mutants import (
     Outputs,
     on_inputs,
     on_outputs,
+    with_output,
 )
 from generator.testing.definition import Definition
 
@@ -43,16 +44,41 @@ def _divided(
     definition: Definition, name: str, length: Callable[[torch.Tensor], torch.Tensor]
 ) -> DomainMutant:
     """Return the mutant that divides rows by another divisor."""
-    eps = definition.constants["eps"]
+    offset = 1.0 if definition.constants["unit_offset"] else 0.0
+
+    def rows(inputs: Inputs) -> torch.Tensor:
+        x = _sum(inputs)
+        ms = x.square().mean(dim=-1, keepdim=True)
+        divided: torch.Tensor = x / length(ms) * (offset + inputs["weight"].double())
+        return divided
+
+    def finished(rows: torch.Tensor, inputs: Inputs) -> torch.Tensor:
+        if "activation" in definition.constants:
+            rows = torch.nn.functional.silu(rows)
+        return rows if "scale" not in inputs else _codes(rows / inputs["scale"])
+
+    return _instead(definition, name, lambda i: finished(rows(i), i))
+
+
+def _sum(inputs: Inputs) -> torch.Tensor:
+    x: torch.Tensor = inputs["hidden_states"].double()
+    return x + inputs["residual"].double() if "residual" in inputs else x
+
+
+def _codes(rows: torch.Tensor, most: float = 448.0) -> torch.Tensor:
+    return rows.float().clamp(-most, most).to(torch.float8_e4m3fn)
+
+
+def _instead(
+    definition: Definition,
+    name: str,
+    rows: Callable[[Inputs], torch.Tensor],
+    place: int = 0,
+) -> DomainMutant:
+    """Return the mutant whose output at a place is computed otherwise."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        (output,) = outputs
-        x = inputs["hidden_states"].double()
-        if "residual" in inputs:
-            x = x + inputs["residual"].double()
-        ms = x.square().mean(dim=-1, keepdim=True)
-        factor = torch.sqrt(ms + eps) / length(ms)
-        return ((output.double() * factor).to(output.dtype),)
+        return with_output(outputs, place, rows(inputs).to(outputs[place].dtype))
 
     return on_outputs(definition, name, spoil)
 
@@ -93,4 +119,103 @@ def _of_residual(definition: Definition) -> list[DomainMutant]:
     return [on_inputs(definition, name, change) for name, change in changes.items()]
 
 
-MUTANTS = (MutantGroup(mutants, "hidden_states weight hidden_size eps unit_offset"),)
+def of_rounding(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of a norm that is rounded to e4m3."""
+    eps = definition.constants["eps"]
+
+    def normed(inputs: Inputs, x: torch.Tensor | None = None) -> torch.Tensor:
+        x = _sum(inputs) if x is None else x
+        rows: torch.Tensor = x * (x.square().mean(dim=-1, keepdim=True) + eps).rsqrt()
+        return rows
+
+    def weighted(inputs: Inputs, x: torch.Tensor | None = None) -> torch.Tensor:
+        rows: torch.Tensor = normed(inputs, x) * inputs["weight"].double()
+        return rows
+
+    def before_the_weight(inputs: Inputs) -> torch.Tensor:
+        codes = _codes(normed(inputs) / inputs["scale"]).double()
+        rounded: torch.Tensor = codes * inputs["weight"].double()
+        return _codes(rounded)
+
+    def own_scale(inputs: Inputs) -> torch.Tensor:
+        rows = weighted(inputs)
+        return _codes(rows / (rows.abs().amax(dim=-1, keepdim=True) / 448.0 + 1e-12))
+
+    def overflowing(inputs: Inputs) -> torch.Tensor:
+        rows: torch.Tensor = weighted(inputs).float() / inputs["scale"]
+        return rows.masked_fill(rows.abs() > 464.0, torch.nan)
+
+    formulas: dict[str, Callable[[Inputs], torch.Tensor]] = {
+        "rounded before the weight": before_the_weight,
+        "rounded to bfloat16 before the scale": lambda i: _codes(
+            weighted(i).bfloat16().float() / i["scale"]
+        ),
+        "scale of each row's own": own_scale,
+        "not cut off": overflowing,
+        "cut off at 240": lambda i: _codes(weighted(i) / i["scale"], 240.0),
+    }
+    changes: dict[str, Change] = {
+        "multiplied by the scale": lambda i: {"scale": 1.0 / i["scale"]},
+        "scale missing": lambda i: {"scale": 1.0},
+        "scale of 2 too much": lambda i: {"scale": 2.0 * i["scale"]},
+    }
+    if "new_residual" in definition.interface.outputs:
+        formulas["norm of the rounded sum"] = lambda i: _codes(
+            weighted(i, _sum(i).bfloat16().double()) / i["scale"]
+        )
+    found = [_instead(definition, name, rows) for name, rows in formulas.items()]
+    return (
+        *found,
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *_of_new_residual(definition),
+    )
+
+
+def _of_new_residual(definition: Definition) -> list[DomainMutant]:
+    if "new_residual" not in definition.interface.outputs:
+        return []
+    sources: dict[str, Callable[[Inputs], torch.Tensor]] = {
+        "residual returned as it came": lambda i: i["residual"],
+        "hidden states returned for the sum": lambda i: i["hidden_states"],
+        "rows returned for the sum": lambda i: (
+            _sum(i) / _sum(i).square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-9)
+        ),
+    }
+    return [_instead(definition, name, source, 1) for name, source in sources.items()]
+
+
+def of_activation(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of the activation behind a norm."""
+    eps, silu = definition.constants["eps"], torch.nn.functional.silu
+
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)
+
+    # from x and the weight, float64, to the output
+    formulas: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+        "activation missing": lambda x, w: normed(x) * w,
+        "activation before the norm": lambda x, w: normed(silu(x)) * w,
+        "activation before the weight": lambda x, w: silu(normed(x)) * w,
+        "sigmoid for silu": lambda x, w: torch.sigmoid(normed(x) * w),
+        "gelu for silu": lambda x, w: torch.nn.functional.gelu(normed(x) * w),
+        "relu for silu": lambda x, w: torch.relu(normed(x) * w),
+        "silu of the negated rows": lambda x, w: -silu(-normed(x) * w),
+        "silu twice": lambda x, w: silu(silu(normed(x) * w)),
+        "rounded before the activation": lambda x, w: silu(
+            (normed(x) * w).bfloat16().double()
+        ),
+    }
+
+    def of(formula: Callable[..., torch.Tensor]) -> Callable[[Inputs], torch.Tensor]:
+        return lambda i: formula(i["hidden_states"].double(), i["weight"].double())
+
+    return tuple(
+        _instead(definition, name, of(formula)) for name, formula in formulas.items()
+    )
+
+
+MUTANTS = (
+    MutantGroup(mutants, "hidden_states weight hidden_size eps unit_offset"),
+    MutantGroup(of_rounding, "hidden_states weight scale eps quantized"),
+    MutantGroup(of_activation, "hidden_states weight eps activation"),
+)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from generator.testing.definition import Backend, Case, Definition
@@ -86,10 +87,10 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
 
     of_q, of_kv = inputs["quant_scale_q"], inputs["quant_scale_kv"]
     made = {
-        "q_rope": _e4m3(turned("q_rope") * of_q),
-        "q_nope": _e4m3(inputs["q_nope"].double() * of_q),
-        "k_rope": _e4m3(turned("k_rope") * of_kv),
-        "k_nope": _e4m3(inputs["k_nope"].double() * of_kv),
+        "q_rope": e4m3_values(turned("q_rope") * of_q),
+        "q_nope": e4m3_values(inputs["q_nope"].double() * of_q),
+        "k_rope": e4m3_values(turned("k_rope") * of_kv),
+        "k_nope": e4m3_values(inputs["k_nope"].double() * of_kv),
     }
     if "kpe_cache" in inputs:
         written = {"ckv_cache": made["k_nope"], "kpe_cache": made["k_rope"]}
@@ -97,19 +98,10 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     elif "k_cache" in inputs:
         keys = torch.cat([made["k_rope"], made["k_nope"]], dim=-1)
         made["k_cache"] = _appended(inputs, "k_cache", keys)
-        values = _e4m3(inputs["v"].double() * of_kv)
+        values = e4m3_values(inputs["v"].double() * of_kv)
         made["v_cache"] = _appended(inputs, "v_cache", values)
     outputs = definition.interface.outputs
     return tuple(made[name.removesuffix("_out")] for name in outputs)
-
-
-def _e4m3(x: torch.Tensor) -> torch.Tensor:
-    """Return float64 values rounded to those of e4m3: to 3 bits, or steps of 2^-9."""
-    x = x.clamp(-448.0, 448.0)
-    exponent = torch.frexp(x).exponent - 1
-    step = torch.ldexp(torch.ones_like(x), exponent.clamp_min(-6) - 3)
-    # round() takes ties to even
-    return torch.round(x / step) * step
 
 
 def _appended(inputs: dict[str, Any], name: str, rows: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,60 @@
+"""Share the GPUs of a machine among tasks, of this command and of others of the user."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_ASKS_AGAIN_SECONDS = 0.02
+
+
+def free_gpu(gpus: Sequence[str]) -> str:
+    """Return the first of the names that no other task has; this process keeps it.
+
+    A name that comes more than once is for so many tasks.
+    """
+    for place, name in enumerate(gpus):
+        file = _opened(f"{place}-{name}")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            continue
+        # until the end of this process, which runs one task
+        return name
+    return gpus[0]
+
+
+@contextmanager
+def using(gpu: str, is_alone: bool, alive: Callable[[], None]) -> Iterator[None]:
+    """Use a GPU while nobody times on it; with `is_alone`, while nobody else uses it.
+
+    `alive` is called again and again until it is free. No name is no GPU.
+    """
+    if not gpu:
+        yield
+        return
+    how = fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH
+    file = _opened(f"used-{gpu}")
+    try:
+        while True:
+            try:
+                fcntl.flock(file, how | fcntl.LOCK_NB)
+                break
+            except OSError:
+                alive()
+                time.sleep(_ASKS_AGAIN_SECONDS)
+        yield
+    finally:
+        os.close(file)
+
+
+def _opened(name: str) -> int:
+    folder = Path(tempfile.gettempdir()) / f"trace-dataset-gpus-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    return os.open(folder / name.replace("/", "_"), os.O_CREAT | os.O_RDWR, 0o600)

@@ -1,0 +1,106 @@
+"""Keep the results of an audit in a dataset's audit.json, beside those it has."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+
+from generator import __version__
+from generator.dataset.atomic_write import write_atomically
+from generator.dataset.paths import AUDIT, DatasetFile
+from generator.mutation.mutants_result import DefinitionResult
+from generator.problems import Failure
+from generator.problems.messages import one_line, plural
+from generator.results.audits import (
+    Audited,
+    as_text,
+    leads_inside,
+    read_audits,
+    read_entry,
+)
+
+
+def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> Audited:
+    """Return what is kept of an audit that was just made."""
+    survivors = [vars(mutant) for mutant in result.survivors]
+    told = {"counts": result.counts, "reduced": result.reduced, "survivors": survivors}
+    made = {"sha256": sha256, "gen_tests": __version__, "torch": torch, "date": date}
+    return read_entry({**told, **made})
+
+
+def merge(
+    old: Mapping[str, Audited], new: Mapping[str, Audited], gone: Iterable[str] = ()
+) -> dict[str, Audited]:
+    """Return what is kept of `old` and `new` results together.
+
+    Definitions that are only among the old stay, those that are `gone` do not. A result
+    that is what it was keeps its day, so that a diff has only what changed.
+    """
+    merged = {**old, **new}
+    for name, found in new.items():
+        known = old.get(name)
+        if known is not None and replace(found, date=known.date) == known:
+            merged[name] = known
+    return {name: found for name, found in merged.items() if name not in {*gone}}
+
+
+class Recorder:
+    """Add the results of an audit to a dataset's audit.json.
+
+    Made before the audit: raises Failure where there is an audit.json that can't be
+    added to, or where none can be written, and remembers what the files were.
+    """
+
+    def __init__(self, dataset: Path, files: Sequence[DatasetFile]) -> None:
+        folder = (dataset / AUDIT).parent
+        why, there = "", folder if os.path.lexists(folder) else dataset
+        if not leads_inside(folder, dataset):
+            why = f"{folder.name} is a link that leads out of the dataset."
+        elif not there.is_dir():
+            why = f"{folder.name} is no folder."
+        elif not os.access(there, os.W_OK | os.X_OK):
+            why = f"{there}: Permission denied."
+        if why:
+            advice = f"Make {folder.name} a folder that can be written to."
+            raise Failure(f"{AUDIT} can't be written: {why} {advice}")
+        read_audits(dataset)
+        self._dataset = dataset
+        self._before = {file: self._sha256(file) for file in files}
+
+    def record(self, results: Iterable[DefinitionResult]) -> Iterator[str]:
+        """Write the results, in the files' order; yield a line on each remark.
+
+        What could not be judged is taken out. Raises Failure and OSError.
+        """
+        date = datetime.now(timezone.utc).date().isoformat()
+        new, gone = {}, []
+        for (file, was), result in zip(self._before.items(), results, strict=True):
+            sha256 = self._sha256(file)
+            why = result.error
+            if not why and sha256 != was:
+                why = "its file changed during the audit"
+            if not why and result.left_out:
+                why = f"the reference itself does not pass {result.left_out[0]}"
+            if why:
+                yield f"{one_line(file.name, 100)}: not recorded: {one_line(why)}"
+                gone.append(file.name)
+            else:
+                torch = metadata.version("torch")
+                new[file.name] = of_result(result, sha256, torch, date)
+        old = read_audits(self._dataset)
+        if old is not None or new:
+            text = as_text(merge(old or {}, new, gone))
+            write_atomically(self._dataset / AUDIT, text.encode("ascii"))
+            yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
+
+    def _sha256(self, file: DatasetFile) -> str:
+        """Return the hash of a definition's file, empty where it can't be read."""
+        try:
+            return hashlib.sha256((self._dataset / file.path).read_bytes()).hexdigest()
+        except OSError:
+            return ""

@@ -1,0 +1,303 @@
+"""kda: Kimi delta attention, a delta net whose gates are one for each channel of keys.
+
+Queries and keys are divided by their lengths. Token by token S' = S diag(g), S = S' +
+beta (v - S' k) k^T and o = S q / sqrt(head_dim), with g = exp(-exp(A_log) · softplus(a +
+dt_bias)) and beta = sigmoid(b). The state S is [values, keys].
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.gdn.delta_rule import occupied
+from generator.ops.op_types.kda.dual import solved, spans
+from generator.ops.op_types.kda.relations import kda_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+_FLOAT32 = (
+    "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "
+    "gates below 1 never enlarge an error, so that 150 tokens' errors, which differ in "
+    "sign, add up to sqrt(150)·7e-7, 9e-6"
+)
+_FAST_GATES = (
+    "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
+    "where a state hardly fades: over 900 steps to 1e-4 of a state of 3"
+)
+_CHUNKED = (
+    "tensor cores multiply bfloat16: normalised queries and keys, the state (rows up to "
+    "8), the recalled values, the updates and the triangular inverse are rounded by 2^-9 "
+    "each, once a chunk of 64; at worst that is 2^-9·8·4, 6e-2, in a state and "
+    "1/sqrt(128) of it in an output; errors that differ in sign stay at half"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=2e-6, nmse=5e-6),
+        "one rounding to bfloat16: half an ulp is 2^-8 at most; the state's float32 "
+        "errors, 9e-6 at most, reach the output times 1/sqrt(128), and cancel in part",
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-6, atol=1e-5, nmse=1e-11),
+        _FLOAT32,
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=1e-2, atol=4e-3, nmse=5e-5),
+        _CHUNKED,
+        source="sglang/triton-chunked",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-2, atol=3e-2, nmse=5e-5),
+        _CHUNKED,
+        source="sglang/triton-chunked",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
+        f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
+    ),
+    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return short and long memory, short vectors, sequences around chunks of 64."""
+    return _decode_cases() if _is_decode(definition) else _prefill_cases()
+
+
+def _is_decode(definition: Definition) -> bool:
+    return "cu_seqlens" not in definition.interface.inputs
+
+
+def _decode_cases() -> list[Case]:
+    def case(name: str, size: str, rows: int, **params: float) -> Case:
+        return Case(name, size, {"batch_size": rows}, params)
+
+    return [
+        case("one-sequence", "small", 1),
+        case("three-sequences", "small", 3),
+        # squares of a head add up to about what the root adds
+        case("short-vectors", "small", 2, length=1e-4),
+        # g about exp(-2); softplus around 20, where kernels switch to the identity
+        case("short-memory", "small", 2, dt_mean=2.0),
+        case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
+        case("batch", "medium", 8),
+        case("large-batch", "large", 96),
+    ]
+
+
+def _prefill_cases() -> list[Case]:
+    """Return the cases of a prefill, with gates of models.
+
+    SGLang's chunked kernel cuts what 16 gates of a channel multiply to off at 2^-126,
+    which those of models, down to e^-1.6 each, are far from: so are these.
+    """
+
+    def case(name: str, size: str, *lengths: int, **params: float) -> Case:
+        axes = {
+            "total_tokens": sum(lengths),
+            "num_seqs": len(lengths),
+            "len_cu_seqlens": len(lengths) + 1,
+        }
+        return Case(name, size, axes, {"lengths": lengths, "A_mean": -1.0, **params})
+
+    return [
+        case("one-token", "small", 1),
+        case("an-empty-sequence", "small", 5, 0, 9),
+        case("short-vectors", "small", 4, length=1e-4),
+        case("short-memory", "small", 20, 7, dt_mean=1.0, A_mean=-2.5),
+        case("linear-softplus", "small", 13, dt_mean=20.0, A_mean=-5.0),
+        case("around-a-chunk", "medium", 63, 64, 65),
+        case("long-memory", "medium", 150, dt_mean=-6.0),
+        case("long-sequences", "large", 900, 64, 1, 333, dt_mean=-5.0),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs, shaped as the interface declares them.
+
+    q, k, v, a and b are bfloat16, A_log, dt_bias and states float32, cu_seqlens int32.
+    """
+    axes, params = {**definition.axes, **case.axes}, case.params
+    specs = definition.interface.input_specs
+    length = params.get("length", 1.0)
+    # name → mean and deviation
+    laws = {
+        "q": (0.0, length),
+        "k": (0.0, length),
+        "v": (0.0, 1.0),
+        "a": (0.0, 1.0),
+        "b": (0.0, 1.5),
+        "A_log": (params.get("A_mean", 0.0), 1.0),
+        "dt_bias": (params.get("dt_mean", -3.0), 1.0),
+        "state": (0.0, 0.5),
+    }
+    made: dict[str, Any] = {}
+    for name, (mean, deviation) in laws.items():
+        shape = tuple(axes[axis] for axis in specs[name].shape or ())
+        values = stream.child(name).values(shape, deviation) + mean
+        is_short = specs[name].dtype == "bfloat16"
+        made[name] = values.to(torch.bfloat16) if is_short else values
+    if "lengths" in params:
+        ends = torch.tensor([0, *params["lengths"]]).cumsum(0)
+        made["cu_seqlens"] = ends.to(torch.int32)
+    return made
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the outputs, shaped as v, and the states, in float64."""
+    wide = {n: t.double() for n, t in inputs.items() if n != "cu_seqlens"}
+    raw = wide["a"] + wide["dt_bias"]
+    # ln(1 + e^raw) without overflow, and accurate for small values
+    steps = torch.logaddexp(raw, torch.zeros_like(raw))
+    log_g = -wide["A_log"].exp()[:, None] * steps
+    beta = 1.0 / (1.0 + torch.exp(-wide["b"]))
+    q, k = (_of_length_one(wide[name]) for name in ("q", "k"))
+    q = q / definition.axes["head_dim"] ** 0.5
+    output, states = torch.zeros_like(wide["v"]), wide["state"].clone()
+    for row, part in enumerate(spans(inputs)):
+        output[part], states[row] = solved(
+            q[part],
+            k[part],
+            wide["v"][part],
+            log_g[part],
+            beta[part],
+            wide["state"][row],
+        )
+    return output, states
+
+
+def _of_length_one(x: torch.Tensor) -> torch.Tensor:
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x / torch.sqrt(length * length + 1e-6)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations of the definition's stage."""
+    return kda_relations(definition)
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch test code, and its Triton kernels of the stage."""
+    own = Backend("triton-packed", needs=("triton",))
+    if not _is_decode(definition):
+        own = Backend("triton-chunked", min_sm=80, needs=("triton",))
+    return (
+        Backend("native", needs_cuda=False),
+        Backend("triton", needs=("triton",)),
+        own,
+    )
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return outputs and states of SGLang's kernels, which update states in place."""
+    state = inputs["state"].clone()
+    rows = torch.arange(len(state), dtype=torch.int32, device=state.device)
+    ends = inputs.get("cu_seqlens")
+    if ends is None:
+        ends = torch.arange(len(state) + 1, dtype=torch.int32, device=state.device)
+    if backend == "native":
+        return _native(inputs, ends.diff().tolist())
+    q, k, v, a, b = (inputs[name] for name in ("q", "k", "v", "a", "b"))
+    rates = {"A_log": inputs["A_log"], "dt_bias": inputs["dt_bias"].flatten()}
+    if backend == "triton-packed":
+        from sglang.kernels.ops.attention.fla import fused_recurrent
+
+        output = torch.empty_like(v[:, None])
+        fused_recurrent.fused_recurrent_kda_packed_decode(
+            torch.cat([tensor.flatten(1) for tensor in (q, k, v)], dim=1),
+            a.flatten(1),
+            b,
+            **rates,
+            scale=definition.axes["head_dim"] ** -0.5,
+            initial_state=state,
+            out=output,
+            # int64: for int32 a kernel that is compiled on first use takes batches of 8
+            ssm_state_indices=rows.long(),
+            use_qk_l2norm_in_kernel=True,
+        )
+        return output[:, 0], state
+    given = {"q": q[None], "k": k[None], "v": v[None], "cu_seqlens": ends}
+    if backend == "triton":
+        from sglang.kernels.ops.attention.linear import (
+            fused_sigmoid_gating_recurrent as fused,
+        )
+
+        output = fused.fused_sigmoid_gating_delta_rule_update(
+            **rates,
+            **given,
+            a=a.flatten(1)[None],
+            b=b[None],
+            softplus_beta=1.0,
+            softplus_threshold=20.0,
+            initial_state_source=state,
+            initial_state_indices=rows,
+            use_qk_l2norm_in_kernel=True,
+            is_kda=True,
+        )
+        return output[0], state
+    from sglang.kernels.ops.attention.fla.kda import chunk_kda
+
+    given["cu_seqlens"], kept = occupied(ends)
+    # the kernel writes its output over v
+    output = chunk_kda(
+        **{**given, "v": v[None].clone()},
+        **rates,
+        g=a[None],
+        beta=b[None],
+        beta_is_raw=True,
+        initial_state=state,
+        initial_state_indices=rows[kept],
+        use_qk_l2norm_in_kernel=True,
+    )
+    return output[0], state
+
+
+def _native(
+    inputs: dict[str, Any], lengths: list[int]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the result of the loop over tokens and heads in SGLang's test suite."""
+    from sglang.test.kits.attention_unittest.attention_methods import kda_attention
+
+    q, k, v = (inputs[name][None] for name in ("q", "k", "v"))
+    tokens, heads, size = v.shape[1:]
+    slots = torch.arange(len(lengths), device=v.device)
+    pool = SimpleNamespace(get_mamba_indices=lambda _: slots)
+    fixture = SimpleNamespace(
+        reference_module=SimpleNamespace(
+            split_qkv=lambda _: (q, k, v),
+            A_log=inputs["A_log"],
+            dt_bias=inputs["dt_bias"],
+            num_v_heads=heads,
+            head_k_dim=size,
+            head_v_dim=size,
+        ),
+        # of the convolution before, which is not asked; its dtype is the output's
+        mixed_qkv=torch.zeros((), dtype=v.dtype, device=v.device),
+        a_raw=inputs["a"],
+        b_raw=inputs["b"],
+        case=SimpleNamespace(
+            num_input_tokens=tokens,
+            num_v_heads=heads,
+            num_k_heads=heads,
+            input_lens=lengths,
+        ),
+        forward_batch=SimpleNamespace(req_pool_indices=slots),
+        runner=SimpleNamespace(device=v.device, req_to_token_pool=pool),
+    )
+    given = kda_attention._pure_torch_kda_reference(fixture, inputs["state"])
+    return given.output[0], given.final_states

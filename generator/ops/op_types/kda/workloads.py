@@ -1,0 +1,38 @@
+"""Workloads of delta nets: batches whose states fit in memory, and ends of sequences."""
+
+from __future__ import annotations
+
+import random
+from itertools import accumulate
+
+from generator.ops.family import Spec
+from generator.ops.workloads.captured import CapturedWorkload
+from generator.ops.workloads.structure import (
+    MEMORY_LIMIT,
+    Structure,
+    fits_a_blob,
+    split,
+)
+
+
+def batch_fits(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the float32 states of a decode step fit in memory."""
+    return captured.axes["batch_size"] * _state_bytes(spec) <= MEMORY_LIMIT
+
+
+def sequences(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
+    """Return the sequences and tokens of a captured prefill, ragged."""
+    count, tokens = captured.axes["len_indptr"] - 1, captured.axes["total_q"]
+    axes = {"total_tokens": tokens, "num_seqs": count, "len_cu_seqlens": count + 1}
+    ends = [0, *accumulate(split(tokens, count, 1, rng))]
+    return Structure(axes, {"cu_seqlens": ends})
+
+
+def sequences_fit(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether the ends fit a blob, and the float32 states in memory."""
+    count = captured.axes["len_indptr"]
+    return fits_a_blob(4 * count) and count * _state_bytes(spec) <= MEMORY_LIMIT
+
+
+def _state_bytes(spec: Spec) -> int:
+    return 4 * spec.const("num_heads") * spec.const("head_dim") ** 2

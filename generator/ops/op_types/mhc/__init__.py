@@ -1,0 +1,12 @@
+"""Hyper-connections of four streams (mHC): what a layer reads, and what it writes."""
+
+from __future__ import annotations
+
+from generator.ops.spec import Figure, OpSpec
+
+SPEC = OpSpec(
+    "mhc",
+    name_tokens={"hc": "hc", "h": "hidden_size", "mix": "mhc_mix"},
+    figures={"hidden_size": Figure(("hidden_size",)), "hc": Figure(("hc_mult",))},
+    constants={"eps": 1e-06, "post_factor": 2.0, "rounds": 20},
+)

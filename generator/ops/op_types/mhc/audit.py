@@ -1,0 +1,14 @@
+"""How an audit makes streams narrower, and what varies in its random cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.variation import varied_rows
+
+
+def reduced(axes: Axes) -> Axes:
+    """Return short rows: each column is for itself."""
+    return {"hidden_size": 96}
+
+
+varied = varied_rows

@@ -1,0 +1,263 @@
+"""mhc: hyper-connections of several streams, before and behind a layer.
+
+Before: m = dot_mix / sqrt(sqrsum / (hc · hidden_size) + eps); pre = s(m_0) + eps, post =
+post_factor · s(m_1), both by sigmoid, and comb = Sinkhorn(softmax(m_2) + eps) after
+scales and bases; a layer reads the sum of pre · residual. Behind: stream j is x · post_j
+plus the sum over i of residual_i · comb_ij.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.mhc.relations import mhc_relations
+from generator.testing.definition import Backend, Case, Definition
+from generator.testing.relation import Relation
+from generator.testing.seeded_inputs import Stream
+from generator.testing.tolerance import Override, Tolerance
+
+_RATIOS = (
+    "sums of positive numbers and quotients lose nothing to cancellation: a logit of 40 "
+    "is off by 3·2^-24 of itself, 7e-6 of its exponential, and 39 divisions by sums of "
+    "four by 2^-23 each, which rounds of opposite sign take back"
+)
+_SUMS = (
+    "float32 sums of five products of a few units, 2e-6 at most where they cancel, and "
+    "one rounding to bfloat16"
+)
+_ROUNDED_ONCE = Tolerance(rtol=4e-3, atol=2e-6, nmse=1.6e-5)
+_NEIGHBOURS = Tolerance(rtol=8e-3, atol=4e-6, nmse=1.6e-5)
+TOLERANCES = (
+    Override(
+        "post_mix",
+        Tolerance(rtol=1e-5, atol=1e-30, nmse=1e-11),
+        _RATIOS,
+        source="oracle",
+    ),
+    Override(
+        "comb_mix",
+        Tolerance(rtol=1e-5, atol=1e-30, nmse=2e-13),
+        f"{_RATIOS}: those of the shares that matter are left with 2^-24 each, 4e-15 of "
+        "the power",
+        source="oracle",
+    ),
+    Override(
+        "layer_input",
+        _ROUNDED_ONCE,
+        f"{_SUMS}: half an ulp is 2^-8 of a value at most",
+        source="oracle",
+    ),
+    Override(
+        "out",
+        _ROUNDED_ONCE,
+        f"{_SUMS}: half an ulp is 2^-8 of a value at most",
+        source="oracle",
+    ),
+    Override(
+        "post_mix",
+        Tolerance(rtol=3e-5, atol=1e-30, nmse=1e-10),
+        f"{_RATIOS}; kernels take exponentials in base 2, which doubles that",
+    ),
+    Override(
+        "comb_mix",
+        Tolerance(rtol=3e-5, atol=1e-30, nmse=1e-10),
+        f"{_RATIOS}; kernels take exponentials in base 2, which doubles that",
+    ),
+    Override(
+        "layer_input",
+        _NEIGHBOURS,
+        f"{_SUMS}, to neighbours at most: 2^-7 apart, and most to the same",
+    ),
+    Override(
+        "out",
+        _NEIGHBOURS,
+        f"{_SUMS}, to neighbours at most: 2^-7 apart, and most to the same",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return few tokens and many, and mixes that are far from even."""
+
+    def case(name: str, size: str, tokens: int, **params: float) -> Case:
+        return Case(name, size, {"num_tokens": tokens}, params)
+
+    found = [case("one-token", "small", 1), case("tokens", "small", 5)]
+    if _is_pre(definition):
+        found += [
+            # 20 rounds do not make such a matrix even: each counts
+            case("uneven", "small", 9, std=6.0),
+            case("very-uneven", "small", 9, std=12.0),
+            # mean squares of about eps
+            case("faint", "small", 4, mean_square=1e-6),
+        ]
+    return [*found, case("batch", "medium", 67), case("long-batch", "large", 4096)]
+
+
+def _is_pre(definition: Definition) -> bool:
+    return "dot_mix" in definition.interface.inputs
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the inputs, shaped as the interface declares them.
+
+    bfloat16 rows, float32 mixes. sqrsum is not that of the residual: it is given.
+    """
+    axes, params = {**definition.axes, **case.axes}, case.params
+
+    def drawn(name: str, std: float = 1.0) -> torch.Tensor:
+        shape = definition.interface.input_specs[name].shape or ()
+        return stream.child(name).values(tuple(axes[axis] for axis in shape), std)
+
+    residual = (drawn("residual", 1.5)).to(torch.bfloat16)
+    if not _is_pre(definition):
+        return {
+            "x": drawn("x").to(torch.bfloat16),
+            "residual": residual,
+            "post_layer_mix": drawn("post_layer_mix", 0.6).abs(),
+            "comb_res_mix": drawn("comb_res_mix", 0.3).abs(),
+        }
+    mean_square = params.get("mean_square", 1.0)
+    # between a half and twice as large, from token to token
+    factor = 1.25 + 0.75 * drawn("sqrsum", 0.4).clamp(-1.0, 1.0)
+    root = mean_square**0.5
+    return {
+        "dot_mix": drawn("dot_mix", params.get("std", 1.0)) * root,
+        "sqrsum": factor * (mean_square * axes["hc"] * axes["hidden_size"]),
+        "residual": residual,
+        "mhc_scale": 1.0 + drawn("mhc_scale", 0.3),
+        "mhc_base": drawn("mhc_base", 0.7),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
+    """Return the outputs in float64: mixes as factors of rows and columns."""
+    wide = {name: tensor.double() for name, tensor in inputs.items()}
+    streams = definition.axes["hc"]
+    if not _is_pre(definition):
+        out = wide["post_layer_mix"][:, :, None] * wide["x"][:, None]
+        for i in range(streams):
+            share = wide["comb_res_mix"][:, i, :, None]
+            out = out + share * wide["residual"][:, i : i + 1]
+        return out
+    eps = definition.constants["eps"]
+    mean = wide["sqrsum"] / (streams * definition.axes["hidden_size"])
+    normed = wide["dot_mix"] / torch.sqrt(mean + eps)[:, None]
+    ends = (0, streams, 2 * streams, definition.axes["mhc_mix"])
+    read, written, mixed = (
+        normed[:, start:end] * wide["mhc_scale"][i] + wide["mhc_base"][start:end]
+        for i, (start, end) in enumerate(pairwise(ends))
+    )
+    pre = _sigmoid(read) + eps
+    post = definition.constants["post_factor"] * _sigmoid(written)
+    comb = _alternating(definition, mixed.reshape(-1, streams, streams))
+    layer_input = torch.einsum("ts,tsh->th", pre, wide["residual"])
+    return post, comb, layer_input
+
+
+def _sigmoid(x: torch.Tensor) -> torch.Tensor:
+    return torch.exp(-torch.logaddexp(torch.zeros_like(x), -x))
+
+
+def _alternating(definition: Definition, logits: torch.Tensor) -> torch.Tensor:
+    """Return matrices [T, hc, hc] whose rows and columns are divided by their sums.
+
+    The matrix stays; what each row and each column is multiplied by is kept instead.
+    """
+    eps = definition.constants["eps"]
+    total = torch.logsumexp(logits, dim=2, keepdim=True)
+    matrix = torch.exp(logits - total) + eps
+    rows = torch.ones_like(matrix[:, :, :1])
+    columns = torch.ones_like(matrix[:, :1])
+    for turn in range(definition.constants["rounds"]):
+        if turn:
+            rows = rows / (rows * (matrix @ columns.mT) + eps)
+        columns = columns / (columns * (rows.mT @ matrix) + eps)
+    balanced: torch.Tensor = matrix * rows * columns
+    return balanced
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return the relations of the definition's side of a layer."""
+    return mhc_relations(definition)
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the only CUDA kernel; it takes four streams."""
+    return (Backend("", min_sm=80),) if definition.axes["hc"] == 4 else ()
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return the outputs of FlashInfer's kernel; its own post_factor would be 1."""
+    from flashinfer import mhc
+
+    if not _is_pre(definition):
+        return mhc.mhc_post(*inputs.values())
+    eps = definition.constants["eps"]
+    post, comb, layer_input = mhc.mhc_pre_big_fuse(
+        *inputs.values(),
+        definition.axes["hc"] * definition.axes["hidden_size"],
+        rms_eps=eps,
+        mhc_pre_eps=eps,
+        mhc_sinkhorn_eps=eps,
+        mhc_post_mult_value=definition.constants["post_factor"],
+        sinkhorn_repeat=definition.constants["rounds"],
+    )
+    return post[..., 0], comb, layer_input
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's PyTorch code behind a layer, and its Triton kernels before it.
+
+    Its PyTorch code before a layer begins with the product that gives dot_mix.
+    """
+    if _is_pre(definition):
+        return (Backend("triton", min_sm=80, needs=("triton",)),)
+    return (Backend("native", needs_cuda=False),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return the outputs of SGLang's code; PyTorch's is given float32 rows."""
+    from sglang.kernels.ops.layernorm import mhc
+
+    residual = inputs["residual"]
+    if backend == "native":
+        out: torch.Tensor = mhc._mhc_post_torch(
+            inputs["x"].float(),
+            residual.float(),
+            inputs["post_layer_mix"][..., None],
+            inputs["comb_res_mix"],
+        )
+        return out.to(residual.dtype)
+    tokens, streams, hidden_size = residual.shape
+    options = {"dtype": torch.float32, "device": residual.device}
+    pre, post = (torch.empty(tokens, streams, **options) for _ in range(2))
+    comb = torch.empty(tokens, streams, streams, **options)
+    eps = definition.constants["eps"]
+    mhc._hc_mix_reduce_sinkhorn_kernel[(tokens,)](
+        inputs["dot_mix"],
+        inputs["sqrsum"],
+        inputs["mhc_scale"],
+        inputs["mhc_base"],
+        pre,
+        post,
+        comb,
+        tokens,
+        1.0 / (streams * hidden_size),
+        eps,
+        MIX=definition.axes["mhc_mix"],
+        HC=streams,
+        NUM_SLICES=1,
+        ITERS=definition.constants["rounds"],
+        EPS=eps,
+        num_warps=1,
+    )
+    rows = residual.flatten(1)
+    return post, comb, mhc.mhc_combine(rows, pre, streams, residual.dtype)

@@ -1,0 +1,35 @@
+"""What a layer reads of the streams of hyper-connections, and how they mix behind it."""
+
+import torch
+
+EPS = 1e-06
+POST_FACTOR = 2.0
+ROUNDS = 20
+
+
+@torch.no_grad()
+def run(
+    dot_mix: torch.Tensor,
+    sqrsum: torch.Tensor,
+    residual: torch.Tensor,
+    mhc_scale: torch.Tensor,
+    mhc_base: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    num_tokens, hc, hidden_size = residual.shape
+    inverse_rms = torch.rsqrt(sqrsum / (hc * hidden_size) + EPS)
+    mixes = dot_mix * inverse_rms.unsqueeze(1)
+    # The first hc mixes are for what is read, the next for what is written.
+    read = mixes[:, :hc] * mhc_scale[0] + mhc_base[:hc]
+    written = mixes[:, hc : 2 * hc] * mhc_scale[1] + mhc_base[hc : 2 * hc]
+    mixed = mixes[:, 2 * hc :] * mhc_scale[2] + mhc_base[2 * hc :]
+
+    pre = torch.sigmoid(read) + EPS
+    post_mix = POST_FACTOR * torch.sigmoid(written)
+    # Rows and columns are divided by their sums in turns, columns last.
+    comb = torch.softmax(mixed.view(num_tokens, hc, hc), dim=2) + EPS
+    comb = comb / (comb.sum(dim=1, keepdim=True) + EPS)
+    for _ in range(ROUNDS - 1):
+        comb = comb / (comb.sum(dim=2, keepdim=True) + EPS)
+        comb = comb / (comb.sum(dim=1, keepdim=True) + EPS)
+    layer_input = (pre.unsqueeze(2) * residual.float()).sum(dim=1)
+    return post_mix, comb, layer_input.to(residual.dtype)

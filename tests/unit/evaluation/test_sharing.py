@@ -1,0 +1,52 @@
+"""Sharing GPUs: each task has a place, and who times has the GPU alone."""
+
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from generator.evaluation.sharing import free_gpu, using
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_tasks_are_spread_over_all_gpus() -> None:
+    places = ("0", "1", "0", "1")
+    assert [free_gpu(places) for _ in places] == list(places)
+    # more tasks than places
+    assert free_gpu(places) == "0"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gpu", "waits"),
+    [
+        (False, False, "0", False),
+        (True, False, "0", True),
+        (False, True, "0", True),
+        (True, True, "0", True),
+        (True, True, "MIG-GPU-1/0", False),
+    ],
+)
+def test_who_times_is_alone(first: bool, second: bool, gpu: str, waits: bool) -> None:
+    asked, entered = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with using(gpu, second, asked.set):
+            entered.set()
+
+    thread = threading.Thread(target=other)
+    with using("0", first, lambda: None):
+        thread.start()
+        assert asked.wait(5.0 if waits else 0.05) == waits
+        assert entered.wait(0.05 if waits else 5.0) != waits
+    assert entered.wait(5.0)
+    thread.join()
+
+
+def test_without_a_gpu_nobody_waits() -> None:
+    with using("", True, lambda: None), using("", True, lambda: None):
+        pass
