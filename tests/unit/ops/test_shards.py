@@ -9,6 +9,7 @@ from generator.ops.op_types.dsa_paged import op as dsa_paged
 from generator.ops.op_types.gdn import op as gdn
 from generator.ops.op_types.gemm_fp8 import op as gemm_fp8
 from generator.ops.op_types.gqa_single import op as gqa_single
+from generator.ops.op_types.kda import op as kda
 from generator.ops.op_types.mamba_ssd import op as mamba_ssd
 from generator.ops.op_types.mamba_ssu import op as mamba_ssu
 from generator.ops.op_types.mla_paged import op as mla_paged
@@ -25,6 +26,7 @@ SHARDED = [
     (gqa_single, "gqa_single_decode_h32_kv8_d128", GROUPS, HEADS),
     (block_sparse, "block_sparse_run_r64_c64_h12_kv12_d128", GROUPS, HEADS),
     (gdn, "gdn_decode_qk4_v8_d128_k_last", GDN, HEADS),
+    (kda, "kda_prefill_h8_d128", {"num_heads": 2, "head_dim": 16}, HEADS),
     (mamba_ssu, "mamba_ssu_decode_h64_d64_s128_ng4", STATES, HEADS),
     (mamba_ssd, "mamba_ssd_prefill_h64_d64_s128_ng4", STATES, HEADS),
     (

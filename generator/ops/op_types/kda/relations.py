@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import torch
 
+from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, taken
 from generator.testing.definition import Definition
 from generator.testing.relation import (
@@ -47,6 +48,7 @@ def kda_relations(definition: Definition) -> list[Relation]:
             reordered("heads-reversed", ["num_heads"], _ALIKE, cases),
             Relation("values-and-states-doubled", _doubled, cases),
             Relation("vectors-lengthened", _lengthened, cases),
+            head_shards(["num_heads"], _ALIKE, cases),
         ]
     axes = {"total_tokens": sum(_LENGTHS), "num_seqs": 4, "len_cu_seqlens": 5}
     cases = [RelatedCase("four-sequences", "small", axes, {"lengths": _LENGTHS})]
@@ -55,6 +57,7 @@ def kda_relations(definition: Definition) -> list[Relation]:
         Relation("prefill-in-chunks", _split, cases),
         Relation("prefill-is-decode", _is_decode, cases, _decode_of(definition)),
         Relation("values-and-states-doubled", _doubled, cases),
+        head_shards(["num_heads"], _ALIKE, cases),
     ]
 
 
