@@ -245,6 +245,7 @@ class Session:
         """Call the solution on what is in a slot; the outputs are for `fetch`."""
         how = {
             "slot": slot,
+            "used": layout.size,
             "inputs": layout.inputs,
             "outputs": layout.outputs,
             "passes_outputs": passes_outputs,
@@ -271,7 +272,8 @@ class Session:
         shared = self._slots[slot]
         if self._within.device == "cuda":
             seconds = self._within.allowed.call_seconds
-            self._ask({"fetch": {"slot": slot, "bytes": shared.size}}, seconds)
+            how = {"slot": slot, "bytes": shared.size, "used": layout.size}
+            self._ask({"fetch": how}, seconds)
         outputs = [
             output_of(shared, place, one)
             for place, one in zip(layout.outputs, self._values(layout), strict=True)
