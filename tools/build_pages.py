@@ -2,7 +2,7 @@
 
 python tools/build_pages.py [--check] [--keep FOLDER]
 
-Of docs/generated/ only precision.md is not written: it takes hours, and
+Of docs/generated/ precision.md is not written: it takes hours, and
 `trace-dataset audit --tolerances --all --output` does it. `--keep` leaves the repository
 of the example of a review, for trying the command.
 """

@@ -31,7 +31,10 @@ _TESTS = (
 )
 _LIVE = "test_matches_flashinfer"
 Runs = Mapping[str, Sequence[TestResult]]
-_DRAWN = "Reference and kernel draw tokens of one law, each its own"
+_DRAWN = (
+    "The template declares int64 tokens and its reference returns them, the kernel int32; "
+    "no value was compared, and both draw"
+)
 _LIKELIEST = "The reference takes the likeliest token, where the kernel draws one"
 NOTES = {
     "sampling.top_k_sampling_trace": _DRAWN,
@@ -47,10 +50,6 @@ NOTES = {
     "p, where reference and kernel round the sum of the larger ones differently",
     "sampling.fused_topk_deepseek_trace": "Weights are equal; scores of bfloat16 tie, and "
     "the ids of equal scores stand in another order",
-    "attention.gqa_paged_decode_trace": "The importer did not pass the scale that the "
-    "reference was given; since mended, not run again",
-    "attention.xqa_batch_decode_trace": "The importer passed no inputs; "
-    "since mended, not run again",
     "attention.pod_with_paged_kv_cache_run_trace": "The reference's prefill is causal; "
     "init does not ask the kernel for that",
 }
@@ -104,7 +103,13 @@ def compared(tests: Sequence[TestResult]) -> str:
         if worst:
             ended += ", NMSE " + ", ".join(f"{n} {v:.1e}" for n, v in worst.items())
         if test.status != "passed":
-            ended += f": {' '.join(test.message.split())[:160]}"
+            findings = [
+                f"{c['output']}: {'; '.join(c['findings'])}"
+                for c in test.comparisons
+                if c.get("findings")
+            ]
+            why = "; ".join(findings) or test.message
+            ended += f": {' '.join(why.split())[:240]}"
         said.append(f"{test.source}: {ended}")
     return "; ".join(said) or "not run"
 

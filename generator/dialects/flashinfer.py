@@ -341,6 +341,13 @@ class _Conversion(Interface):
             new = name if name in self.outputs else f"{name}_out"
             if new in self.outputs:
                 argument = spec.get("param") or (name if new != name else None)
+                source = self.sketch.get("outputs", {}).get(name, {}).get("dtype_from")
+                if self.sketch.get("returns_nothing") and not argument and source:
+                    argument = source
+                    self.changes.add(
+                        f"{new} is read from {argument}, which its dtype is from: the "
+                        "function returns nothing"
+                    )
                 outputs[new] = (place, argument)
             for number, part in enumerate(self.split.get(name, ())):
                 outputs[f"{part}_out"] = (number, spec.get("param") or name)

@@ -52,7 +52,7 @@ class BadReference(Exception):
 def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a description of each template, of the op_types asked for or of all."""
     templates = importlib.import_module(_TEMPLATES)
-    apis = _functions()
+    apis, silent = _functions()
     asked = set(request["op_types"])
     base = importlib.import_module("flashinfer.trace.template").TraceTemplate
     found: dict[int, tuple[str, Any]] = {}
@@ -74,7 +74,8 @@ def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 for axis, size in request["axes"].items()
                 if axis.partition(":")[0] in (axis, template.op_type)
             }
-            yield _described(where, template, apis.get(key, []), given, usual)
+            described = _described(where, template, apis.get(key, []), given, usual)
+            yield {**described, "returns_nothing": key in silent}
 
 
 def _usual_sizes(templates: Iterable[Any]) -> dict[str, int]:
@@ -88,13 +89,19 @@ def _usual_sizes(templates: Iterable[Any]) -> dict[str, int]:
     return {name: sizes.most_common(1)[0][0] for name, sizes in counted.items()}
 
 
-def _functions() -> dict[int, list[str]]:
-    """Return the id of a template → FlashInfer's functions that it describes."""
+def _functions() -> tuple[dict[int, list[str]], set[int]]:
+    """Return the id of a template → FlashInfer's functions that it describes.
+
+    The second are the templates of functions that are annotated to return nothing.
+    """
     found: dict[int, list[str]] = {}
+    silent = set()
     for function, template in registered()[0]:
         name = f"{function.__module__}.{function.__qualname__}"
         found.setdefault(id(template), []).append(name)
-    return {key: list(dict.fromkeys(names)) for key, names in found.items()}
+        if inspect.signature(function).return_annotation in (None, "None"):
+            silent.add(id(template))
+    return {key: list(dict.fromkeys(names)) for key, names in found.items()}, silent
 
 
 def _described(

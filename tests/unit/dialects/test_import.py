@@ -162,6 +162,13 @@ def test_init_is_kept_as_custom_inputs(tmp_path: Path) -> None:
     assert "def check" not in custom.source
 
 
+def test_what_returns_nothing_writes_the_argument_that_the_dtype_is_from() -> None:
+    facts = {**FACTS, "outputs": {"y": {"dtype_from": "x"}}, "returns_nothing": True}
+    found = convert(dump(init=INIT), **facts)
+    assert "OUTPUTS = {'y': (0, 'x')}" in found.custom
+    assert any("returns nothing" in line for line in found.changes)
+
+
 def test_custom_inputs_that_do_not_fit_are_a_problem(tmp_path: Path) -> None:
     assert list(write([convert(dump(init=INIT), **FACTS)], tmp_path))
     (definition,) = load_definitions(tmp_path).definitions
