@@ -128,8 +128,8 @@ def _agreed(table: Verification, op_type: str) -> Iterator[str]:
     providers: dict[str, list[str]] = {}
     for provider, models in sorted(gpus.items()):
         providers.setdefault(", ".join(sorted(models)), []).append(provider)
-    for on, agreed in providers.items():
-        yield f"{', '.join(agreed)} ({on})"
+    for on, together in providers.items():
+        yield f"{', '.join(together)} ({on})"
 
 
 if __name__ == "__main__":
