@@ -1,4 +1,4 @@
-"""DeepSeek sparse attention: the top-k indexer, and attention over its tokens."""
+"""DeepSeek sparse attention: indexer, and attention over its tokens."""
 
 from __future__ import annotations
 

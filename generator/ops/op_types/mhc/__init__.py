@@ -1,4 +1,4 @@
-"""Hyper-connections of four streams (mHC): what a layer reads, and what it writes."""
+"""Hyper-connections, before and behind a layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixture of experts: routing and experts, with fp8 and fp4 weights."""
+"""Routing and experts, with fp8 and fp4 weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing alone: which experts each token takes, and with what weights."""
+"""Routing alone: each token's experts and their weights."""
 
 from __future__ import annotations
 
