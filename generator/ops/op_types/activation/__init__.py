@@ -1,4 +1,4 @@
-"""Activations of MLPs: gated SiLU and GELU, clipped SiLU, squared ReLU."""
+"""Activations of MLPs: gated SiLU, GELU, clipped SiLU, squared ReLU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging attention over parts of the keys."""
+"""Merging attention over parts of the keys by LSE."""
 
 from __future__ import annotations
 

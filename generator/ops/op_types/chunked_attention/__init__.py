@@ -1,4 +1,4 @@
-"""Attention within chunks of the positions, as in Llama 4."""
+"""Grouped-query attention within chunks, as in Llama 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeepSeek sparse attention, and its indexer."""
+"""DeepSeek sparse attention: indexer, and attention over its tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products in float8, with scales of blocks or of tensors."""
+"""Matrix products in float8, scaled by blocks or tensors."""
 
 from __future__ import annotations
 

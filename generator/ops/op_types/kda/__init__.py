@@ -1,4 +1,4 @@
-"""Kimi delta attention, a delta net with a gate per channel: decode, prefill."""
+"""Kimi's delta attention: decode, prefill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hyper-connections (mHC): what a layer reads and writes of four streams."""
+"""Hyper-connections, before and behind a layer."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ _RATIOS = (
     "is off by 3·2^-24 of itself, 7e-6 of its exponential, and 39 divisions by sums of "
     "four by 2^-23 each, which rounds of opposite sign take back"
 )
-# What float32 leaves open: eps beside the sums of rows, 19 times, moves small shares by
-# 3e-6 of themselves and the whole by 1e-15 of its power, and rounding by 4e-15.
+# Whether eps stands beside the sums of rows as well would not show: that moves the power
+# of all by 1e-15, and float32 by 4e-15.
 _SUMS = (
     "float32 sums of five products of a few units, 2e-6 at most where they cancel, and "
     "one rounding to bfloat16"

@@ -1,4 +1,4 @@
-"""Prefill on decode: both in one call."""
+"""One prefill and a batch of decodes in one call."""
 
 from __future__ import annotations
 

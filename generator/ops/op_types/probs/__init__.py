@@ -1,4 +1,4 @@
-"""What samplers do to whole rows: softmax, renormalising, masking."""
+"""Softmax of rows; renormalising or masking what samplers keep."""
 
 from __future__ import annotations
 

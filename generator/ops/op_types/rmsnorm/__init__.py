@@ -1,4 +1,4 @@
-"""RMS norms: plain, with residual, Gemma's 1 + weight, to e4m3, with SiLU."""
+"""RMS norms: plain, of a sum, Gemma's; to e4m3, with SiLU."""
 
 from __future__ import annotations
 

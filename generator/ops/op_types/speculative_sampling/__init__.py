@@ -1,4 +1,4 @@
-"""Speculative sampling: accepted drafts of a chain, and what follows."""
+"""Speculative sampling of a chain of drafts."""
 
 from __future__ import annotations
 

@@ -7,6 +7,10 @@ POST_FACTOR = 2.0
 ROUNDS = 20
 
 
+def divided(x: torch.Tensor, dim: int) -> torch.Tensor:
+    return x / (x.sum(dim=dim, keepdim=True) + EPS)
+
+
 @torch.no_grad()
 def run(
     dot_mix: torch.Tensor,
@@ -27,9 +31,8 @@ def run(
     post_mix = POST_FACTOR * torch.sigmoid(written)
     # Rows and columns are divided by their sums in turns, columns last.
     comb = torch.softmax(mixed.view(num_tokens, hc, hc), dim=2) + EPS
-    comb = comb / (comb.sum(dim=1, keepdim=True) + EPS)
+    comb = divided(comb, dim=1)
     for _ in range(ROUNDS - 1):
-        comb = comb / (comb.sum(dim=2, keepdim=True) + EPS)
-        comb = comb / (comb.sum(dim=1, keepdim=True) + EPS)
+        comb = divided(divided(comb, dim=2), dim=1)
     layer_input = (pre.unsqueeze(2) * residual.float()).sum(dim=1)
     return post_mix, comb, layer_input.to(residual.dtype)
