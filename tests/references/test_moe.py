@@ -82,10 +82,11 @@ _SHORT = (
 _EIGHT_BITS = (
     "the kernel quantises the values between the products to float8_e4m3: a rounding "
     "to 4 bits is 2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are "
-    "about 1, so that atol is 4 deviations"
+    "about 1, so that atol is 4 deviations; a token's norm hangs on its 300 largest values, "
+    "of which 5 deviations are 7.4e-3"
 )
 _BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
-_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.98, 1.02))
+_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008))
 TOLERANCES = (
     Override("output", Tolerance(4e-3, 2e-4, 5e-6), _ROUNDED_ONCE, source="oracle"),
     Override(
