@@ -2,8 +2,9 @@
 
 python tools/build_pages.py [--check] [--keep FOLDER]
 
-Of docs/generated/ precision.md is not written: it takes hours, and
-`trace-dataset audit --tolerances --all --output` does it. `--keep` leaves the repository
+Not written are precision.md, which takes hours (`trace-dataset audit --tolerances --all
+--output`), and the two pages of FlashInfer's templates and versions, which want runs on a
+GPU (`tools/build_templates_page.py`, `tools/build_versions_page.py`). `--keep` leaves the repository
 of the example of a review, for trying the command.
 """
 

@@ -46,10 +46,11 @@ NOTES = {
     "sampling.top_k_top_p_sampling_from_logits_trace": _LIKELIEST,
     "sampling.chain_speculative_sampling_trace": "The reference accepts a token where "
     "the target finds it as likely as the draft, the kernel at random by their ratio",
-    "sampling.top_p_renorm_probs_trace": "One probability of 256,000 is at the edge of "
-    "p, where reference and kernel round the sum of the larger ones differently",
-    "sampling.fused_topk_deepseek_trace": "Weights are equal; scores of bfloat16 tie, and "
-    "the ids of equal scores stand in another order",
+    "sampling.top_p_renorm_probs_trace": "In float64 the larger ones sum to 0.89999995, "
+    "so this token belongs to p = 0.9: the kernel keeps it, the reference's float32 sum "
+    "does not",
+    "sampling.fused_topk_deepseek_trace": "All 64 weights of bfloat16 are equal: only ids "
+    "whose weights round to one stand in another order",
     "attention.pod_with_paged_kv_cache_run_trace": "The reference's prefill is causal; "
     "init does not ask the kernel for that",
 }

@@ -342,7 +342,8 @@ class _Conversion(Interface):
             if new in self.outputs:
                 argument = spec.get("param") or (name if new != name else None)
                 source = self.sketch.get("outputs", {}).get(name, {}).get("dtype_from")
-                if self.sketch.get("returns_nothing") and not argument and source:
+                is_silent = self.sketch.get("returns_nothing") and not argument
+                if is_silent and source not in (None, new):
                     argument = source
                     self.changes.add(
                         f"{new} is read from {argument}, which its dtype is from: the "
