@@ -100,6 +100,19 @@ def test_a_bad_change_is_blamed_and_old_problems_are_not(root: Path) -> None:
     assert found["problems"]["new"] == []
 
 
+@pytest.mark.parametrize("revisions", [(), ("--base", "HEAD~1", "--head", "HEAD")])
+def test_what_is_new_is_compared_with_what_is_untouched(
+    root: Path, revisions: tuple[str, ...]
+) -> None:
+    file = FILE.replace("k4", "k4_b")
+    write(root, file, {**DEFINITION, "name": "gemm_n8_k4_b"})
+    if revisions:
+        commit(root)
+    new = reviewed(root, *revisions)["problems"]["new"]
+    assert ("cross-duplicate", file) in {(p["rule"], p["file"]) for p in new}
+    assert {p["file"] for p in new} == {file}
+
+
 def test_what_is_mended_is_said(root: Path) -> None:
     changed(root, axes=axes(16))
     commit(root)
