@@ -59,6 +59,9 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     yield norm("norm before the first layer", hidden, norms)
     yield from attention.needs(config, deployment, norms)
     yield norm("norms that add the residual", hidden, norms, fused=True)
+    if deployment.tp > 1 and not config.architecture.sandwich:
+        name = f"allreduce_add_rmsnorm_tp{deployment.tp}_h{hidden}"
+        yield Need("norms behind an all-reduce", "comm", name, norms)
     yield from _feed_forward(config, deployment, hidden)
     yield from Projections(config).head("lm_head", shard, hidden)
     for what, (op_type, kernel) in _SAMPLING.items():

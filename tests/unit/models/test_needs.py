@@ -47,10 +47,11 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "llama-3.1-70b",
         {"tp": 8},
-        21,
+        22,
         (
             "gemm_n1280_k8192 gemm_n8192_k1024 gemm_n7168_k8192 gemm_n8192_k3584 "
-            "gqa_ragged_prefill_causal_h8_kv1_d128 embedding_v16032_h8192"
+            "gqa_ragged_prefill_causal_h8_kv1_d128 embedding_v16032_h8192 "
+            "allreduce_add_rmsnorm_tp8_h8192"
         ),
     ),
     ("llama-3.2-1b", {}, 21, "gqa_paged_decode_h32_kv8_d64_ps64 gemm_n3072_k2048"),
@@ -60,8 +61,8 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     ("phi-4-14b", {}, 21, "gemm_n7680_k5120 gqa_paged_decode_h40_kv10_d128_ps64"),
     ("qwen2.5-7b", {}, 21, "gemm_n4608_k3584 gqa_paged_decode_h28_kv4_d128_ps64"),
     ("qwen3-8b", {}, 22, "rmsnorm_h128 gemm_n24576_k4096"),
-    ("qwen3-14b", {"tp": 2}, 22, "gqa_paged_decode_h20_kv4_d128_ps64"),
-    ("qwen3-32b", {"tp": 16}, 22, "gqa_paged_decode_h4_kv1_d128_ps64 gemm_n768_k5120"),
+    ("qwen3-14b", {"tp": 2}, 23, "gqa_paged_decode_h20_kv4_d128_ps64"),
+    ("qwen3-32b", {"tp": 16}, 23, "gqa_paged_decode_h4_kv1_d128_ps64 gemm_n768_k5120"),
     ("qwen3-30b-a3b", {}, 22, "topk_softmax_e128_k8_renorm gemm_n128_k2048"),
     ("qwen3-235b-a22b", {"ep": 8}, 22, "moe_bf16_topk8_e16_h4096_i1536"),
     (
@@ -100,8 +101,9 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "deepseek-v3",
         {"tp": 8, "ep": 8},
-        31,
+        32,
         (
+            "allreduce_add_rmsnorm_tp8_h7168 "
             "mla_paged_decode_h16_ckv512_kpe64_ps64 fp8_blockscale_gemm_sm90_n1536_k7168 "
             "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048 silu_and_mul_i2304 "
             "mla_ragged_prefill_causal_h16_qk192_vo128 gemm_n256_k7168 "
@@ -111,7 +113,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "deepseek-v3.2",
         {"tp": 8},
-        34,
+        35,
         (
             "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64 "
             "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
@@ -120,7 +122,7 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "kimi-k2",
         {"tp": 8, "ep": 8},
-        31,
+        32,
         (
             "mla_paged_decode_h8_ckv512_kpe64_ps64 "
             "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
@@ -128,11 +130,11 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     ),
     # its output projection and the down projection of dense layers are one product
     ("glm-4.6", {}, 27, "gqa_paged_decode_h96_kv8_d128_ps64 silu_and_mul_i1536"),
-    ("minimax-m2", {"tp": 8}, 22, "rmsnorm_h6144 rmsnorm_h1024 gemm_n256_k3072"),
+    ("minimax-m2", {"tp": 8}, 23, "rmsnorm_h6144 rmsnorm_h1024 gemm_n256_k3072"),
     (
         "llama-4-scout",
         {"tp": 8},
-        24,
+        25,
         "gqa_paged_decode_h5_kv1_d128_ps64 topk_sigmoid_e16_k1",
     ),
     (
