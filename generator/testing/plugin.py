@@ -104,10 +104,13 @@ def pytest_configure(config: pytest.Config) -> None:
     register(MemoryGuard(device), "reference-memory")
     register(EvidencePlugin(config, device), "reference-evidence")
     register(Spreading(config, device), "reference-spreading")
+    wanted = set(config.getoption("--definition"))
     # where tests are named, one of each reference is chosen among these alone
-    named = any("::" in text for text in config.args)
-    each = config.getoption("--each-reference") and not named
-    register(Chosen(set(config.getoption("--definition")), each), "reference-chosen")
+    each = config.getoption("--each-reference") and not (
+        wanted or any("::" in text for text in config.args)
+    )
+    if wanted or each:
+        register(Chosen(wanted), "reference-chosen")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -174,24 +177,11 @@ def pytest_collection_modifyitems(
     """Keep the tests of the definitions that --definition and --each-reference choose."""
     wanted = set(config.getoption("--definition"))
     if wanted:
-        chosen: Any = config.pluginmanager.get_plugin("reference-chosen")
-        _check_names(wanted, chosen.seen)
         _keep(config, items, lambda item: _name_of(item) in wanted)
     if config.getoption("--each-reference"):
         classes = {_name_of(item): _class_of(item) for item in items if _name_of(item)}
         smallest = smallest_of_each_reference(classes.values())
         _keep(config, items, lambda item: _name_of(item) in smallest)
-
-
-def _check_names(wanted: set[str], known: set[str]) -> None:
-    """Raise UsageError where a definition that is named has no tests."""
-    missing = sorted(wanted - known)
-    if missing:
-        import difflib
-
-        near = difflib.get_close_matches(missing[0], sorted(known), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise pytest.UsageError(f"--definition {missing[0]}: not among the tests{hint}")
 
 
 def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
@@ -211,14 +201,13 @@ class Chosen:
     """Collect no test of a definition that --definition or --each-reference leaves out.
 
     Most are: to make their tests, only to deselect them, takes longer than some files run.
-    `seen` has the names of all definitions that have a class.
+    Without names, one of each reference is chosen.
     """
 
-    def __init__(self, wanted: set[str], each: bool) -> None:
+    def __init__(self, wanted: set[str]) -> None:
         self._wanted = wanted
-        self._each = each and not wanted
+        self._seen: set[str] = set()
         self._kept: dict[Path, set[str]] = {}
-        self.seen: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, obj: object) -> Any:
@@ -227,14 +216,25 @@ class Chosen:
             return None
         name = _name(obj)
         assert name is not None
-        self.seen.add(name)
-        kept = self._wanted
-        if self._each:
-            if collector.path not in self._kept:
-                found = filter(_is_of_a_definition, vars(collector.obj).values())
-                self._kept[collector.path] = smallest_of_each_reference(found)
-            kept = self._kept[collector.path]
-        return [] if kept and name not in kept else None
+        self._seen.add(name)
+        if self._wanted:
+            return None if name in self._wanted else []
+        if collector.path not in self._kept:
+            found = filter(_is_of_a_definition, vars(collector.obj).values())
+            self._kept[collector.path] = smallest_of_each_reference(found)
+        return None if name in self._kept[collector.path] else []
+
+    def pytest_collection_modifyitems(self) -> None:
+        """Raise UsageError where a definition that is named has no tests."""
+        missing = sorted(self._wanted - self._seen)
+        if missing:
+            import difflib
+
+            near = difflib.get_close_matches(missing[0], sorted(self._seen), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise pytest.UsageError(
+                f"--definition {missing[0]}: not among the tests{hint}"
+            )
 
 
 def _is_of_a_definition(value: object) -> bool:

@@ -15,6 +15,7 @@ from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.testing import available, harness, plugin, providers
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.skipping import skip
 from tests.builders import (
     CPU,
     cases_of,
@@ -187,8 +188,21 @@ def test_definition_deselects_the_others():
     plugin.pytest_collection_modifyitems(config, items)
     assert items == [two]
     assert config.deselected == [one, three, function]
+
+
+def test_only_definitions_that_are_named_are_collected():
+    module = SimpleNamespace(one=norm_class(), two=norm_class())
+    module.one.name, module.two.name = "one", "two"
+    file = pytest.Module.__new__(pytest.Module)
+    chosen = plugin.Chosen({"two"})
+    assert chosen.pytest_pycollect_makeitem(file, module.one) == []
+    assert chosen.pytest_pycollect_makeitem(file, module.two) is None
+    chosen.pytest_collection_modifyitems()
+    wrong = plugin.Chosen({"twoo"})
+    for cls in (module.one, module.two):
+        assert wrong.pytest_pycollect_makeitem(file, cls) == []
     with pytest.raises(pytest.UsageError, match=r"--definition twoo: .* mean two\?"):
-        plugin.pytest_collection_modifyitems(Config(definition=["twoo"]), items)
+        wrong.pytest_collection_modifyitems()
 
 
 @pytest.mark.parametrize(
@@ -269,17 +283,24 @@ def test_the_others_are_compared_where_sglang_s_worker_does_not_start(monkeypatc
     case = next(iter(cls.cases(cls.definition())))
     sources = [("flashinfer", Backend("")), ("sglang", Backend("native"))]
     monkeypatch.setattr(harness, "usable_sources", lambda cls, device: sources)
-    monkeypatch.setattr(harness.sglang, "refusal", lambda: "import failed: OSError: x")
     compared = []
-    monkeypatch.setattr(cls, "_expect", lambda *source: compared.append(source) or ())
-    monkeypatch.setattr(cls, "_check", lambda *arguments, **options: None)
+
+    def expect(self, trial, provider, backend):
+        if provider == "sglang":
+            skip(Kind.BROKEN, "sglang: import failed: OSError: x")
+        return ()
+
+    monkeypatch.setattr(cls, "_expect", expect)
+    monkeypatch.setattr(
+        cls, "_check", lambda *given, widest: compared.append((given[4], widest))
+    )
     reason = skip_reason(
         lambda: cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
     )
     assert reason == "fewer than two ground truths are usable here: flashinfer"
     sources.append(("pytorch", Backend("")))
     cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
-    assert [provider for _, _, provider, _ in compared] == ["flashinfer", "pytorch"]
+    assert compared == [("flashinfer", "pytorch")]
 
 
 @pytest.mark.parametrize(

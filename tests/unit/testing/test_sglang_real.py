@@ -31,9 +31,10 @@ ROPE = "rope_with_cos_sin_cache_neox_style_d128_rd64"
 
 @pytest.fixture(scope="module", autouse=True)
 def needs_sglang():
-    reason = sglang.refusal()
-    if reason is not None:
-        pytest.skip(f"sglang: {reason}")
+    try:
+        sglang._provider.started()
+    except sglang.Unavailable as error:
+        pytest.skip(f"sglang: {error}")
     yield
     sglang._provider.stop()
 
