@@ -16,7 +16,7 @@ from generator.ops.op_types.moe import sglang_calls as sglang_moe
 from generator.ops.op_types.moe.weights import dequantize_mxfp4
 from generator.testing.compare import compare
 from tests.builders import cases_of, class_of, loaded, run_of, trial_of
-from tests.unit.ops.test_moe import (
+from tests.unit.ops.moe_faults import (
     DEEPSEEK,
     EVERY,
     FP4,
@@ -27,8 +27,8 @@ from tests.unit.ops.test_moe import (
     ROUTED,
     TENSOR,
     TENSOR_LLAMA4,
-    small,
 )
+from tests.unit.ops.test_moe import small
 
 
 def trial_for(name, case_name):
