@@ -201,6 +201,8 @@ def _line(
     if found.not_independent:
         names = ", ".join(found.not_independent)
         notes.append(f"{names} taken from the reference: not independent")
+    if found.not_given:
+        notes.append(f"gives no {', '.join(found.not_given)}: not compared")
     if stale:
         notes.append("on another text of the definition")
     verdict = found.verdict

@@ -91,6 +91,11 @@ def test_figures_of_a_policy_are_a_range_and_the_hit_ratio_is_the_smallest(tmp_p
     assert (found.hit_ratio, found.not_independent) == (0.9, ("eps",))
 
 
+def test_what_a_source_does_not_give_is_named_and_no_figure(tmp_path):
+    found = sources(tmp_path, result("oracle", comparison(not_given=["lse"])))["oracle"]
+    assert (found.not_given, found.lse, found.figures) == (("lse",), None, {})
+
+
 def test_a_reference_held_against_itself_is_no_source(tmp_path):
     related = comparison("metamorphic:rows-reversed")
     wrong = {**related, "verdict": "FAILED"}
