@@ -19,6 +19,7 @@ from generator.results.evidence import (
 )
 from generator.results.run_results import read_results, runs_of
 from generator.results.sources import backs_verified, is_ground_truth
+from generator.results.verification import VerificationLine, agreed
 from generator.validation.recorded import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 
@@ -338,6 +339,7 @@ def test_what_a_source_is(source, ground_truth, backs):
 
 
 FAIL = {"verdict": "FAILED", "cases": 1}
+PART = {**PASS, "not_given": ["lse"]}
 
 
 @pytest.mark.parametrize(
@@ -347,6 +349,10 @@ FAIL = {"verdict": "FAILED", "cases": 1}
         ({"recorded:pytorch/cublas": PASS, "pytorch/cublas": FAIL}, True),
         ({"pytorch/cublas": PASS}, False),
         ({"flashinfer": PASS, "sglang": FAIL}, False),
+        # nobody has seen the other outputs
+        ({"flashinfer/xqa": PART}, False),
+        ({"flashinfer/xqa": PART, "flashinfer/fa2": PASS}, True),
+        ({"flashinfer/xqa": {**PART, **FAIL}, "flashinfer/fa2": PASS}, False),
         # two kernels that agree show nothing of the reference, two that don't do
         ({"flashinfer ~ sglang": PASS}, False),
         ({"flashinfer": PASS, "flashinfer ~ sglang": PASS}, True),
@@ -358,3 +364,13 @@ def test_what_makes_a_definition_verified(tmp_path, sources, verified):
     write_runs(tmp_path, "a.json", *sources.items())
     summary = SimpleNamespace(name=NAME, sha256="0" * 64)
     assert KernelEvidence(tmp_path)(summary) is verified
+
+
+def test_a_source_that_gives_some_outputs_alone_is_not_one_agreed_with(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer/xqa", PART), ("flashinfer", PASS))
+    (run,) = kept_runs(tmp_path)
+    lines = [
+        VerificationLine("gemm", NAME, source, of.verdict, False, run, of, "")
+        for source, of in run.definitions[NAME].sources.items()
+    ]
+    assert agreed(lines) == {NAME: ("flashinfer",)}
