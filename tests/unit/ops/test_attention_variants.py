@@ -325,7 +325,7 @@ def test_no_backend_takes_what_it_lacks():
         found = gqa_paged.flashinfer_backends(definition)
         return [b.name for b in found if not b.limit]
 
-    assert backends(STORED) == ["cuda-cores", "fa2", "xqa"]
+    assert backends(STORED) == ["cuda-cores", "fa2"]
     assert backends(STORED.replace("kve4m3", "qe4m3_kve4m3")) == ["fa3"]
     assert backends(PREFILL.format("custom_mask")) == ["fa2"]
     all_of_them = ["cuda-cores", "fa2", "fa3", "xqa"]
