@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from generator.execution.nursery import UNKNOWN, Forked, Nursery, fork_at
+from generator.testing.nursery import UNKNOWN, Forked, Nursery, fork_at
 from generator.testing.sglang_light import ENVIRONMENT, NURSERY_VARIABLE
 from generator.testing.sglang_wire import SHARED_FROM, pack, receive, release, send
 

@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from generator.execution.gpus import Gpus, bind, visible_gpus
-from generator.execution.nursery import Nursery
 from generator.testing.definition import Backend, Case
+from generator.testing.nursery import Nursery
 from generator.testing.sglang_light import NURSERY_VARIABLE
 from generator.testing.warming import Job, cold, usual_jobs, warm
 

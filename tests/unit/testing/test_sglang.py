@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 import torch
 
-from generator.execution.nursery import Forked, fork_at
 from generator.testing import sglang, sglang_process
 from generator.testing.definition import Definition, Interface
+from generator.testing.nursery import Forked, fork_at
 from generator.testing.obstacle import Kind
 from generator.testing.sglang_light import (
     NURSERY_VARIABLE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.execution.nursery import UNKNOWN, Nursery, fork_at
+from generator.testing.nursery import UNKNOWN, Nursery, fork_at
 from tests.builders import ROOT
 
 MODULE = """
@@ -138,7 +138,7 @@ def test_nobody_waits_for_one_that_is_silent(begin):
 def test_it_ends_with_the_process_that_started_it(begin, tmp_path):
     begin()
     text = (
-        "import os, sys; from generator.execution.nursery import Nursery\n"
+        "import os, sys; from generator.testing.nursery import Nursery\n"
         f"n = Nursery('prepared:prepare', [''], {[str(tmp_path), *sys.path]}, {{}})\n"
         "print(n._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
