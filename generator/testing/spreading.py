@@ -10,6 +10,7 @@ worker leaves what it knows in a file, the plan, for which the parent makes a fo
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -245,6 +246,13 @@ class Spreading:
         own = Path(f"{path}.{os.getpid()}")
         own.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
         own.replace(path)
+
+    def pytest_collection_finish(self) -> None:
+        """Let the garbage collector pass over the tests, which live to the end.
+
+        pytest collects five times when it ends, in each worker.
+        """
+        gc.freeze()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
