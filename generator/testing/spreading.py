@@ -10,6 +10,7 @@ worker leaves what it knows in a file, the plan, for which the parent makes a fo
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -24,10 +25,13 @@ import pytest
 
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.testing.definition import Backend, Case
+from generator.testing.nursery import Nursery
+from generator.testing.sglang_light import NURSERY_VARIABLE
 from generator.testing.warming import Job, cold, usual_jobs, warm
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
+_NURSERY = "reference_sglang_nursery"
 # of a GPU's free memory; the rest is for contexts, and for cases of which the estimate
 # is too low
 _SHARE = 0.9
@@ -66,6 +70,8 @@ def bind_worker(config: pytest.Config) -> None:
         return
     if given.get(_GPU) is not None:
         bind(given[_GPU])
+    if given.get(_NURSERY) is not None:
+        os.environ[NURSERY_VARIABLE] = given[_NURSERY]
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -166,6 +172,7 @@ class Spreading:
         # by worker: the place of its GPU
         self._places: dict[str, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._nursery: Nursery | None = None
         self._seconds: dict[str, float] = defaultdict(float)
         self._key = f"reference-tests/seconds-{device.type}"
 
@@ -193,6 +200,9 @@ class Spreading:
             return
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="reference-tests-")
+            self._nursery = self._started_nursery(node.workerinput["workercount"])
+        if self._nursery is not None:
+            node.workerinput[_NURSERY] = self._nursery.address
         node.workerinput[_PLAN] = os.path.join(self._folder.name, "plan.json")
         if self._gpus:
             used = Counter(self._places.values())
@@ -200,6 +210,23 @@ class Spreading:
             self._places[node.gateway.id] = place
             if not self._chosen:
                 node.workerinput[_GPU] = self._gpus[place].name
+
+    def _started_nursery(self, workers: int) -> Nursery | None:
+        """Start one import of SGLang for all workers, None where it would not serve.
+
+        A complete SGLang initialises CUDA where it sees a GPU, and can't be forked then.
+        """
+        from generator.testing import sglang, sglang_process
+
+        if workers < 2 or sglang.absence() is not None:
+            return None
+        package = __name__.rpartition(".")[0]
+        if not self._on_gpu:
+            return sglang_process.nursery(package, None)
+        models = {(gpu.capability, gpu.model) for gpu in self._gpus}
+        if len(models) != 1 or not sglang.note(cuda=True):
+            return None
+        return sglang_process.nursery(package, models.pop())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -219,6 +246,13 @@ class Spreading:
         own = Path(f"{path}.{os.getpid()}")
         own.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
         own.replace(path)
+
+    def pytest_collection_finish(self) -> None:
+        """Let the garbage collector pass over the tests, which live to the end.
+
+        pytest collects five times when it ends, in each worker.
+        """
+        gc.freeze()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -272,7 +306,18 @@ class Spreading:
             new = {name: round(value, 2) for name, value in self._seconds.items()}
             cache.set(self._key, {**known, **new})
 
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """End the nursery; say so where it was no help."""
+        why = self._end_nursery()
+        if why:
+            terminalreporter.write_line(f"each worker imported SGLang itself: {why}")
+
+    def _end_nursery(self) -> str:
+        nursery, self._nursery = self._nursery, None
+        return "" if nursery is None else nursery.stop()
+
     def pytest_unconfigure(self) -> None:
-        """Remove the plan."""
+        """Remove the plan, and end the nursery of a run that was interrupted."""
+        self._end_nursery()
         if self._folder is not None:
             self._folder.cleanup()
