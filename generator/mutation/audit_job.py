@@ -9,7 +9,7 @@ from functools import update_wrapper
 from pathlib import Path
 
 from generator.dataset.definition import Definition
-from generator.execution.limits import TimeIsUp, time_limit
+from generator.mutation.limits import TimeIsUp, time_limit
 from generator.mutation.bench import Bench, Load, Raised, Run, loaded
 from generator.mutation.classes import rendered_class
 from generator.mutation.domain_mutants import domain_mutants
