@@ -12,7 +12,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.remote import TESTS
 from generator.problems import Failure, Problem, Severity
-from generator.problems.messages import did_you_mean, one_line, quote
+from generator.problems.messages import did_you_mean, one_line, quote, some
 from generator.rendering.files import FileStatus
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
@@ -120,11 +120,10 @@ def _of_rendering(
     made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
     behind = [o for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
     if behind:
-        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        paths = some([f"{TESTS}/{outcome.path}" for outcome in behind], 1)
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (
-            f"{TESTS}/{behind[0].path}{more} is not what gen-tests renders now: "
-            f"gen-tests {one_line(chosen)}."
+            f"{paths} is not what gen-tests renders now: gen-tests {one_line(chosen)}."
         )
         yield Objection(RENDERING, None, message)
 
@@ -153,9 +152,8 @@ def _of_evidence(
 
 def of_partial(elsewhere: Sequence[str]) -> Objection:
     """Object to rendered tests that would lose definitions which are not here."""
-    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
     message = (
-        f"The repository has {one_line(elsewhere[0])}{more}, which is not here: its "
+        f"The repository has {some([*map(one_line, elsewhere)], 1)}, which is not here: its "
         f"tests would be lost, as {TESTS} is rendered from what is here, and so would "
         "its rows in the card's tables: trace-dataset "
         "pull --all, then gen-tests --all."

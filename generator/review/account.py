@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from generator.execution.sandbox import Outcome
+from generator.problems.messages import some
 from generator.rules.screen import Finding
 
 _SOME = 3
@@ -68,8 +69,7 @@ def account(
     problems = _of_the_end(outcome, red)
     for sign, names in signs.items():
         if names:
-            more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-            problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
+            problems.append(f"{sign}: {some(names, _SOME)}")
     if findings:
         problems.append(f"the static screen found {len(findings)} in the reference")
     given = {way: tuple(names) for way, names in ways.items()}
