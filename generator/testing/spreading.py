@@ -17,7 +17,7 @@ import os
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import pytest
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.testing.definition import Backend, Case
 from generator.testing.nursery import Nursery
+from generator.testing.run_plan import Plan
 from generator.testing.sglang_light import NURSERY_VARIABLE
 from generator.testing.warming import Job, cold, usual_jobs, warm
 
@@ -40,24 +41,6 @@ _SHARE = 0.9
 _LEAST, _PER_GIB = 0.02, 0.3
 _ASKED = {"sglang": 1.0, "flashinfer": 0.2, "pytorch": 0.1}
 _AGREE = "test_ground_truths_agree"
-
-
-@dataclass
-class Plan:
-    """Hold what the workers know of the tests that they collected.
-
-    `cases` gives for each case, in the order of the tests, the number of its tests and
-    the GPU memory that it needs, in bytes. `live` names the definitions, by test file,
-    whose tests call kernels.
-    """
-
-    cases: list[tuple[int, int]] = field(default_factory=list)
-    live: dict[str, list[str]] = field(default_factory=dict)
-
-    def of_each_test(self) -> tuple[list[int], list[int]]:
-        """Return for each test the number of its case, and the bytes of that."""
-        numbers = [n for n, (tests, _) in enumerate(self.cases) for _ in range(tests)]
-        return numbers, [self.cases[n][1] for n in numbers]
 
 
 def bind_worker(config: pytest.Config) -> None:

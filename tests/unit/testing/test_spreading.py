@@ -12,7 +12,8 @@ from generator.execution.gpus import Gpu, Gpus
 from generator.testing import memory, sglang, sglang_process, spreading
 from generator.testing.definition import Backend, Case
 from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.spreading import Plan, Spreading, by_case, live_definitions
+from generator.testing.run_plan import Plan
+from generator.testing.spreading import Spreading, by_case, live_definitions
 from tests.builders import CPU, known
 
 CUDA = torch.device("cuda:0")
