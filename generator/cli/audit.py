@@ -71,7 +71,7 @@ def audit(
         "~/.cache/gen-tests if not given.",
         "--resume",
     ),
-    fresh: bool = options.fresh(),
+    fresh: bool = options.fresh,
     tolerance: float | None = options.tolerance,
     seeds: tuple[int, int] | None = options.value(
         "Plant no defects: run the tests on the unchanged references, with inputs and "
@@ -199,20 +199,3 @@ def audit(
             say(line)
         report = mutants_report(found, survivors=survivors)
     return show(report, form)
-
-
-class _Floors(click.Command):
-    """Do what `audit --tolerances` does, by its name of version 0.1."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line with --tolerances added."""
-        return super().parse_args(ctx, ["--tolerances", *args])
-
-
-floors = _Floors(
-    "floors",
-    params=audit.params,
-    callback=audit.callback,
-    hidden=True,
-    help="Do what `trace-dataset audit --tolerances` does; the name of version 0.1.",
-)

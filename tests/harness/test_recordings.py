@@ -144,7 +144,7 @@ def test_a_crash_costs_one_definition_and_a_second_run_goes_on(dataset):
     assert done.returncode == 0
     assert "1 recorded, 2 current" in done.stderr
     assert path.exists()
-    again = record(dataset, "--all", "--force")
+    again = record(dataset, "--all", "--fresh")
     assert "3 definitions: 3 recorded" in again.stderr
 
 
@@ -160,7 +160,7 @@ def test_a_backend_that_raises_is_told(dataset):
 def test_other_places_can_be_named(dataset, tmp_path):
     moved = shutil.move(dataset / "tests" / "references", tmp_path / "elsewhere")
     out = tmp_path / "out"
-    arguments = ["--op-type", "rmsnorm", "--tests", str(moved), "--out", str(out)]
+    arguments = ["--op-type", "rmsnorm", "--tests", str(moved), "--output", str(out)]
     assert record(dataset, *arguments).returncode == 0
     assert (out / "rmsnorm" / f"{NORM}.safetensors").exists()
 
