@@ -12,7 +12,7 @@ from pathlib import Path
 _USABLE = """
 
 def backend_obstacle(provider: str, backend: Backend, device: torch.device) -> Obstacle | None:
-    return None
+    return Obstacle(Kind.NO_KERNEL, backend.limit) if backend.limit else None
 """
 _FAKE = '''
 def _pretended(definition, inputs, backend):
