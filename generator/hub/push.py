@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generator.hub.card import all_paths
@@ -65,9 +66,9 @@ class PushPlan:
         for what, file in steps:
             yield f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}"
         total = sum(file.size for file in self.delta.sent)
+        counts = (f"{self.delta.count(s)} to {s}" for s in ("add", "change", "delete"))
         yield (
-            f"  {len(self.delta.added)} to add, {len(self.delta.changed)} to change, "
-            f"{len(self.delta.deleted)} to delete; {human(total)}; "
+            f"  {', '.join(counts)}; {human(total)}; "
             f"{plural(self.delta.same, 'file')} unchanged"
         )
         if self.pull is not None and not self.owns_text:
@@ -135,7 +136,7 @@ class Pusher:
     def carry_out(self, plan: PushPlan) -> Pushed:
         """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
         made = Pushed(number=plan.number)
-        if not plan.delta.is_empty:
+        if plan.delta.steps:
             made = self._commit(plan)
             if made.unfinished:
                 return made
@@ -186,7 +187,7 @@ class Pusher:
         Tests and the card are made of the definitions that are here: from a part of a
         dataset they would replace those of the whole.
         """
-        paths = [file.path for file in delta.changed]
+        paths = [file.path for step, file in delta.steps if step == "change"]
         if not any(p.startswith(f"{TESTS}/") or p in all_paths() for p in paths):
             return package
         elsewhere = [
@@ -209,7 +210,8 @@ class Pusher:
         additions = list(map(_addition, plan.delta.sent))
         deletions = [
             CommitOperationDelete(file.path, is_folder=False)
-            for file in plan.delta.deleted
+            for step, file in plan.delta.steps
+            if step == "delete"
         ]
         for attempt in count(1):
             try:
@@ -255,7 +257,7 @@ class Pusher:
     def _is_there(self, plan: PushPlan, revision: str) -> bool:
         package = plan.package
         remote = files_at(self.client, package.paths, revision)
-        return compare(package.files, remote, package.wishes.delete).is_empty
+        return not compare(package.files, remote, package.wishes.delete).steps
 
     def _changed(self, plan: PushPlan) -> Changed:
         """Return what somebody else did since the plan was made."""
@@ -302,9 +304,11 @@ def _addition(file: LocalFile) -> CommitOperationAdd:
     """
     from huggingface_hub import CommitOperationAdd
 
-    is_large = is_blob(file.path) or file.size > _LARGE
+    content = file.source
+    is_small = not is_blob(file.path) and file.size <= _LARGE
     try:
-        content = file.source if is_large else file.source.read_bytes()
+        if isinstance(content, Path) and is_small:
+            content = content.read_bytes()
         made = CommitOperationAdd(file.path, content)
     except (OSError, ValueError):
         made = None
