@@ -7,17 +7,15 @@ So the reader knows beforehand what must be reported, and believes nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from generator.execution.sandbox import Outcome
-from generator.rules.screen import Finding
 
 _SOME = 3
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """How each test ended, and each reason not to believe it.
 
     Among `failed` are those that were reported twice, or with an unknown outcome.
@@ -28,28 +26,19 @@ class Account:
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
 
-    @property
-    def trusted(self) -> bool:
-        """Whether there is no sign that the report was forged."""
-        return not self.problems
-
 
 def account(
     outcome: Outcome,
     expected: Iterable[str],
     reported: Sequence[tuple[str, str]],
-    *,
-    must_fail: Iterable[str] = (),
-    apart: bool = False,
-    findings: Sequence[Finding] = (),
+    must_fail: Collection[str] = (),
 ) -> Account:
     """Compare what was reported with what was expected before anything ran.
 
-    `must_fail` are canaries: tests of the same run that a sound judge turns red. With
-    `apart` the exit status is that of the other tests: 0 where only canaries failed.
+    `must_fail` are canaries: tests of the same run that a sound judge turns red. The
+    exit status is that of the other tests: 0 where only canaries failed.
     """
-    canaries = frozenset(must_fail)
-    wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
+    wanted = tuple(dict.fromkeys(name for name in expected if name not in must_fail))
     times = Counter(name for name, _ in reported)
     results = dict(reported)
     ways: dict[str, list[str]] = {"passed": [], "skipped": [], "failed": []}
@@ -58,20 +47,15 @@ def account(
         ways.get(way, ways["failed"]).append(name)
     signs = {
         "not reported": [name for name in wanted if name not in results],
-        "reported and not expected": sorted(set(results) - canaries - set(wanted)),
-        "reported more than once": sorted(name for name, n in times.items() if n > 1),
-        "must fail and did not": sorted(
-            name for name in canaries if results.get(name) != "failed"
-        ),
+        "reported and not expected": results.keys() - {*must_fail, *wanted},
+        "reported more than once": [name for name, n in times.items() if n > 1],
+        "must fail and did not": [n for n in must_fail if results.get(n) != "failed"],
     }
-    red = bool(ways["failed"] or (canaries and not apart))
-    problems = _of_the_end(outcome, red)
-    for sign, names in signs.items():
-        if names:
+    problems = _of_the_end(outcome, bool(ways["failed"]))
+    for sign, found in signs.items():
+        if names := sorted(found):
             more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
             problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
-    if findings:
-        problems.append(f"the static screen found {len(findings)} in the reference")
     given = {way: tuple(names) for way, names in ways.items()}
     return Account(**given, problems=tuple(problems))
 
