@@ -136,14 +136,14 @@ def _changes(
     remote: Mapping[str, RemoteFile],
     folders: Sequence[str],
 ) -> tuple[list[Change], Sides]:
-    base: Tree = {f"{folder}/.": TreeEntry("100644", "", 0) for folder in folders}
+    base: Tree = {f"{folder}/.": TreeEntry("100644", "") for folder in folders}
     head: Tree = {}
     for file in package.files:
-        head[file.path] = TreeEntry("100644", file.sha256, file.size)
+        head[file.path] = TreeEntry("100644", file.sha256)
         there = remote.get(file.path)
         if there is not None:
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
-            base[file.path] = TreeEntry("100644", oid, there.size)
+            base[file.path] = TreeEntry("100644", oid)
     changed = sort_changes(file.path for file in delta.sent).definitions
     mine = {key: changed.get(key, {}) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root

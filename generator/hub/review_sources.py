@@ -48,8 +48,7 @@ class HubObjects:
         for file in listing.files.values():
             self.known.setdefault(file.sha1, (listing.commit, file))
         return {
-            path: TreeEntry("100644", file.sha1, file.size)
-            for path, file in listing.files.items()
+            path: TreeEntry("100644", file.sha1) for path, file in listing.files.items()
         }
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
@@ -19,10 +19,11 @@ from pygit2.enums import DiffOption, ObjectType
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
 from generator.problems.messages import one_line, quote
-from generator.review.sources import MAX_FILES, GitError, Tree, TreeEntry
+from generator.review.sources import MAX_FILES, MAX_TOTAL, GitError, Tree, TreeEntry
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096
+_LONGEST_POINTER = 1024
 _LFS_POINTER = LFS_MAGIC + b".github.com/spec/v1\noid sha256:%s\nsize %d\n"
 # no index is written, and no submodule is opened
 _LOOSE = (
@@ -51,13 +52,11 @@ class Repository:
     """Read a checkout's objects, index and working tree below the dataset's root.
 
     `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
-    slash; `sizes` are those of the objects seen so far. Methods raise what libgit2 does
-    where an object or the index can't be read.
+    slash. Methods raise what libgit2 does where an object or the index can't be read.
     """
 
     git: pygit2.Repository
     prefix: str
-    sizes: dict[pygit2.Oid, int] = field(default_factory=dict)
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision, None where there is none."""
@@ -103,26 +102,21 @@ class Repository:
                 if isinstance(entry, pygit2.Tree):
                     waiting.append((f"{name}/", entry))
                     continue
-                if entry.id not in self.sizes:
-                    self.sizes[entry.id] = self._size(entry.id)
-                mode, oid = f"{entry.filemode:06o}", str(entry.id)
-                found[name] = TreeEntry(mode, oid, self.sizes[entry.id])
+                found[name] = TreeEntry(f"{entry.filemode:06o}", str(entry.id))
         return found
-
-    def _size(self, oid: pygit2.Oid) -> int:
-        try:
-            if hasattr(self.git.odb, "read_header"):
-                return self.git.odb.read_header(oid)[1]
-            # the last pygit2 for Python 3.10 reads the whole object
-            return len(self.git.odb.read(oid)[1])
-        except (pygit2.GitError, KeyError):
-            # a submodule's commit, or missing: it matters where it is read
-            return 0
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield each object's content, one after the other in memory; raises GitError."""
         objects = self.git.odb
         with one_line_errors():
+            # the last pygit2 for Python 3.10 reads whole objects alone
+            if hasattr(objects, "read_header"):
+                total = sum(objects.read_header(oid)[1] for oid in oids)
+                if total > MAX_TOTAL:
+                    raise GitError(
+                        f"The review needs {total >> 20} MiB, more than the "
+                        f"{MAX_TOTAL >> 20} MiB that are copied for one."
+                    )
             for oid in oids:
                 kind, content = objects.read(oid)
                 if kind != ObjectType.BLOB:
@@ -178,18 +172,18 @@ def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
         size = file.lstat().st_size
         if file.is_symlink():
             content = os.fsencode(os.readlink(file))
-            return TreeEntry("120000", str(pygit2.hash(content)), size)
+            return TreeEntry("120000", str(pygit2.hash(content)))
         if not file.is_file():
-            return TreeEntry("000000", "", 0) if file.exists() else None
-        if base is not None and 0 < base.size < 1024 < size:
+            return TreeEntry("000000", "") if file.exists() else None
+        if base is not None and size > _LONGEST_POINTER:
             digest = hashlib.sha256()
             with open(file, "rb") as stream:
                 while piece := stream.read(1 << 20):
                     digest.update(piece)
             pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
             if str(pygit2.hash(pointer)) == base.oid:
-                return TreeEntry("100644", base.oid, size)
-        return TreeEntry("100644", str(pygit2.hashfile(str(file))), size)
+                return TreeEntry("100644", base.oid)
+        return TreeEntry("100644", str(pygit2.hashfile(str(file))))
     except (OSError, pygit2.GitError):
         return None
 
