@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from generator.review.definition_diff import Difference, compare
 from generator.review.sources import Sides, Tree
 from generator.rules.load import load_file
 
-_Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+_Lines = dict[str, tuple[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,10 @@ def make_changes(
     `known` maps paths of head to their definitions, where they were loaded before.
     """
     old = {key: _load(base, key, sides.base) for key in definitions}
-    if known is None:
-        new = {key: _load(head, key, sides.head) for key in definitions}
-    else:
-        new = {key: known.get(_path(key)) for key in definitions}
+    new = {
+        key: _load(head, key, sides.head) if known is None else known.get(_path(key))
+        for key in definitions
+    }
     was = {key: sides.base[p] for key in definitions if (p := _path(key)) in sides.base}
     now = {key: sides.head[p] for key in definitions if (p := _path(key)) in sides.head}
     gone = [key for key in was if key not in now]
@@ -181,26 +180,19 @@ def _workloads(
     before: _Lines | None, after: _Lines | None, definition: Definition | None
 ) -> Workloads:
     old, new = before or {}, after or {}
-    text = partial(json.dumps, sort_keys=True)
     ranges: dict[str, tuple[int, int]] = {}
     for name in definition.var_axes if definition is not None else ():
         values = [axes[name] for _, axes in new.values() if type(axes.get(name)) is int]
         if values:
             ranges[name] = (min(values), max(values))
-    return Workloads(
-        len(old),
-        len(new),
-        len(new.keys() - old.keys()),
-        len(old.keys() - new.keys()),
-        sum(
-            text(old[uuid][0]) != text(new[uuid][0]) for uuid in old.keys() & new.keys()
-        ),
-        ranges,
-    )
+    both = old.keys() & new.keys()
+    changed = sum(old[uuid][0] != new[uuid][0] for uuid in both)
+    counts = (len(new) - len(both), len(old) - len(both), changed)
+    return Workloads(len(old), len(new), *counts, ranges)
 
 
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
-    """Return uuid → workload and axes; a line without a uuid has its number for one."""
+    """Return uuid → the workload's text, and its axes; some have a number for a uuid."""
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
     if path not in tree or not tree[path].is_file:
         return None
@@ -210,5 +202,6 @@ def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
         workload = workload if isinstance(workload, dict) else {}
         uuid, axes = workload.get("uuid"), workload.get("axes")
         name = uuid if isinstance(uuid, str) else f"line {number}"
-        found[name] = (workload, axes if isinstance(axes, dict) else {})
+        text = json.dumps(workload, sort_keys=True)
+        found[name] = (text, axes if isinstance(axes, dict) else {})
     return found
