@@ -26,6 +26,11 @@ class Canaries:
     before: Mapping[str, str]
     after: Mapping[str, str]
 
+    @property
+    def all(self) -> dict[str, str]:
+        """Return the canaries, with the tests that they copy."""
+        return {**self.before, **self.after}
+
     def excused(self, reported: Sequence[tuple[str, str]]) -> frozenset[str]:
         """Return the canaries that were skipped as the tests were that they copy.
 
@@ -34,7 +39,7 @@ class Canaries:
         results = dict(reported)
         return frozenset(
             canary
-            for canary, test in {**self.before, **self.after}.items()
+            for canary, test in self.all.items()
             if results.get(canary) == results.get(test) == "skipped"
         )
 

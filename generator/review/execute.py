@@ -145,21 +145,21 @@ def _run(
         for d in definitions
         if not can_be_nested(d.reference)
     ]
+    layers = sandbox.warnings()
     if not collected.ok or not expected or collected.truncated:
         lines = (collected.stderr or collected.stdout).strip().splitlines()
         said = collected.detail or (lines[-1] if lines else "nothing was printed")
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
-        layers = sandbox.warnings()
         return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
+    wrong = canaries.all
     # too many for a command line where much has changed
     arguments = tests / "arguments"
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
     outcome = confined(command, work=work, limits=limits)
-    wrong = canaries.before.keys() | canaries.after.keys()
-    tests_run: tuple[TestResult, ...] = ()
-    compared: tuple[str, ...] = ()
+    ran: Sequence[TestResult] = ()
+    own: Sequence[TestResult] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
         data = sandbox.read_result(work, _FILE, limit=_RESULTS)
@@ -167,21 +167,19 @@ def _run(
             problems.append("there are no results that can be read")
         else:
             # messages name files as they lie in the dataset, not here
-            data = data.replace(f"{folder}/".encode(), b"")
-            tests_run = parse_results(data, _FILE).tests
-            # what a canary compares is no word on the definition that it copies
-            own = [test for test in tests_run if test.test not in wrong]
-            compared = _met_a_kernel(own)
-            comparisons = comparisons_of(own, {d.name for d in definitions})
+            ran = parse_results(data.replace(f"{folder}/".encode(), b""), _FILE).tests
+        # what a canary compares is no word on the definition that it copies
+        own = [test for test in ran if test.test not in wrong]
+        comparisons = comparisons_of(own, {d.name for d in definitions})
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
-    reported = [(test.test, test.status) for test in tests_run]
+    reported = [(test.test, test.status) for test in ran]
     excused = canaries.excused(reported)
     told = account(
         outcome,
         expected,
         [result for result in reported if result[0] not in excused],
-        wrong - excused,
+        wrong.keys() - excused,
     )
     problems += [one_line(problem, 300) for problem in told.problems]
     return Executed(
@@ -190,8 +188,8 @@ def _run(
         tuple(one_line(name) for name in told.failed),
         len(told.skipped),
         tuple(problems),
-        sandbox.warnings(),
-        compared if not problems and device == "cuda" else (),
+        layers,
+        _met_a_kernel(own) if not problems and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )
