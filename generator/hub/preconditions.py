@@ -118,15 +118,19 @@ def _of_rendering(
     root: Path, loaded: Loaded, op_types: Collection[str]
 ) -> Iterator[Objection]:
     made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
-    behind = [o for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
+    behind = [o.path for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
     if behind:
-        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (
-            f"{TESTS}/{behind[0].path}{more} is not what gen-tests renders now: "
+            f"{TESTS}/{_first(behind)} is not what gen-tests renders now: "
             f"gen-tests {one_line(chosen)}."
         )
         yield Objection(RENDERING, None, message)
+
+
+def _first(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{one_line(paths[0])}{more}"
 
 
 def _of_evidence(
@@ -153,12 +157,10 @@ def _of_evidence(
 
 def of_partial(elsewhere: Sequence[str]) -> Objection:
     """Object to rendered tests that would lose definitions which are not here."""
-    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
     message = (
-        f"The repository has {one_line(elsewhere[0])}{more}, which is not here: its "
-        f"tests would be lost, as {TESTS} is rendered from what is here, and so would "
-        "its rows in the card's tables: trace-dataset "
-        "pull --all, then gen-tests --all."
+        f"The repository has {_first(elsewhere)}, which is not here: its tests would be "
+        f"lost, as {TESTS} is rendered from what is here, and so would its rows in the "
+        "card's tables: trace-dataset pull --all, then gen-tests --all."
     )
     return Objection(PARTIAL, None, message)
 
@@ -172,14 +174,10 @@ def read_allowances(values: Iterable[str]) -> dict[str, str]:
         if rule not in RULES and rule not in OWN:
             near = did_you_mean(rule, [*RULES, *OWN])
             raise Failure(f"No rule is named {quote(rule)}.{near}")
-        if not reason:
+        if not 0 < len(reason) <= _LONGEST_REASON:
             raise Failure(
-                f"--allow {rule} has no reason: --allow {rule}='why it may be pushed'."
-            )
-        if len(reason) > _LONGEST_REASON:
-            raise Failure(
-                f"The reason for {rule} has {len(reason)} characters, more than "
-                f"{_LONGEST_REASON}."
+                f"--allow {rule} takes a reason of up to {_LONGEST_REASON} characters: "
+                f"--allow {rule}='why it may be pushed'."
             )
         allowed[rule] = reason
     return allowed
