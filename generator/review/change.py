@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from generator.review.definition_diff import Difference, compare
 from generator.review.sources import Sides, Tree
 from generator.rules.load import load_file
 
-_Lines = dict[str, tuple[str, dict[str, Any]]]
+_Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -186,13 +187,14 @@ def _workloads(
         if values:
             ranges[name] = (min(values), max(values))
     both = old.keys() & new.keys()
-    changed = sum(old[uuid][0] != new[uuid][0] for uuid in both)
+    text = partial(json.dumps, sort_keys=True)
+    changed = sum(text(old[uuid][0]) != text(new[uuid][0]) for uuid in both)
     counts = (len(new) - len(both), len(old) - len(both), changed)
     return Workloads(len(old), len(new), *counts, ranges)
 
 
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
-    """Return uuid → the workload's text, and its axes; some have a number for a uuid."""
+    """Return uuid → workload and axes; a line without a uuid has its number for one."""
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
     if path not in tree or not tree[path].is_file:
         return None
@@ -202,6 +204,5 @@ def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
         workload = workload if isinstance(workload, dict) else {}
         uuid, axes = workload.get("uuid"), workload.get("axes")
         name = uuid if isinstance(uuid, str) else f"line {number}"
-        text = json.dumps(workload, sort_keys=True)
-        found[name] = (text, axes if isinstance(axes, dict) else {})
+        found[name] = (workload, axes if isinstance(axes, dict) else {})
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ MAX_TOTAL = 4 * 1024 * 1024 * 1024
 """Bytes that are copied for a review at most."""
 
 MAX_FILES = 2_000_000
+_ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 
 class GitError(Failure):
@@ -94,17 +96,17 @@ class Sides:
 
 def refused(tree: Tree) -> tuple[str, ...]:
     """Return paths that no checkout would have: upwards, absolute, into .git, twice."""
-    found = []
     links = {path for path, entry in tree.items() if not entry.is_file}
-    for path in tree:
-        parts = path.split("/")
-        odd = any(p in ("", ".", "..") or p.casefold() == ".git" for p in parts)
-        below = links and any(
-            "/".join(parts[:n]) in links for n in range(1, len(parts))
-        )
-        if odd or below or "\0" in path:
-            found.append(path)
+    found = {path for path in tree if _ODD.search(path)}
+    if links:
+        found |= {path for path in tree if not links.isdisjoint(_folders(path))}
     return tuple(sorted(found))
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 Blobs = Callable[[Sequence[str]], Iterator[bytes]]
