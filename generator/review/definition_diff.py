@@ -19,6 +19,7 @@ from generator.testing.tolerance import DEFAULTS, EXACT
 
 _SHOWN = 12
 _TEXT = 80
+_ALL = "all sources"
 
 
 @dataclass(frozen=True)
@@ -141,27 +142,34 @@ def _tolerances(old: Definition, new: Definition) -> Iterator[str]:
 
 
 def _judged_by(op_type: str, output: str, dtype: str) -> str:
-    """Return the tolerances that may apply, in their order; the first one wins."""
+    """Return the tolerances that apply, in their order; the first one wins."""
     bounds = DEFAULTS.get(dtype, EXACT)
     said = f"the default of {dtype} (rtol {bounds.rtol:g}, atol {bounds.atol:g})"
     own = [one_line(text, 200) for name, text in _overrides(op_type) if name == output]
-    return ", else ".join([*own, one_line(said, 100)])
+    # one for all sources leaves nothing to the default
+    rest = [] if any(text.endswith(_ALL) for text in own) else [one_line(said, 100)]
+    return ", else ".join([*own, *rest])
 
 
 @cache
 def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
-    """Return the output and the text of an op's overrides; its module is only read."""
-    if op_type not in op_specs():
-        return ()
-    module = ast.parse((op_folder(op_type) / "op.py").read_text("utf-8"))
-    return tuple(
-        (str(ast.literal_eval(node.args[0])), ast.unparse(node))
-        for node in ast.walk(module)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Override"
-        and isinstance(node.args[0], ast.Constant)
-    )
+    """Return of an op's overrides the output and, for what, the tolerance; in order.
+
+    The op's module is only read.
+    """
+    found = []
+    path = op_folder(op_type) / "op.py" if op_type in op_specs() else None
+    for node in ast.walk(ast.parse(path.read_text("utf-8") if path else "")):
+        match node:
+            case ast.Call(
+                func=ast.Name(id="Override"),
+                args=[ast.Constant(value=str(output)), tolerance, *_],
+                keywords=keys,
+            ):
+                wanted = [k for k in keys if k.arg != "reason"]
+                whom = ", ".join(f"{k.arg} {ast.unparse(k.value)}" for k in wanted)
+                found.append((output, f"{ast.unparse(tolerance)} for {whom or _ALL}"))
+    return tuple(found)
 
 
 def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
