@@ -7,7 +7,7 @@ So the reader knows beforehand what must be reported, and believes nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from generator.execution.sandbox import Outcome
@@ -31,14 +31,16 @@ def account(
     outcome: Outcome,
     expected: Iterable[str],
     reported: Sequence[tuple[str, str]],
-    must_fail: Collection[str] = (),
+    canaries: Mapping[str, str] | None = None,
 ) -> Account:
     """Compare what was reported with what was expected before anything ran.
 
-    `must_fail` are canaries: tests of the same run that a sound judge turns red. The
-    exit status is that of the other tests: 0 where only canaries failed.
+    `canaries` are tests of the same run that a sound judge turns red, each with the test
+    that it copies: where that was skipped, for want of memory say, so may the canary be,
+    and no pass comes of it. The exit status is that of the other tests.
     """
-    wanted = tuple(dict.fromkeys(name for name in expected if name not in must_fail))
+    canaries = canaries or {}
+    wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
     times = Counter(name for name, _ in reported)
     results = dict(reported)
     ways: dict[str, list[str]] = {"passed": [], "skipped": [], "failed": []}
@@ -47,9 +49,14 @@ def account(
         ways.get(way, ways["failed"]).append(name)
     signs = {
         "not reported": [name for name in wanted if name not in results],
-        "reported and not expected": results.keys() - {*must_fail, *wanted},
+        "reported and not expected": results.keys() - {*canaries, *wanted},
         "reported more than once": [name for name, n in times.items() if n > 1],
-        "must fail and did not": [n for n in must_fail if results.get(n) != "failed"],
+        "must fail and did not": [
+            canary
+            for canary, test in canaries.items()
+            if results.get(canary) != "failed"
+            and not results.get(canary) == results.get(test) == "skipped"
+        ],
     }
     problems = _of_the_end(outcome, bool(ways["failed"]))
     for sign, found in signs.items():

@@ -31,18 +31,6 @@ class Canaries:
         """Return the canaries, with the tests that they copy."""
         return {**self.before, **self.after}
 
-    def excused(self, reported: Sequence[tuple[str, str]]) -> frozenset[str]:
-        """Return the canaries that were skipped as the tests were that they copy.
-
-        A case that does not fit the memory, say: no pass comes of it.
-        """
-        results = dict(reported)
-        return frozenset(
-            canary
-            for canary, test in self.all.items()
-            if results.get(canary) == results.get(test) == "skipped"
-        )
-
     def arguments(self, tests: Iterable[Path]) -> list[str]:
         """Return what pytest is to run, in this order."""
         return [

@@ -174,13 +174,7 @@ def _run(
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     reported = [(test.test, test.status) for test in ran]
-    excused = canaries.excused(reported)
-    told = account(
-        outcome,
-        expected,
-        [result for result in reported if result[0] not in excused],
-        wrong.keys() - excused,
-    )
+    told = account(outcome, expected, reported, wrong)
     problems += [one_line(problem, 300) for problem in told.problems]
     return Executed(
         device,

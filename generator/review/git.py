@@ -74,11 +74,6 @@ class Repository:
             raise GitError(f"There is no revision {quote(revision)}.{hint}")
         return found
 
-    def merge_base(self, one: str, other: str) -> str | None:
-        """Return the last commit that two have in common, None where they have none."""
-        found = self.git.merge_base(one, other)
-        return str(found) if found else None
-
     def tree(self, revision: str) -> Tree:
         """Return all files of a revision below the dataset's root; raises GitError."""
         top = self.git.revparse_single(f"{revision}^{{tree}}")

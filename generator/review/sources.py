@@ -307,7 +307,7 @@ def _base(
     """Return the commit that was asked for, or where head left a branch, and why."""
     if asked is not None:
         wanted = repository.resolve(asked)
-        common = repository.merge_base(wanted, tip)
+        common = repository.git.merge_base(wanted, tip)
         if common is None:
             if repository.git.is_shallow:
                 raise GitError(
@@ -318,14 +318,14 @@ def _base(
         ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
             said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
-            return common, f"{said} further by now"
-        return common, quote(asked)
+            return str(common), f"{said} further by now"
+        return str(common), quote(asked)
     for name in DEFAULT_BRANCHES:
         branch = repository.find(name)
-        common = repository.merge_base(branch, tip) if branch is not None else None
-        if common is not None and common != tip:
+        left = repository.git.merge_base(branch, tip) if branch else None
+        if left is not None and str(left) != tip:
             short = name.removeprefix("refs/").removeprefix("remotes/")
-            return common, f"where head left {short.removeprefix('heads/')}"
+            return str(left), f"where head left {short.removeprefix('heads/')}"
     return None
 
 

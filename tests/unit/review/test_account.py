@@ -69,9 +69,22 @@ def test_a_test_reported_twice_has_failed() -> None:
 
 
 def test_a_judge_that_passes_all_is_found_by_the_canary() -> None:
-    found = of("a=passed b=passed c=passed", must_fail=["c"])
+    found = of("a=passed b=passed c=passed", canaries={"c": "a"})
     assert "must fail and did not: c" in found.problems
 
 
 def test_a_canary_that_failed_is_no_problem() -> None:
-    assert not of("a=passed b=passed c=failed", must_fail=["c"]).problems
+    assert not of("a=passed b=passed c=failed", canaries={"c": "a"}).problems
+
+
+@pytest.mark.parametrize(
+    ("reported", "believed"),
+    [
+        ("a=skipped b=passed c=skipped", True),
+        ("a=passed b=passed c=skipped", False),
+        ("a=skipped b=passed c=passed", False),
+        ("b=passed c=skipped", False),
+    ],
+)
+def test_a_canary_is_excused_only_with_its_test(reported, believed) -> None:
+    assert (not of(reported, canaries={"c": "a"}).problems) is believed
