@@ -13,7 +13,7 @@ import pytest
 from generator.reports.report import Status
 from generator.review import FORMATS, shown
 from generator.review.review import Review, make_review
-from generator.review.sources import open_sources
+from generator.review.sources import GitError, open_sources
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import DEFINITION, FILE, make, write
 from tests.functional.reviewed import commit, git
@@ -101,3 +101,11 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
     assert made.verdict is Status.FAILED
     for form, text in reports.items():
         _is_inert(form, text)
+
+
+def test_more_bytes_than_are_copied(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.review.git.MAX_TOTAL", 10)
+    with pytest.raises(GitError, match="The review needs 0 MiB, more than"):
+        review(tree)
