@@ -40,10 +40,6 @@ _START = "<!-- trace-dataset push: "
 _LONGEST = 120
 
 
-class Unfit(Failure):
-    """Say in one line why a file is not pushed, whatever is allowed."""
-
-
 @dataclass(frozen=True)
 class LocalFile:
     """Hold a file's hashes: git's of a blob, and SHA-256 as LFS names it.
@@ -62,7 +58,7 @@ class LocalFile:
 
 
 def take_inventory(root: Path) -> Sorted:
-    """Find the files of a dataset. Raises Unfit for a folder that is a link."""
+    """Find the files of a dataset. Raises Failure for a folder that is a link."""
     rendered = (".py", ".ini", f"/{SUMS}")
     tests = [path for path in _walk(root, [TESTS]) if path.endswith(rendered)]
     return replace(sort_changes(_walk(root, FOLDERS)), tests=tests)
@@ -87,7 +83,7 @@ def paths_of(
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
-    """Yield paths, links to files among them; raises Unfit for links to folders."""
+    """Yield paths, links to files among them; raises Failure for links to folders."""
     for top in folders:
         for place in (top.split("/")[0], top):
             _refuse_link(root, place)
@@ -100,10 +96,10 @@ def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_link(root: Path, path: str, *, ordinary: bool = False) -> None:
-    """Raise Unfit for a link, and where `ordinary` for all but an ordinary file."""
+    """Raise Failure for a link, and where `ordinary` for all but an ordinary file."""
     full = root / path
     if os.path.islink(full) or (ordinary and not stat.S_ISREG(os.lstat(full).st_mode)):
-        raise Unfit(
+        raise Failure(
             f"{one_line(path)} is a link or no ordinary file, and could lead anywhere: "
             "put what it leads to in its place."
         )
@@ -114,7 +110,7 @@ def read_file(
 ) -> LocalFile:
     """Return a file of the inventory, or one that was made, with its hashes.
 
-    Raises Unfit for a link, which could lead to anything that this user may read, and
+    Raises Failure for a link, which could lead to anything that this user may read, and
     for a file that has `secret`, the user's token, in it.
     """
     full = root / path
@@ -126,10 +122,10 @@ def read_file(
         with full.open("rb") as stream:
             return _hashed(path, full, stream, full.stat().st_size, secret)
     except UnicodeEncodeError:
-        raise Unfit(f"{one_line(path)} has a name that is no text.") from None
+        raise Failure(f"{one_line(path)} has a name that is no text.") from None
     except OSError as error:
         reason = one_line(error.strerror or str(error))
-        raise Unfit(f"{one_line(path)} can't be read: {reason}.") from None
+        raise Failure(f"{one_line(path)} can't be read: {reason}.") from None
 
 
 def _hashed(
@@ -141,7 +137,7 @@ def _hashed(
     while chunk := stream.read(_STEP):
         head = head or chunk[:_LONGEST_POINTER]
         if known and known in tail + chunk:
-            raise Unfit(
+            raise Failure(
                 f"{one_line(path)} has your Hugging Face token in it: take it out, "
                 "and revoke the token if anybody else saw it."
             )
@@ -150,7 +146,7 @@ def _hashed(
         sha256.update(chunk)
         read += len(chunk)
     if read != size:
-        raise Unfit(f"{one_line(path)} is being written: wait, and run again.")
+        raise Failure(f"{one_line(path)} is being written: wait, and run again.")
     pointer = _POINTER.fullmatch(head) if size <= _LONGEST_POINTER else None
     if pointer is not None:
         oid, size = pointer[1].decode(), int(pointer[2])
@@ -185,11 +181,11 @@ def compare(
     remote: Mapping[str, RemoteFile],
     delete: Sequence[str] = (),
 ) -> Delta:
-    """Compare by hash; nothing is downloaded. Raises Unfit for a pointer to be sent."""
+    """Compare by hash; nothing is downloaded. Raises Failure for a pointer to be sent."""
     news = [file for file in files if not is_same(file, remote.get(file.path))]
     for file in news:
         if file.is_pointer:
-            raise Unfit(
+            raise Failure(
                 f"{one_line(file.path)} is a Git LFS pointer here, and the repository "
                 "does not have what it points to: git lfs pull."
             )
@@ -216,7 +212,7 @@ def make_standalone(
 
     `tests` are the paths of the files in tests/references. Empty where they are
     standalone already, or there are none. A file that a person edited is left out of
-    SHA256SUMS, so that a clone treats it as edited too. Raises Unfit.
+    SHA256SUMS, so that a clone treats it as edited too. Raises Failure.
     """
     if not tests or is_standalone(root / TESTS):
         return {}
@@ -229,7 +225,7 @@ def make_standalone(
         texts = {name: (root / names[name].path).read_text("utf-8") for name in names}
         made = standalone(texts)
     except (SyntaxError, ValueError, OSError) as error:
-        raise Unfit(
+        raise Failure(
             f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
             "--all renders the tests again."
         ) from None
@@ -362,7 +358,9 @@ def pack(
     for bundle in bundles:
         paths = {*paths_of(inventory, bundle.keys, named), *card}
         if both := sorted(paths & set(wishes.delete)):
-            raise Unfit(f"{one_line(both[0])} is pushed, so that it can't be deleted.")
+            raise Failure(
+                f"{one_line(both[0])} is pushed, so that it can't be deleted."
+            )
         files = tuple(map(read, sorted(paths)))
         allowed = tuple(judged.split(bundle.keys, wishes.reasons)[1])
         packages.append(Package(dataset, bundle, files, judged, allowed, wishes))

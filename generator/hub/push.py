@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from generator.hub.card import all_paths
 from generator.hub.client import OPEN, Client
 from generator.hub.failures import Changed, HubFailure, status_of
-from generator.hub.package import Delta, LocalFile, Package, Unfit, compare
+from generator.hub.package import Delta, LocalFile, Package, compare
 from generator.hub.pr_description import describe, human
 from generator.hub.preconditions import of_partial
 from generator.hub.remote import TESTS, RemoteFile, files_at, is_blob, remote_files
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Pusher:
     def plan(self, package: Package) -> PushPlan:
         """Look at the repository, and return what is to be done. Changes nothing.
 
-        Raises HubFailure, and Unfit for a file that can't be pushed.
+        Raises HubFailure, and Failure for a file that can't be pushed.
         """
         client, wishes = self.client, package.wishes
         name, marker = client.name(), package.bundle.marker
@@ -182,7 +183,7 @@ class Pusher:
         return parent, remote, compare(package.files, remote, package.wishes.delete)
 
     def _whole(self, package: Package, delta: Delta, parent: str) -> Package:
-        """Return the package, with what it was allowed to leave out. Raises Unfit.
+        """Return the package, with what it was allowed to leave out. Raises Failure.
 
         Tests and the card are made of the definitions that are here: from a part of a
         dataset they would replace those of the whole.
@@ -200,7 +201,7 @@ class Pusher:
             return package
         objection = of_partial(elsewhere)
         if objection.rule not in package.wishes.reasons:
-            raise Unfit(str(objection))
+            raise Failure(str(objection))
         return replace(package, allowed=(*package.allowed, objection))
 
     def _commit(self, plan: PushPlan) -> Pushed:

@@ -80,7 +80,7 @@ class HubObjects:
 def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     """Yield the sides of a pull request; temporary folders are gone afterwards.
 
-    Raises HubFailure, and GitError where the files can't be written here.
+    Raises HubFailure, and Failure where the files can't be written here.
     """
     revisions = _revisions(client, number)
     head = list_files(client, revisions.head)

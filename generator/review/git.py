@@ -18,8 +18,9 @@ from pygit2.enums import DiffOption, ObjectType
 
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.review.sources import MAX_FILES, MAX_TOTAL, GitError, Tree, TreeEntry
+from generator.review.sources import MAX_FILES, MAX_TOTAL, Tree, TreeEntry
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096
@@ -36,15 +37,15 @@ _LOOSE = (
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Raise GitError in place of what libgit2 says of objects and of the index."""
+    """Raise Failure in place of what libgit2 says of objects and of the index."""
     try:
         yield
     except KeyError as error:
         oid = one_line(str(error), 14).strip("'")
         message = f"The object {oid} is missing or damaged"
-        raise GitError(f"{message}: fetch it (git fetch), git fsck.") from None
+        raise Failure(f"{message}: fetch it (git fetch), git fsck.") from None
     except (pygit2.GitError, ValueError, OSError) as error:
-        raise GitError(one_line(f"git: {error}", 300)) from None
+        raise Failure(one_line(f"git: {error}", 300)) from None
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,16 @@ class Repository:
             return None
 
     def resolve(self, revision: str) -> str:
-        """Return the commit of a revision as people write it; raises GitError."""
+        """Return the commit of a revision as people write it; raises Failure."""
         found = self.find(revision)
         if found is None:
             shallow = " The checkout is shallow: fetch more."
             hint = shallow if self.git.is_shallow else ""
-            raise GitError(f"There is no revision {quote(revision)}.{hint}")
+            raise Failure(f"There is no revision {quote(revision)}.{hint}")
         return found
 
     def tree(self, revision: str) -> Tree:
-        """Return all files of a revision below the dataset's root; raises GitError."""
+        """Return all files of a revision below the dataset's root; raises Failure."""
         top = self.git.revparse_single(f"{revision}^{{tree}}")
         for part in filter(None, self.prefix.split("/")):
             if not isinstance(top, pygit2.Tree) or part not in top:
@@ -90,7 +91,7 @@ class Repository:
                 name = path + os.fsdecode(entry.raw_name or b"")
                 # a few trees that name each other stand for any number of files
                 if seen > MAX_FILES or len(name) > _LONGEST_PATH:
-                    raise GitError(
+                    raise Failure(
                         f"The tree of {revision[:12]} has over {MAX_FILES} entries, "
                         f"or a path of over {_LONGEST_PATH} characters."
                     )
@@ -101,14 +102,14 @@ class Repository:
         return found
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """Yield each object's content, one after the other in memory; raises GitError."""
+        """Yield each object's content, one after the other in memory; raises Failure."""
         objects = self.git.odb
         with one_line_errors():
             # the last pygit2 for Python 3.10 reads whole objects alone
             if hasattr(objects, "read_header"):
                 total = sum(objects.read_header(oid)[1] for oid in oids)
                 if total > MAX_TOTAL:
-                    raise GitError(
+                    raise Failure(
                         f"The review needs {total >> 20} MiB, more than the "
                         f"{MAX_TOTAL >> 20} MiB that are copied for one."
                     )
@@ -184,16 +185,16 @@ def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
 
 
 def open_repository(dataset: Path) -> Repository:
-    """Return the checkout that a dataset lies in; raises GitError where it is none."""
+    """Return the checkout that a dataset lies in; raises Failure where it is none."""
     where = quote(str(dataset), 200)
     if not dataset.is_dir():
-        raise GitError(f"There is no folder {where}.")
+        raise Failure(f"There is no folder {where}.")
     ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
     folder = os.path.realpath(dataset)
     found = pygit2.discover_repository(folder, False, ceilings)
     opened = pygit2.Repository(found) if found is not None else None
     if opened is None or opened.workdir is None:
-        raise GitError(
+        raise Failure(
             f"{where} is not in a git checkout: a review compares revisions. "
             "To check files alone: trace-dataset validate."
         )

@@ -43,10 +43,6 @@ MAX_FILES = 2_000_000
 _ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 
-class GitError(Failure):
-    """Say in one line why git has no answer, and what to do."""
-
-
 @dataclass(frozen=True)
 class TreeEntry:
     """Hold one file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
@@ -117,7 +113,7 @@ def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
     """Write the dataset's files of a tree below `folder`.
 
     Links are made last and lead where they led, so that validation can say so. Raises
-    GitError.
+    Failure.
     """
     bad = set(refused(tree))
     wanted = [
@@ -146,7 +142,7 @@ def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
         except OSError as error:
             reason = error.strerror or "unknown"
             message = f"{quote(path, 200)} can't be written here: {reason}."
-            raise GitError(message) from None
+            raise Failure(message) from None
 
 
 @dataclass(frozen=True)
@@ -184,12 +180,12 @@ def open_sources(
 ) -> Iterator[Sources]:
     """Yield the sides of a review; temporary folders are gone afterwards.
 
-    Raises GitError.
+    Raises Failure.
     """
     try:
         from generator.review.git import one_line_errors, open_repository
     except ImportError:
-        raise GitError(NOT_INSTALLED) from None
+        raise Failure(NOT_INSTALLED) from None
     with one_line_errors():
         repository = open_repository(dataset)
         revisions, old, new = _trees(repository, dataset, base, head)
@@ -208,7 +204,7 @@ def write_sides(
 ) -> Sources:
     """Write what a review reads of both sides below `folder`.
 
-    Head is not written where it is `lying` in a folder. Raises GitError, and what
+    Head is not written where it is `lying` in a folder. Raises Failure, and what
     `blobs` raises.
     """
     found = sort_changes(sides.changed)
@@ -310,7 +306,7 @@ def _base(
         common = repository.git.merge_base(wanted, tip)
         if common is None:
             if repository.git.is_shallow:
-                raise GitError(
+                raise Failure(
                     f"The shallow checkout has no commit that {quote(asked)} and head "
                     "share: fetch more (git fetch --unshallow)."
                 )
@@ -333,7 +329,7 @@ def _before(repository: Repository, tip: str) -> tuple[str, str]:
     """Return the commit before head, or nothing, and in words that it is so."""
     before = repository.find(f"{tip}~1")
     if before is None and repository.git.is_shallow:
-        raise GitError(
+        raise Failure(
             "The checkout is shallow and has no commit before head: fetch more "
             "(git fetch --deepen=50), or name a --base."
         )

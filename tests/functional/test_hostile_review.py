@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from generator.problems import Failure
 from generator.reports.report import Status
 from generator.review import FORMATS, shown
 from generator.review.review import Review, make_review
-from generator.review.sources import GitError, open_sources
+from generator.review.sources import open_sources
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import DEFINITION, FILE, make, write
 from tests.functional.reviewed import commit, git
@@ -107,5 +108,5 @@ def test_more_bytes_than_are_copied(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("generator.review.git.MAX_TOTAL", 10)
-    with pytest.raises(GitError, match="The review needs 0 MiB, more than"):
+    with pytest.raises(Failure, match="The review needs 0 MiB, more than"):
         review(tree)
