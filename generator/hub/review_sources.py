@@ -25,12 +25,12 @@ from generator.hub.remote import (
 )
 from generator.problems.messages import one_line, quote
 from generator.review.sources import (
-    MAX_TOTAL,
     Revisions,
     Sides,
     Sources,
     Tree,
     TreeEntry,
+    check_total,
     write_sides,
 )
 
@@ -54,12 +54,7 @@ class HubObjects:
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield the content of each object, one after the other in memory."""
         missing = [o for o in dict.fromkeys(oids) if not (self.folder / o).exists()]
-        total = sum(self.known[oid][1].size for oid in missing)
-        if total > MAX_TOTAL:
-            raise HubFailure(
-                f"The review needs {total >> 20} MiB, more than the {MAX_TOTAL >> 20} "
-                "MiB that are fetched for one."
-            )
+        check_total(sum(self.known[oid][1].size for oid in missing))
         in_threads(self._fetch, missing, self._note)
         for oid in oids:
             yield (self.folder / oid).read_bytes()

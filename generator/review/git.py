@@ -20,7 +20,7 @@ from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.review.sources import MAX_FILES, MAX_TOTAL, Tree, TreeEntry
+from generator.review.sources import MAX_FILES, Tree, TreeEntry, check_total
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096
@@ -107,12 +107,7 @@ class Repository:
         with one_line_errors():
             # the last pygit2 for Python 3.10 reads whole objects alone
             if hasattr(objects, "read_header"):
-                total = sum(objects.read_header(oid)[1] for oid in oids)
-                if total > MAX_TOTAL:
-                    raise Failure(
-                        f"The review needs {total >> 20} MiB, more than the "
-                        f"{MAX_TOTAL >> 20} MiB that are copied for one."
-                    )
+                check_total(sum(objects.read_header(oid)[1] for oid in oids))
             for oid in oids:
                 kind, content = objects.read(oid)
                 if kind != ObjectType.BLOB:

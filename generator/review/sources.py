@@ -109,6 +109,15 @@ Blobs = Callable[[Sequence[str]], Iterator[bytes]]
 """Yields the content of each object, one after the other in memory."""
 
 
+def check_total(size: int) -> None:
+    """Raise Failure for more bytes than are copied for a review."""
+    if size > MAX_TOTAL:
+        raise Failure(
+            f"The review needs {size >> 20} MiB, more than the {MAX_TOTAL >> 20} MiB "
+            "that are copied for one."
+        )
+
+
 def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
     """Write the dataset's files of a tree below `folder`.
 

@@ -107,6 +107,6 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
 def test_more_bytes_than_are_copied(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.review.git.MAX_TOTAL", 10)
+    monkeypatch.setattr("generator.review.sources.MAX_TOTAL", 10)
     with pytest.raises(Failure, match="The review needs 0 MiB, more than"):
         review(tree)
