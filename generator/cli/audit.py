@@ -19,7 +19,7 @@ from generator.evaluation.checkers.names import NAMES
 from generator.problems.messages import did_you_mean, plural, quote
 
 if TYPE_CHECKING:
-    from generator.execution.definition_task import DefinitionTask
+    from generator.mutation.definition_task import DefinitionTask
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
@@ -71,7 +71,7 @@ def audit(
         "~/.cache/gen-tests if not given.",
         "--resume",
     ),
-    fresh: bool = options.fresh(),
+    fresh: bool = options.fresh,
     tolerance: float | None = options.tolerance,
     seeds: tuple[int, int] | None = options.value(
         "Plant no defects: run the tests on the unchanged references, with inputs and "
@@ -131,7 +131,8 @@ def audit(
         raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
-    from generator.execution.definition_task import Keeping, default_folder, run_task
+    from generator.execution.cache_key import default_folder
+    from generator.mutation.definition_task import Keeping, run_task
     from generator.mutation.recorder import Recorder
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task
@@ -198,20 +199,3 @@ def audit(
             say(line)
         report = mutants_report(found, survivors=survivors)
     return show(report, form)
-
-
-class _Floors(click.Command):
-    """Do what `audit --tolerances` does, by its name of version 0.1."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line with --tolerances added."""
-        return super().parse_args(ctx, ["--tolerances", *args])
-
-
-floors = _Floors(
-    "floors",
-    params=audit.params,
-    callback=audit.callback,
-    hidden=True,
-    help="Do what `trace-dataset audit --tolerances` does; the name of version 0.1.",
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from generator.problems import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
-    from generator.ground_truth.resolver import Resolution
     from generator.rules.load import Loaded
 
 
@@ -136,32 +134,10 @@ def _list(dataset: Path, loaded: Loaded, as_json: bool) -> int:
         problems = [problem.as_dict() for problem in loaded.problems]
         write_json({"definitions": rows, "problems": problems})
     else:
-        write_lines(line for resolution in resolutions for line in _lines(resolution))
+        write_lines(line for resolution in resolutions for line in resolution.lines())
         for problem in loaded.problems:
             say(str(problem))
     return status_of(not has_errors(loaded.problems))
-
-
-def _lines(resolution: Resolution) -> Iterator[str]:
-    """Yield a definition's ground truth, and why others are not used.
-
-    A kernel that can be called comes before a recording, which is replayed beside it.
-    """
-    definition, chosen = resolution.definition, resolution.chosen
-    replays = resolution.replay.summary
-    if resolution.unresolved:
-        provider = f"UNRESOLVED: {resolution.unresolved}"
-    elif chosen is None:
-        provider = replays or "none usable here, float64 oracle only"
-    else:
-        symbol = f" ({chosen.symbol})" if chosen.symbol else ""
-        note = f" ({chosen.note})" if chosen.note else ""
-        provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
-    yield f"{definition.name}  {definition.op_type}  {provider}"
-    if chosen is not None and replays:
-        yield f"    {replays}"
-    for rejected in resolution.rejected:
-        yield f"    not {rejected.provider}: {rejected.obstacle}"
 
 
 main = partial(run_and_exit, cli, "gen-tests")

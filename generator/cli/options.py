@@ -93,11 +93,7 @@ as_json = flag("Print the result as JSON.", "--json")
 check = flag("Write nothing; exit 1 if a file is out of date.")
 force = flag("Overwrite files that a person edited.")
 notes = flag("Show notes in text and github as well.")
-no_cache: Decorator = flag(
-    "Accepted for old scripts: nothing is kept from one run to the next.",
-    hidden=True,
-    expose_value=False,
-)("no_cache")
+fresh = flag("Ignore earlier results and redo the work.")
 op_type = several(
     "Choose the definitions of this op_type; may be repeated.", "OP_TYPE", "--op-type"
 )
@@ -184,11 +180,6 @@ def jobs(
     return option(what, type=click.IntRange(1, 1024), default=usual, metavar="N")
 
 
-def fresh(*spellings: str) -> Any:
-    """Declare --fresh; `spellings` are older names that a command still accepts."""
-    return flag("Ignore earlier results and redo the work.", "--fresh", *spellings)
-
-
 def _repo(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
@@ -208,13 +199,10 @@ def repo(what: str = "The dataset's repository on the Hub.", **more: Any) -> Any
 pr = partial(value, "The number of the pull request.", click.IntRange(1), metavar="N")
 
 
-def output(what: str, metavar: str, *spellings: str, **more: Any) -> Any:
-    """Declare --output, a folder where `metavar` is DIR, else a file.
-
-    `spellings` are older names that a command still accepts.
-    """
+def output(what: str, metavar: str, **more: Any) -> Any:
+    """Declare --output, a folder where `metavar` is DIR, else a file."""
     kind = click.Path(path_type=Path, dir_okay=metavar == "DIR")
-    return value(what, kind, "--output", *spellings, metavar=metavar, **more)
+    return value(what, kind, "--output", metavar=metavar, **more)
 
 
 def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Any:

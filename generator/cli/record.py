@@ -36,7 +36,6 @@ def record(
     output: Path | None = options.output(
         "Folder of the recordings; blob/ground_truth in the dataset if not given.",
         "DIR",
-        "--out",
     ),
     sizes: tuple[str, ...] = options.several(
         "Record cases of this size; may be repeated.",
@@ -54,7 +53,7 @@ def record(
     logs: Path | None = options.path(
         "Folder for the output of the kernels and their errors."
     ),
-    fresh: bool = options.fresh("--force"),
+    fresh: bool = options.fresh,
     compare: tuple[str, str] | None = options.value(
         "Record nothing: print where the outputs of recording B differ from those of A. "
         "A and B are files or folders; PLACE#TEXT takes the recordings whose label contains "
@@ -128,16 +127,6 @@ def _print_result(result: RecordingResult) -> None:
     labels = f"  {', '.join(result.labels)}" if result.labels else ""
     remarks = (f"    {remark}" for remark in dict.fromkeys(result.remarks))
     write_lines([f"{result.status:<8}  {result.definition}{size}{labels}", *remarks])
-
-
-@options.command(hidden=True)
-def drift(
-    before: str = options.argument(metavar="A"),
-    after: str = options.argument(metavar="B"),
-    form: str = options.form(),
-) -> int:
-    """Do what `trace-dataset record --compare A B` does; the name of version 0.1."""
-    return _compare(before, after, form)
 
 
 def _compare(before: str, after: str, form: str) -> int:

@@ -29,7 +29,6 @@ _SUFFIXES = {"text": "txt", "markdown": "md", "junit": "xml", "github": "github.
 
 
 @options.command()
-@options.no_cache
 def review(
     base: str | None = options.value(
         "Compare with the merge base of REV and head. REV is the default branch if not "
@@ -49,7 +48,6 @@ def review(
     output: Path | None = options.output(
         "Write the review in all formats there, and the tests of the changed definitions.",
         "DIR",
-        "--out",
     ),
     notes: bool = options.notes,
     trust_evidence: bool = options.flag(

@@ -9,7 +9,7 @@ import click
 
 from generator import __version__
 from generator.cli import options
-from generator.cli.audit import audit, floors
+from generator.cli.audit import audit
 from generator.cli.card import card
 from generator.cli.choose import Choice
 from generator.cli.comment import comment
@@ -26,7 +26,7 @@ from generator.cli.output import (
 from generator.cli.parity import parity
 from generator.cli.pull import pull
 from generator.cli.push import push
-from generator.cli.record import drift, record
+from generator.cli.record import record
 from generator.cli.review import review
 from generator.cli.rules import rules
 from generator.cli.traces import traces
@@ -81,13 +81,11 @@ _COMMANDS = (
     review,
     evaluate,
     audit,
-    floors,
     comment,
     rules,
     verify,
     record,
     warm,
-    drift,
     card,
     pull,
     push,

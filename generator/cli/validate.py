@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @options.command()
-@options.no_cache
 def validate(
     choice: Choice = options.part,
     checks: tuple[str, ...] = options.several(

@@ -30,6 +30,12 @@ class Tensor:
     description: str = ""
     optional: bool = False
 
+    @property
+    def declared(self) -> str:
+        """Return dtype and axes in words: `bfloat16[M, N]`, `float32 scalar`."""
+        axes = " scalar" if self.shape is None else f"[{', '.join(self.shape)}]"
+        return f"{self.dtype}{axes}"
+
 
 @dataclass(frozen=True)
 class Definition:

@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from generator.execution.definition_task import default_folder, sources
+from generator.execution.cache_key import default_folder, sources
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
 from generator.problems.messages import one_line

@@ -1,69 +1,18 @@
-"""What a task may take: time, memory; and what ends with a process."""
+"""What ends with a process, and what of it others of its user can see."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
-# after the first alarm: a mutant that catches everything gets it again and again
-_AGAIN_SECONDS = 0.25
-# beside what a definition's cases need
-MORE_BYTES = 2 * 2**30
-_STATUS = Path("/proc/self/statm")
 # the process that adopts orphans; its forks inherit the variable, not the role
 _adopter = 0
-
-
-class TimeIsUp(BaseException):
-    """Interrupt a mutant, `seconds` after it began; `except Exception` lets it pass."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"more than {seconds:.1f} s")
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp in a block that takes more seconds of this process's CPU.
-
-    So other work on the machine costs a mutant nothing. The parent process ends a
-    block that does not return to Python, or sleeps.
-    """
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeIsUp(seconds)
-
-    old = signal.signal(signal.SIGPROF, ring)
-    try:
-        signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN_SECONDS)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
-    finally:
-        signal.signal(signal.SIGPROF, old)
-
-
-def limit_memory(more_bytes: int) -> None:
-    """Limit what this process maps beyond what it has now; more raises MemoryError."""
-    try:
-        pages = int(_STATUS.read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        # no limit is better than one that is too low
-        return
-    limit = pages * resource.getpagesize() + more_bytes
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def die_with_parent(parent: int) -> None:

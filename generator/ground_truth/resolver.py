@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,26 @@ class Resolution:
             },
             "replay": self.replay.as_dict(),
         }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the definition's ground truth, and why others are not used.
+
+        A kernel that can be called comes before a recording, which is replayed beside it.
+        """
+        chosen, replays = self.chosen, self.replay.summary
+        if self.unresolved:
+            provider = f"UNRESOLVED: {self.unresolved}"
+        elif chosen is None:
+            provider = replays or "none usable here, float64 oracle only"
+        else:
+            symbol = f" ({chosen.symbol})" if chosen.symbol else ""
+            note = f" ({chosen.note})" if chosen.note else ""
+            provider = f"{chosen.provider} {chosen.version}{symbol}{note}"
+        yield f"{self.definition.name}  {self.definition.op_type}  {provider}"
+        if chosen is not None and replays:
+            yield f"    {replays}"
+        for rejected in self.rejected:
+            yield f"    not {rejected.provider}: {rejected.obstacle}"
 
 
 def resolve(

@@ -287,10 +287,8 @@ def _definition(
 
 def _tensor(tensor: Tensor) -> str:
     """Return `q: bfloat16[batch_size, num_qo_heads]`, or `scale: float32 scalar`."""
-    names = tensor.shape
-    shape = " scalar" if names is None else f"[{', '.join(names)}]"
     optional = ", optional" if tensor.optional else ""
-    return f"{tensor.name}: {tensor.dtype}{shape}{optional}"
+    return f"{tensor.name}: {tensor.declared}{optional}"
 
 
 def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.hub.remote import TESTS
 from generator.problems import Failure, Problem, Severity
-from generator.problems.messages import did_you_mean, one_line, quote
+from generator.problems.messages import did_you_mean, one_line, quote, some
 from generator.rendering.files import FileStatus
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
@@ -122,15 +122,10 @@ def _of_rendering(
     if behind:
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (
-            f"{TESTS}/{_first(behind)} is not what gen-tests renders now: "
+            f"{TESTS}/{some(behind, 1)} is not what gen-tests renders now: "
             f"gen-tests {one_line(chosen)}."
         )
         yield Objection(RENDERING, None, message)
-
-
-def _first(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{one_line(paths[0])}{more}"
 
 
 def _of_evidence(
@@ -158,9 +153,10 @@ def _of_evidence(
 def of_partial(elsewhere: Sequence[str]) -> Objection:
     """Object to rendered tests that would lose definitions which are not here."""
     message = (
-        f"The repository has {_first(elsewhere)}, which is not here: its tests would be "
-        f"lost, as {TESTS} is rendered from what is here, and so would its rows in the "
-        "card's tables: trace-dataset pull --all, then gen-tests --all."
+        f"The repository has {some([*map(one_line, elsewhere)], 1)}, which is not here: "
+        f"its tests would be lost, as {TESTS} is rendered from what is here, and so "
+        "would its rows in the card's tables: trace-dataset pull --all, then gen-tests "
+        "--all."
     )
     return Objection(PARTIAL, None, message)
 

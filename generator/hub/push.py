@@ -21,7 +21,7 @@ from generator.hub.pr_description import describe, human
 from generator.hub.preconditions import of_partial
 from generator.hub.remote import TESTS, RemoteFile, files_at, is_blob, remote_files
 from generator.problems import Failure
-from generator.problems.messages import one_line, plural, quote
+from generator.problems.messages import one_line, plural, quote, some
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd
@@ -275,9 +275,7 @@ class Pusher:
         ]
         now = files_at(self.client, plan.package.paths, plan.revision)
         paths = [p for p in plan.package.paths if now.get(p) != plan.remote.get(p)]
-        shown = ", ".join(one_line(path) for path in paths[:_SHOWN])
-        more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-        of = f"it changed {shown}{more}" if paths else "it changed nothing"
+        of = f"it changed {some([*map(one_line, paths)], _SHOWN) or 'nothing'}"
         return Changed(
             f"{plan.revision} of {self.client.repo} got "
             f"{plural(len(commits), 'commit')} meanwhile: "

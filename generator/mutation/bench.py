@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.execution.limits import TimeIsUp, time_limit
+from generator.mutation.limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
@@ -36,6 +36,8 @@ LATER = ("test_inputs_unmodified", "test_determinism", "test_matches_recorded")
 # these depend on inputs and results alone: if a mutant returns the reference's bits, as
 # most that pass them do, they need not run again
 _OF_RESULTS = frozenset(("test_matches_oracle", "test_matches_recorded"))
+# calls run() again, which takes half of the time of a mutant that passes
+_REPEATING = "test_determinism"
 # CPU time limit of one test: _FACTOR times what all tests of the reference took in that
 # case, plus _FLOOR seconds
 _FACTOR, _FLOOR = 20.0, 0.5
@@ -143,10 +145,12 @@ class Bench:
         tests = len(FIRST) + len(LATER)
         return tests * (_FLOOR * (len(self.stands) + 1) + _FACTOR * self.seconds)
 
-    def judge(self, load: Load) -> Catch | None:
+    def judge(self, load: Load, *, repeats: bool = True) -> Catch | None:
         """Return the first test that catches a mutant, None if all pass.
 
-        Raises TimeIsUp if a test takes far longer than for the reference.
+        Without `repeats`, a mutant is not called again in a case in which it returned
+        the reference's bits. Raises TimeIsUp if a test takes far longer than for the
+        reference.
         """
         try:
             with time_limit(_FLOOR):
@@ -159,27 +163,33 @@ class Bench:
             # the next mutant must not inherit the dtype that this one set
             torch.set_default_dtype(torch.float32)
         with sorted_once(), widened_by_table():
-            return self._first_catch(run)
+            return self._first_catch(run, repeats)
 
-    def _first_catch(self, run: Run) -> Catch | None:
+    def _first_catch(self, run: Run, repeats: bool) -> Catch | None:
         self.stands.sort(key=lambda stand: -stand.catches / (stand.seconds + 1e-3))
         # the later tests reuse the calls of the first ones
         trials = [(stand, self._trial(stand, guarded(run))) for stand in self.stands]
         left_out = {(catch.test, catch.case) for catch in self.left_out}
+        of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
         for names in (FIRST, LATER):
             for stand, trial in trials:
                 for name in names:
                     if (name, stand.case.name) in left_out:
                         continue
                     with time_limit(_FLOOR + _FACTOR * stand.seconds):
-                        catch = self._run_test(name, stand, trial, run)
+                        catch = self._run_test(name, stand, trial, run, of_results)
                     if catch is not None:
                         stand.catches += 1
                         return catch
         return None
 
     def _run_test(
-        self, name: str, stand: Stand, trial: Trial, run: Run
+        self,
+        name: str,
+        stand: Stand,
+        trial: Trial,
+        run: Run,
+        of_results: Collection[str] = _OF_RESULTS,
     ) -> Catch | None:
         """Return how a test fails, None if it passes or is skipped."""
         if name == "test_matches_recorded" and not stand.is_recorded:
@@ -195,7 +205,7 @@ class Bench:
             given.append(_ignore)
         try:
             if (
-                name in _OF_RESULTS
+                name in of_results
                 and stand.results is not None
                 and same_results(stand.results, tests()._results(trial))
             ):

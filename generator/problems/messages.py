@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # difflib is quadratic; no real name is this long.
@@ -48,6 +48,12 @@ def plural(count: int, noun: str) -> str:
 def listing(names: Iterable[str]) -> str:
     """Return the names in brackets as a call would write them: `(q, k, v)`."""
     return one_line(f"({', '.join(names)})", 200)
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many there are beside them: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

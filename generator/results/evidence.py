@@ -37,7 +37,8 @@ class SourceEvidence:
     says why, and `skip_kind` is the value of that skip's Kind. `nmse` is the largest
     over all outputs but the LSE, whose error is `lse`; `hit_ratio` is the smallest;
     `figures` are a policy's, least and greatest. `skipped` counts tests that compared
-    nothing beside those that did.
+    nothing beside those that did. `not_given` are outputs that the source does not give,
+    which were compared with nothing.
     """
 
     verdict: str
@@ -51,6 +52,7 @@ class SourceEvidence:
     hit_ratio: float | None = None
     figures: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     not_independent: tuple[str, ...] = ()
+    not_given: tuple[str, ...] = ()
 
     @property
     def needs_other_gpu(self) -> bool:
@@ -227,5 +229,6 @@ def _source(value: Mapping[str, Any]) -> SourceEvidence:
     known |= {n: float(v) for n, v in known.items() if n in _NUMBERS}
     figures = known.get("figures", {}).items()
     known["figures"] = {one_line(n, 40): tuple(map(float, v)) for n, v in figures}
-    known["not_independent"] = tuple(map(one_line, known.get("not_independent", ())))
+    for name in ("not_independent", "not_given"):
+        known[name] = tuple(map(one_line, known.get(name, ())))
     return SourceEvidence(**known)

@@ -34,8 +34,8 @@ _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 _DIGITS = 18
 # of a comparison: what is no figure of its policy
 _KNOWN = (
-    "definition case source output rows_left_out not_independent verdict findings "
-    "elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
+    "definition case source output rows_left_out not_given not_independent verdict "
+    "findings elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
     "hit_ratio expected_rms worst"
 )
 
@@ -330,12 +330,6 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
     others = [record for record in records if record["output"] != "lse"]
     hit_ratio = _range("hit_ratio", records)
     names = {name for record in records for name in record} - {*_KNOWN.split()}
-    dependent = {
-        str(name)
-        for record in records
-        if isinstance(listed := record.get("not_independent"), list)
-        for name in listed
-    }
     return SourceEvidence(
         max((record["verdict"] for record in records), key=VERDICTS.index),
         *told,
@@ -345,7 +339,16 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
         figures={
             name: found for name in sorted(names) if (found := _range(name, records))
         },
-        not_independent=tuple(sorted(dependent)),
+        not_independent=_names("not_independent", records),
+        not_given=_names("not_given", records),
+    )
+
+
+def _names(field: str, records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the names that any of the records lists in a field, sorted."""
+    lists = (record.get(field) for record in records)
+    return tuple(
+        sorted({str(n) for some in lists if isinstance(some, list) for n in some})
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from generator.execution.sandbox import Outcome
+from generator.problems.messages import some
 
 _SOME = 3
 
@@ -60,9 +61,8 @@ def account(
     }
     problems = _of_the_end(outcome, bool(ways["failed"]))
     for sign, found in signs.items():
-        if names := sorted(found):
-            more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-            problems.append(f"{sign}: {', '.join(names[:_SOME])}{more}")
+        if found:
+            problems.append(f"{sign}: {some(sorted(found), _SOME)}")
     given = {way: tuple(names) for way, names in ways.items()}
     return Account(**given, problems=tuple(problems))
 

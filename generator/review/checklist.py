@@ -17,11 +17,11 @@ from generator.dataset.blobs import (
     WORKLOAD_BLOB_MISSING,
     WORKLOAD_PATH,
 )
-from generator.dataset.changes import Files, owner_of, sort_changes
+from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
-from generator.problems.messages import one_line, plural, quote
+from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import is_ground_truth
@@ -82,15 +82,6 @@ class ReviewContext:
             for path in self.sides.base
             for slash in re.finditer("/", path)
         )
-
-    @cached_property
-    def files(self) -> Mapping[Key, Files]:
-        """Return head's files by the definition that they belong to."""
-        return sort_changes(self.sides.head).definitions
-
-    def files_of(self, change: Change, kind: str) -> Sequence[str]:
-        """Return the files of a kind that a definition has in head."""
-        return self.files.get(change.key, {}).get(kind, ())
 
     @cached_property
     def objections(self) -> Mapping[tuple[Key, str], Sequence[Problem]]:
@@ -162,10 +153,9 @@ def answer_all(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answ
 
 def _one_definition(changes: Sequence[Change]) -> Finding:
     new = [c for c in changes if c.kind in ("new", "changed", "renamed")]
-    names = ", ".join(quote(c.name) for c in new[:5])
-    more = f" and {len(new) - 5} more" if len(new) > 5 else ""
+    names = some([quote(c.name) for c in new], 5)
     added = sum(c.kind == "new" for c in new)
-    seen = f"{plural(len(new), 'definition')}: {names}{more}" if new else "none"
+    seen = f"{plural(len(new), 'definition')}: {names}" if new else "none"
     return Finding(YES if len(new) <= 1 else UNKNOWN if added < 2 else NO, seen)
 
 
@@ -278,12 +268,12 @@ def _workloads(change: Change, new: Definition, known: ReviewContext) -> Finding
 def _blobs(change: Change, new: Definition, known: ReviewContext) -> Finding:
     if (change.key, "pointers") in known.objections:
         return Finding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
-    count = len(known.files_of(change, "blobs"))
+    count = len(known.sides.files_of(change.key, "blobs"))
     return Finding(YES, plural(count, "file") if count else "none needed")
 
 
 def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    for path in known.files_of(change, "solutions"):
+    for path in known.sides.files_of(change.key, "solutions"):
         if path.startswith("solutions/baseline"):
             return Finding(YES, one_line(path))
     path = f"solutions/baseline/{new.op_type}/{new.name}/"
@@ -291,7 +281,7 @@ def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
 
 
 def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    found = known.files_of(change, "traces")
+    found = known.sides.files_of(change.key, "traces")
     if not found:
         return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
     statuses: Counter[str] = Counter()

@@ -84,9 +84,7 @@ def _tensors(old: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> Iterator[s
 
 def _declared(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     return {
-        name: tensor.dtype
-        + (" scalar" if tensor.shape is None else f"[{', '.join(tensor.shape)}]")
-        + (" optional" if tensor.optional else "")
+        name: tensor.declared + (" optional" if tensor.optional else "")
         for name, tensor in tensors.items()
     }
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generator.dataset.changes import owner_of
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
@@ -116,9 +115,8 @@ def evaluate_change(
 
 def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
     """Yield the files of a kind that a definition has in head."""
-    for path, entry in sorted(sources.sides.head.items()):
-        if entry.is_file and owner_of(path) == (change.key, kind):
-            yield path
+    sides = sources.sides
+    return (p for p in sides.files_of(change.key, kind) if sides.head[p].is_file)
 
 
 def _new_traces(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from generator.dataset.artifacts import Key
-from generator.dataset.changes import Sorted, owner_of, sort_changes
+from generator.dataset.changes import Files, Sorted, owner_of, sort_changes
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import is_dataset, is_rendered
 from generator.problems import Failure
@@ -88,6 +88,14 @@ class Sides:
             for side in (self.base, self.head)
         )
         return frozenset(path for path, *_ in base ^ head)
+
+    @cached_property
+    def _of_head(self) -> Mapping[Key, Files]:
+        return sort_changes(self.head).definitions
+
+    def files_of(self, key: Key, kind: str) -> Sequence[str]:
+        """Return the files of a kind that a definition has in head, sorted."""
+        return self._of_head.get(key, {}).get(kind, ())
 
 
 def refused(tree: Tree) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import pytest
 from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
-from generator.testing.spreading import Plan
+from generator.testing.run_plan import Plan
 
 # a worker starts a test when it knows the next one
 _AHEAD = 2

@@ -88,7 +88,9 @@ class Backend:
     `needs_cuda` the CPU can compute it as well, as SGLang's native paths. `needs` names
     modules that the provider imports for this backend alone, and does without else.
     `gpus` are those that it computes on, all of one process, which reach the memory of
-    each other.
+    each other. `lacks` names the outputs that its kernel does not return: the adapter
+    gives None for each. `limit` says why it has no kernel for this definition, and
+    `symbol` what is called where that is none of the definition's own.
     """
 
     name: str
@@ -97,3 +99,6 @@ class Backend:
     needs_cuda: bool = True
     needs: tuple[str, ...] = ()
     gpus: int = 1
+    lacks: tuple[str, ...] = ()
+    limit: str = ""
+    symbol: str = ""

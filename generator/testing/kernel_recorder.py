@@ -99,9 +99,13 @@ class KernelRecorder:
         about = self.machine.about(provider, backend)
         adapter = getattr(self.cls, f"{provider}_ground_truth")
         symbol = [s for s in self.job.symbols if s.split(".")[0] == provider]
+        lacking = {"not_given": list(backend.lacks)} if backend.lacks else {}
         self._recordings[label] = {
             **about,
-            "symbol": ", ".join(symbol) or f"{adapter.__module__}.{adapter.__name__}",
+            **lacking,
+            "symbol": backend.symbol
+            or ", ".join(symbol)
+            or f"{adapter.__module__}.{adapter.__name__}",
             "route": (adapter.__doc__ or "").strip().partition("\n")[0],
             "make_inputs": source_hash(self.cls.make_inputs),
             "seed": PROVIDER_SEED,

@@ -68,6 +68,8 @@ def backend_obstacle(
     obstacle = provider_obstacle(provider, device)
     if obstacle is not None:
         return obstacle
+    if backend.limit:
+        return Obstacle(Kind.NO_KERNEL, f"{backend.name}: {backend.limit}")
     if device.type != "cuda":
         if backend.needs_cuda:
             return _needs_cuda(device)

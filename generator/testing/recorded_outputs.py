@@ -61,6 +61,9 @@ class Storing:
         row_axis = leading_axis(specs[names[0]])
         entries = {}
         for position, (name, value) in enumerate(zip(names, returned, strict=True)):
+            if value is None:
+                # the recording says that the kernel gives none
+                continue
             if not isinstance(value, torch.Tensor):
                 kind = type(value).__name__
                 raise Unstorable(f"{self._source} gave a {kind} as {name!r}")

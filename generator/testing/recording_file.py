@@ -8,7 +8,8 @@ one metadata entry, JSON, says how each tensor came about:
       definition, op_type, interface (a hash)
       cases        name → size, axes, params, stream (its key), inputs (name → SHA-256)
       recordings   label → provider, backend, symbol, route, versions, gpu, sm, date,
-                   make_inputs (a hash), seed, and
+                   make_inputs (a hash), seed, `not_given` where the kernel
+                   returns less than the interface has: these outputs; and
         cases        name → output → dtype, shape, and of what is stored `elements`;
                      `positions`, a hash, where it is not all; `parts` where a
                      policy chose what to store; `oracle`, how far it is from it

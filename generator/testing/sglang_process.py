@@ -17,11 +17,13 @@ from typing import Any
 
 import torch
 
-from generator.testing.sglang_light import ENVIRONMENT
+from generator.testing.nursery import UNKNOWN, Forked, Nursery, fork_at
+from generator.testing.sglang_light import ENVIRONMENT, NURSERY_VARIABLE
 from generator.testing.sglang_wire import SHARED_FROM, pack, receive, release, send
 
 _LAST_LINES, _LAST_BYTES = 12, 4000
 _PROBE_SECONDS = 120.0
+_NURSERY_SECONDS = 300.0
 # the paths of the asking process, so that both find the same SGLang
 _BOOT = (
     "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -67,28 +69,15 @@ class Process:
     """Hold one worker process, the connection to it, and what it prints."""
 
     def __init__(self, package: str) -> None:
-        root = str(Path(__file__).parents[len(package.split("."))])
-        paths = [str(path) for path in sys.path]
-        paths += [] if root in paths else [root]
         self.connection, theirs = Pipe()
         # printed text must neither reach pytest's output nor fill a pipe
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._expired = ""
         self._heard = 0
-        arguments = [
-            json.dumps(paths),
-            f"{package}.sglang_worker",
-            str(theirs.fileno()),
-        ]
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", _BOOT, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=self._log,
-            stderr=self._log,
-            pass_fds=[theirs.fileno()],
-            env={**ENVIRONMENT, **os.environ, "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
-        )
+        # nobody writes to it: its end is that of this process
+        life, self._life = os.pipe()
+        self._process = _begin(package, life, self._log.fileno(), theirs.fileno())
+        os.close(life)
         theirs.close()
 
     def start(self, seconds: float) -> str | None:
@@ -126,9 +115,7 @@ class Process:
     def stop(self) -> None:
         """End the process and those that it started; returns when it is gone."""
         self.connection.close()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
+        os.close(self._life)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
         self._kill()
@@ -153,7 +140,56 @@ class Process:
         return "\n".join(line[:200] for line in text.splitlines()[-_LAST_LINES:])
 
 
+def _begin(
+    package: str, life: int, log: int, connection: int
+) -> subprocess.Popen[bytes] | Forked:
+    """Start the worker, as a fork where there is a nursery that lives."""
+    worker, paths = f"{package}.sglang_worker", _paths(package)
+    address = os.environ.get(NURSERY_VARIABLE)
+    if address:
+        files = [life, log, connection]
+        function = f"{worker}:main"
+        forked = fork_at(address, function, files, paths, _NURSERY_SECONDS)
+        if forked is not None:
+            return forked
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-W", "ignore", "-c", _BOOT),
+            *(json.dumps(paths), worker, str(connection)),
+        ],
+        stdin=life,
+        stdout=log,
+        stderr=log,
+        pass_fds=[connection],
+        env={**ENVIRONMENT, **os.environ, "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,
+    )
+
+
+def nursery(package: str, gpu: tuple[int, str] | None) -> Nursery:
+    """Start a process that imports SGLang once, for the workers of a whole run.
+
+    `gpu` are the compute capability, 90 for 9.0, and the name of the GPUs that the
+    workers will use: the nursery itself must not ask CUDA, which a fork could not use
+    then.
+    """
+    # libgomp's threads do not live on in a fork; a worker has its own number of them
+    environment = {**ENVIRONMENT, **os.environ, "OMP_NUM_THREADS": "1"}
+    environment["PYTHONUNBUFFERED"] = "1"
+    prepare = f"{package}.sglang_worker:prepare"
+    return Nursery(prepare, [gpu], _paths(package), environment)
+
+
+def _paths(package: str) -> list[str]:
+    """Return this process's paths, and the folder of the package."""
+    root = str(Path(__file__).parents[len(package.split("."))])
+    paths = [str(path) for path in sys.path]
+    return paths if root in paths else [*paths, root]
+
+
 def _meaning(status: int) -> str:
+    if status == UNKNOWN:
+        return "a status that nobody saw: its nursery was gone"
     if status >= 0:
         return f"status {status}"
     try:

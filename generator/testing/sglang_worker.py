@@ -13,11 +13,13 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import ExitStack
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -28,15 +30,44 @@ from generator.testing.trial import seed
 
 _FRAMES = 8
 _cuda: Any = torch.cuda
+# once: a fork of a nursery finds it done
+_load = cache(load)
+
+
+def prepare(gpu: tuple[int, str] | None) -> None:
+    """Import SGLang in a process that will be forked; `gpu` as sglang_process.nursery has it.
+
+    What is imported asks CUDA for the GPU, and is answered here: a CUDA that was
+    initialised is of no use in a fork.
+    """
+    answers: dict[str, Any] = {}
+    if gpu is not None:
+        capability, name = gpu
+        answers = {
+            "is_available": True,
+            "device_count": 1,
+            "get_device_capability": divmod(capability, 10),
+            "get_device_name": name,
+        }
+    with ExitStack() as stack:
+        for function, answer in answers.items():
+            said = mock.patch.object(_cuda, function, lambda *_, a=answer, **__: a)
+            stack.enter_context(said)
+        _load()
+    if _cuda.is_initialized():
+        sys.exit("it can't be forked: what it imported has initialised CUDA")
 
 
 def main(descriptor: int) -> None:
     """Import SGLang, say how that went, then serve; doesn't return."""
+    if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
+        # a fork's nursery had one
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     os.set_inheritable(descriptor, False)
     threading.Thread(target=_end_with_the_run, daemon=True).start()
     connection = Connection(descriptor)
     try:
-        how = load()
+        how = _load()
     except BaseException as error:  # noqa: BLE001
         text = " ".join(str(error).split())[:300]
         reason = f"import failed: {type(error).__name__}: {text}"

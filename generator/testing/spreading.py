@@ -10,13 +10,14 @@ worker leaves what it knows in a file, the plan, for which the parent makes a fo
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,14 @@ import pytest
 
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.testing.definition import Backend, Case
+from generator.testing.nursery import Nursery
+from generator.testing.run_plan import Plan
+from generator.testing.sglang_light import NURSERY_VARIABLE
 from generator.testing.warming import Job, cold, usual_jobs, warm
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
+_NURSERY = "reference_sglang_nursery"
 # of a GPU's free memory; the rest is for contexts, and for cases of which the estimate
 # is too low
 _SHARE = 0.9
@@ -36,24 +41,6 @@ _SHARE = 0.9
 _LEAST, _PER_GIB = 0.02, 0.3
 _ASKED = {"sglang": 1.0, "flashinfer": 0.2, "pytorch": 0.1}
 _AGREE = "test_ground_truths_agree"
-
-
-@dataclass
-class Plan:
-    """Hold what the workers know of the tests that they collected.
-
-    `cases` gives for each case, in the order of the tests, the number of its tests and
-    the GPU memory that it needs, in bytes. `live` names the definitions, by test file,
-    whose tests call kernels.
-    """
-
-    cases: list[tuple[int, int]] = field(default_factory=list)
-    live: dict[str, list[str]] = field(default_factory=dict)
-
-    def of_each_test(self) -> tuple[list[int], list[int]]:
-        """Return for each test the number of its case, and the bytes of that."""
-        numbers = [n for n, (tests, _) in enumerate(self.cases) for _ in range(tests)]
-        return numbers, [self.cases[n][1] for n in numbers]
 
 
 def bind_worker(config: pytest.Config) -> None:
@@ -66,6 +53,8 @@ def bind_worker(config: pytest.Config) -> None:
         return
     if given.get(_GPU) is not None:
         bind(given[_GPU])
+    if given.get(_NURSERY) is not None:
+        os.environ[NURSERY_VARIABLE] = given[_NURSERY]
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -166,6 +155,7 @@ class Spreading:
         # by worker: the place of its GPU
         self._places: dict[str, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._nursery: Nursery | None = None
         self._seconds: dict[str, float] = defaultdict(float)
         self._key = f"reference-tests/seconds-{device.type}"
 
@@ -193,6 +183,9 @@ class Spreading:
             return
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="reference-tests-")
+            self._nursery = self._started_nursery(node.workerinput["workercount"])
+        if self._nursery is not None:
+            node.workerinput[_NURSERY] = self._nursery.address
         node.workerinput[_PLAN] = os.path.join(self._folder.name, "plan.json")
         if self._gpus:
             used = Counter(self._places.values())
@@ -200,6 +193,23 @@ class Spreading:
             self._places[node.gateway.id] = place
             if not self._chosen:
                 node.workerinput[_GPU] = self._gpus[place].name
+
+    def _started_nursery(self, workers: int) -> Nursery | None:
+        """Start one import of SGLang for all workers, None where it would not serve.
+
+        A complete SGLang initialises CUDA where it sees a GPU, and can't be forked then.
+        """
+        from generator.testing import sglang, sglang_process
+
+        if workers < 2 or sglang.absence() is not None:
+            return None
+        package = __name__.rpartition(".")[0]
+        if not self._on_gpu:
+            return sglang_process.nursery(package, None)
+        models = {(gpu.capability, gpu.model) for gpu in self._gpus}
+        if len(models) != 1 or not sglang.note(cuda=True):
+            return None
+        return sglang_process.nursery(package, models.pop())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -219,6 +229,13 @@ class Spreading:
         own = Path(f"{path}.{os.getpid()}")
         own.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
         own.replace(path)
+
+    def pytest_collection_finish(self) -> None:
+        """Let the garbage collector pass over the tests, which live to the end.
+
+        pytest collects five times when it ends, in each worker.
+        """
+        gc.freeze()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -272,7 +289,18 @@ class Spreading:
             new = {name: round(value, 2) for name, value in self._seconds.items()}
             cache.set(self._key, {**known, **new})
 
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """End the nursery; say so where it was no help."""
+        why = self._end_nursery()
+        if why:
+            terminalreporter.write_line(f"each worker imported SGLang itself: {why}")
+
+    def _end_nursery(self) -> str:
+        nursery, self._nursery = self._nursery, None
+        return "" if nursery is None else nursery.stop()
+
     def pytest_unconfigure(self) -> None:
-        """Remove the plan."""
+        """Remove the plan, and end the nursery of a run that was interrupted."""
+        self._end_nursery()
         if self._folder is not None:
             self._folder.cleanup()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import click
-import pytest
-from click.testing import CliRunner
 
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
@@ -26,18 +24,3 @@ def test_options_of_one_name_have_one_help_text() -> None:
     several = {name for name, found in texts.items() if len(found) > 1}
     assert several == DIFFERENT
     assert len(texts) > 40
-
-
-def test_earlier_spellings_are_still_accepted() -> None:
-    spellings = {
-        name: {option for p in trace_dataset.commands[name].params for option in p.opts}
-        for name in ("record", "review")
-    }
-    assert {"--output", "--out", "--fresh", "--force"} <= spellings["record"]
-    assert {"--output", "--out"} <= spellings["review"]
-
-
-@pytest.mark.parametrize("name", ["floors", "drift"])
-def test_commands_of_the_first_version_are_hidden_and_work(name: str) -> None:
-    assert trace_dataset.commands[name].hidden
-    assert CliRunner().invoke(trace_dataset, [name, "--help"]).exit_code == 0

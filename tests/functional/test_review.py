@@ -276,7 +276,7 @@ def test_every_format_says_the_same_by_its_status(root: Path, form: str) -> None
 def test_out_has_every_format_and_the_tests(root: Path, tmp_path: Path) -> None:
     changed(root, description="x")
     out = tmp_path / "out"
-    done = review(root, "--out", str(out))
+    done = review(root, "--output", str(out))
     assert done.returncode == GPU
     names = {path.name for path in out.iterdir()}
     assert names >= {"review.md", "review.json", "review.xml", "review.sarif", "tests"}

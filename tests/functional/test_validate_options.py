@@ -218,12 +218,6 @@ def test_a_bad_model_config_is_one_line(root: Path, text: str) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_no_cache_is_accepted_and_not_shown(root: Path) -> None:
-    first = validate(root, "--format", "json").stdout
-    assert validate(root, "--format", "json", "--no-cache").stdout == first
-    assert "--no-cache" not in run("validate", "--help").stdout
-
-
 def test_processes_say_the_same_as_one(root: Path) -> None:
     for number in range(300):
         axes = {**DEFINITION["axes"], "N": {"type": "const", "value": 100 + number}}

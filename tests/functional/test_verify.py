@@ -169,6 +169,7 @@ def test_where_nothing_was_compared_the_reason_is_there(root):
 
 def test_figures_of_policies_are_notes_and_markup_stays_text(root):
     figures = {"p_value": 0.25, "hit_ratio": 0.875, "not_independent": ["eps"]}
+    figures["not_given"] = ["lse"]
     ending = ("error", "a | b <script> `c`")
     sha = digest(root)
     record(
@@ -178,7 +179,8 @@ def test_figures_of_policies_are_notes_and_markup_stays_text(root):
     )
     shown = verify(root).stdout
     note = (
-        "hit ratio 0.875; p_value 0.25; eps taken from the reference: not independent"
+        "hit ratio 0.875; p_value 0.25; eps taken from the reference: not independent; "
+        "gives no lse: not compared"
     )
     assert note in shown
     assert r"a \| b &lt;script> \`c\`" in shown

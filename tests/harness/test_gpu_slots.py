@@ -140,9 +140,8 @@ def test_a_fresh_worker_takes_the_gpu_of_the_one_that_died(folder, monkeypatch):
 
 @pytest.mark.slow
 def test_without_the_library_all_share_one_gpu_and_the_run_says_so(folder):
-    (folder.parent / "pynvml.py").write_text("raise ImportError('not installed')\n")
-    pretended = CUDA.replace("import pynvml\n", "")
-    options = pretend(folder.parent, pretended)
+    missing = CUDA.replace("import pynvml\n", "sys.modules['pynvml'] = None\n")
+    options = pretend(folder.parent, missing)
     done = run_pytest(folder, *options, "--device", "cpu", "-n", "2", *ALONE)
     assert done.status == 0, done.stdout + done.stderr
     said = "all workers use cuda:0: nvidia-ml-py, which counts GPUs, is missing"

@@ -18,6 +18,7 @@ class RMSNorm:
         return x * self.weight.float()
 GemmaRMSNorm = None
 """
+IMPORTED = "open({!r}, 'a').write('x')"
 
 
 @pytest.fixture
@@ -28,23 +29,29 @@ def rendered(tmp_path):
 
     def install(eps: str) -> None:
         layer = {"sglang/srt/layers/layernorm.py": LAYER.format(eps=eps)}
-        write(tmp_path, {**MODULES, **layer})
+        counted = {"sglang/__init__.py": IMPORTED.format(str(tmp_path / "imports"))}
+        write(tmp_path, {**MODULES, **layer, **counted})
 
     return folder, install
 
 
 @pytest.mark.parametrize(
-    ("eps", "status", "colour"), [("eps", 0, "passed"), ("10 * eps", 1, "failed")]
+    ("eps", "options", "status", "colour"),
+    [("eps", ("-n", "2"), 0, "passed"), ("10 * eps", (), 1, "failed")],
+    ids=["by-two-workers", "that-is-wrong"],
 )
-def test_a_rendered_folder_asks_sglang(rendered, eps, status, colour):
+def test_a_rendered_folder_asks_sglang(rendered, eps, options, status, colour):
     folder, install = rendered
     install(eps)
-    run = run_pytest(folder, "--device", "cpu")
+    run = run_pytest(folder, "--device", "cpu", *options)
     assert run.status == status, run.stdout + run.stderr
     rows = table_of(run)
     assert rows["rmsnorm", "oracle"][0] == "1/1"
     assert rows["rmsnorm", "sglang/native"][0] == "1/1"
     assert "test_matches_sglang" in run.functions(class_name(NORM), colour)
+    # the workers of a run share one import
+    assert (folder.parent / "imports").read_text() == "x"
+    assert "imported SGLang itself" not in run.stdout
     if colour == "failed":
         assert run.functions(class_name(NORM), "failed") == {"test_matches_sglang"}
 

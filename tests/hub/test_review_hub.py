@@ -329,7 +329,7 @@ def test_the_command_as_a_process_writes_its_reports(
 ) -> None:
     propose(repository, *CHANGES["a new definition"])
     out = tmp_path / "out"
-    done = black_box(hub, "review", "--hub", REPO, "--pr", "1", "--out", out)
+    done = black_box(hub, "review", "--hub", REPO, "--pr", "1", "--output", out)
     assert done.returncode in (1, 3), done.stderr
     assert THIRD in done.stdout
     assert (out / "review.md").exists()

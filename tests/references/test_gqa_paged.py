@@ -153,6 +153,7 @@ from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
+from generator.ops.attention.xqa import XQA, xqa_backend, xqa_decode
 from generator.ops.paging import (
     cache,
     indptr,
@@ -246,10 +247,13 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3; for decode also the kernel without tensor cores."""
+    """Return fa2 and fa3; for decode also the kernel without tensor cores, and XQA."""
     found = prefill_backends(definition)
+    if is_prefill(definition):
+        return found
+    found = (*found, xqa_backend(definition))
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
-    if is_prefill(definition) or ratio not in _CUDA_CORE_RATIOS:
+    if ratio not in _CUDA_CORE_RATIOS:
         return found
     lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
     return found if lacking else (_CUDA_CORES, *found)
@@ -258,7 +262,12 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
-    """Return output, as the queries, and float32 LSE of FlashInfer's paged attention."""
+    """Return output, as the queries, and float32 LSE of FlashInfer's paged attention.
+
+    XQA has no LSE: None.
+    """
+    if backend == XQA:
+        return xqa_decode(definition, inputs)
     q, sinks = inputs["q"], inputs.get("sinks")
     caches = inputs["k_cache"], inputs["v_cache"]
     scales = {name: inputs[name] for name in stored_scales(definition)}

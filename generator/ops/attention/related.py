@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -48,16 +49,20 @@ def peer(
     *,
     prefill: bool,
     plain: bool = False,
+    windowless: bool = False,
     causal: bool | None = None,
     **changes: int,
 ) -> Callable[[Definition], bool]:
     """Return a filter for definitions of a stage whose axes differ only by `changes`.
 
     With `plain`, they have neither window, cap nor sinks, and a cache of bfloat16 in
-    layout NHD, but the same mask, or that of `causal`.
+    layout NHD, but the same mask, or that of `causal`. With `windowless` they have no
+    window, and all else is the same.
     """
     axes = {**definition.axes, **changes}
     wanted = _stated(definition)
+    if windowless:
+        wanted = (replace(wanted[0], window_left=-1), *wanted[1:])
     if plain:
         alone = Variant(causal=wanted[0].causal if causal is None else causal)
         wanted = (alone, False, False, False, ["bfloat16"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -35,13 +35,16 @@ def variant_relations(
     found = []
     if variant.window_left >= 0:
         found.append(Relation("window-is-all-that-counts", _only_window, cases))
-        if not has_sinks(definition) and not variant.soft_cap:
-            found.append(Relation("long-window-is-none", _within_window, cases, plain))
+        full = peer(definition, prefill=is_prefill(definition), windowless=True)
+        found.append(Relation("long-window-is-none", _within_window, cases, full))
     if variant.soft_cap and variant.window_left < 0:
         found.append(Relation("cap-of-small-logits", _small_logits, cases, plain))
     if has_sinks(definition):
         found.append(Relation("sink-takes-its-share", _sink_share, cases))
         found.append(Relation("sinks-of-one-head", _one_sink, cases))
+        if variant.window_left < 0:
+            bare = _sinkless(definition)
+            found.append(Relation("no-sink-is-plain", _without_sinks, cases, bare))
     if has_mask(definition):
         for name, causal in (("tril-is-causal", True), ("ones-is-no-mask", False)):
             other = peer(definition, prefill=True, plain=True, causal=causal)
@@ -113,6 +116,38 @@ def _sink_share(subject: Subject) -> Iterator[Claim]:
     }
     with_sinks = run_on(subject.run, subject, batch_of(subject), "with")
     yield from alike(expected, with_sinks, MERGED)
+
+
+def _sinkless(definition: Definition) -> Callable[[Definition], bool]:
+    """Return a filter for plain definitions, which may have fewer heads a KV head."""
+
+    def accepts(other: Definition) -> bool:
+        heads = other.axes["num_qo_heads"]
+        same = peer(
+            definition,
+            prefill=is_prefill(definition),
+            plain=True,
+            num_qo_heads=heads,
+        )
+        return heads <= definition.axes["num_qo_heads"] and same(other)
+
+    return accepts
+
+
+def _without_sinks(subject: Subject) -> Iterator[Claim]:
+    """Call the definition without sinks, of some of the heads, for sinks of -infinity."""
+    other, axes = subject.other(), subject.definition.axes
+    kv_heads, batch = axes["num_kv_heads"], batch_of(subject)
+    heads = torch.arange(axes["num_qo_heads"]).view(kv_heads, -1)
+    heads = heads[:, : other.definition.axes["num_qo_heads"] // kv_heads].flatten()
+    some = [
+        type(one)({n: q[:, heads] for n, q in one.queries.items()}, one.tokens)
+        for one in batch
+    ]
+    expected = run_on(other, subject, some, "plain")
+    sinks = subject.inputs["sinks"] - math.inf
+    actual = run_on(subject.run, subject, batch, "plain", sinks=sinks)
+    yield from alike(expected, {n: v[:, heads] for n, v in actual.items()}, ALIKE)
 
 
 def _one_sink(subject: Subject) -> Iterator[Claim]:

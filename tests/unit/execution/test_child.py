@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from generator.execution.child import Child, Link, by_status
-from generator.execution.limits import TimeIsUp, limit_memory, time_limit
 
 
 def of_child(work: Callable[[Link], Any], seconds: float = 30.0) -> tuple[Any, int]:
@@ -141,30 +140,3 @@ def alive(pid: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def spins() -> None:
-    with time_limit(0.1):
-        while True:
-            pass
-
-
-def test_a_limit_of_time_is_lifted_behind_its_block():
-    with pytest.raises(TimeIsUp, match=r"more than 0\.1 s"):
-        spins()
-    with time_limit(60.0):
-        total = sum(range(10))
-    assert total == 45
-    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
-
-
-def test_a_limit_of_memory_is_above_what_is_there_already():
-    def grows(link: Link) -> None:
-        limit_memory(64 * 2**20)
-        small = bytearray(2**20)
-        try:
-            bytearray(2**28)
-        except MemoryError:
-            link.send({"event": str(len(small))})
-
-    assert of_child(grows)[0] == {"event": str(2**20)}

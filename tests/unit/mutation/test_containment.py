@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import update_wrapper
 from typing import Any
 
 import pytest
@@ -220,6 +221,19 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
     bad = bench.judge(loaded(RIGHT.replace("* weight.float()", "")))
     assert bad is not None
     assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
+
+
+def test_one_with_the_reference_s_bits_is_called_once_a_case(job):
+    calls = []
+
+    def load() -> Any:
+        right = loaded(RIGHT)()
+        return update_wrapper(lambda *given: calls.append(1) or right(*given), right)
+
+    assert job.bench.judge(load, repeats=False) is None
+    assert len(calls) == len(job.bench.stands)
+    assert job.bench.judge(load) is None
+    assert len(calls) == 3 * len(job.bench.stands)
 
 
 def test_one_that_forks_at_every_call_is_judged_once(job, tmp_path):

@@ -19,6 +19,7 @@ from generator.results.evidence import (
 )
 from generator.results.run_results import read_results, runs_of
 from generator.results.sources import backs_verified, is_ground_truth
+from generator.results.verification import VerificationLine, agreed
 from generator.validation.recorded import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 
@@ -89,6 +90,11 @@ def test_figures_of_a_policy_are_a_range_and_the_hit_ratio_is_the_smallest(tmp_p
     found = sources(tmp_path, result("oracle", *records))["oracle"]
     assert found.figures == {"p_value": (0.2, 0.9)}
     assert (found.hit_ratio, found.not_independent) == (0.9, ("eps",))
+
+
+def test_what_a_source_does_not_give_is_named_and_no_figure(tmp_path):
+    found = sources(tmp_path, result("oracle", comparison(not_given=["lse"])))["oracle"]
+    assert (found.not_given, found.lse, found.figures) == (("lse",), None, {})
 
 
 def test_a_reference_held_against_itself_is_no_source(tmp_path):
@@ -333,6 +339,7 @@ def test_what_a_source_is(source, ground_truth, backs):
 
 
 FAIL = {"verdict": "FAILED", "cases": 1}
+PART = {**PASS, "not_given": ["lse"]}
 
 
 @pytest.mark.parametrize(
@@ -342,6 +349,10 @@ FAIL = {"verdict": "FAILED", "cases": 1}
         ({"recorded:pytorch/cublas": PASS, "pytorch/cublas": FAIL}, True),
         ({"pytorch/cublas": PASS}, False),
         ({"flashinfer": PASS, "sglang": FAIL}, False),
+        # nobody has seen the other outputs
+        ({"flashinfer/xqa": PART}, False),
+        ({"flashinfer/xqa": PART, "flashinfer/fa2": PASS}, True),
+        ({"flashinfer/xqa": {**PART, **FAIL}, "flashinfer/fa2": PASS}, False),
         # two kernels that agree show nothing of the reference, two that don't do
         ({"flashinfer ~ sglang": PASS}, False),
         ({"flashinfer": PASS, "flashinfer ~ sglang": PASS}, True),
@@ -353,3 +364,13 @@ def test_what_makes_a_definition_verified(tmp_path, sources, verified):
     write_runs(tmp_path, "a.json", *sources.items())
     summary = SimpleNamespace(name=NAME, sha256="0" * 64)
     assert KernelEvidence(tmp_path)(summary) is verified
+
+
+def test_a_source_that_gives_some_outputs_alone_is_not_one_agreed_with(tmp_path):
+    write_runs(tmp_path, "a.json", ("flashinfer/xqa", PART), ("flashinfer", PASS))
+    (run,) = kept_runs(tmp_path)
+    lines = [
+        VerificationLine("gemm", NAME, source, of.verdict, False, run, of, "")
+        for source, of in run.definitions[NAME].sources.items()
+    ]
+    assert agreed(lines) == {NAME: ("flashinfer",)}

@@ -46,15 +46,21 @@ DECODE, PREFILL, _, NORM, ROPE, MAMBA = NAMES
 
 
 def pretended(op, factor=1.0):
-    """Return an adapter that gives the oracle's outputs in the declared dtypes."""
+    """Return an adapter that gives the oracle's outputs in the declared dtypes.
+
+    It gives None for those that the backend's kernel does not return.
+    """
 
     def ground_truth(definition, inputs, backend):
+        (lacks,) = (
+            b.lacks for b in op.flashinfer_backends(definition) if b.name == backend
+        )
         returned = op.oracle(definition, inputs)
         returned = returned if isinstance(returned, tuple) else (returned,)
-        specs = definition.interface.output_specs.values()
+        specs = definition.interface.output_specs
         return tuple(
-            (value * factor).to(dtype_of(spec.dtype))
-            for value, spec in zip(returned, specs, strict=True)
+            None if name in lacks else (value * factor).to(dtype_of(spec.dtype))
+            for value, (name, spec) in zip(returned, specs.items(), strict=True)
         )
 
     return staticmethod(ground_truth)

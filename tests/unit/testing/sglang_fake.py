@@ -46,6 +46,9 @@ def described(definition, inputs, backend):
     from sglang.srt.layers.rotary_embedding import base
     return os.getpid(), definition.name, backend, base._is_cpu, torch.rand(4)
 
+def threads(definition, inputs, backend):
+    return torch.get_num_threads()
+
 def echo(definition, inputs, backend):
     return inputs["x"], [dict(inputs)]
 

@@ -11,7 +11,7 @@ import pytest
 from xdist.remote import Producer
 
 from generator.testing.case_scheduling import CaseScheduling
-from generator.testing.spreading import Plan
+from generator.testing.run_plan import Plan
 
 
 class Node:

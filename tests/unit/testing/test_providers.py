@@ -146,6 +146,13 @@ def test_a_backend_has_its_range_of_gpus(importable, monkeypatch, sm, reason):
     assert providers.backend_obstacle("flashinfer", backend, CUDA) == expected
 
 
+def test_a_backend_says_what_it_has_no_kernel_for(importable, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    backend = Backend("xqa", min_sm=90, limit="logits have no cap")
+    found = providers.backend_obstacle("flashinfer", backend, CUDA)
+    assert found == Obstacle(Kind.NO_KERNEL, "xqa: logits have no cap")
+
+
 @pytest.mark.parametrize(
     ("count", "reach", "reason"),
     [

@@ -146,7 +146,7 @@ def test_recordings_stand_side_by_side(job):
     first = path_of(cls, job).read_bytes()
     assert record.record(cls, job, NEWER).status == RECORDED
     labels = read(path_of(cls, job)).body["recordings"]
-    assert len(labels) == 6
+    assert len(labels) == 8
     assert {label.split("@")[1] for label in labels} == {"0.6", "0.7"}
     assert not replay(cls, job)
     assert record.record(cls, job, HERE).status == CURRENT
@@ -204,6 +204,7 @@ def test_a_backend_that_fails_leaves_the_others(job):
     assert [label.split("@")[0] for label in result.labels] == [
         "flashinfer/cuda-cores",
         "flashinfer/fa3",
+        "flashinfer/xqa",
     ]
     assert result.remarks == [
         "flashinfer/fa2 failed: RuntimeError: no kernel image is available"
@@ -326,4 +327,4 @@ def test_large_inputs_are_not_kept_for_the_next_backend(job, monkeypatch):
     assert len(made) == 5
     monkeypatch.setattr(take, "KEPT_BYTES", 0)
     record.record(cls, RecordJob(job.out, device="cpu", force=True), HERE)
-    assert len(made) == 5 + 3 * 5
+    assert len(made) == 5 + 4 * 5

@@ -21,10 +21,15 @@ from typing import Any
 import pytest
 import torch
 
-from generator.testing import sglang
+from generator.testing import sglang, sglang_process
 from generator.testing.definition import Definition, Interface
+from generator.testing.nursery import Forked, fork_at
 from generator.testing.obstacle import Kind
-from generator.testing.sglang_light import StandInFinder, is_installed
+from generator.testing.sglang_light import (
+    NURSERY_VARIABLE,
+    StandInFinder,
+    is_installed,
+)
 from generator.testing.trial import PROVIDER_SEED, same_bits
 from tests.builders import ROOT
 from tests.unit.testing.sglang_fake import ADAPTERS, MODULES, write
@@ -293,6 +298,55 @@ def test_after_too_many_losses_it_is_not_asked_again(fresh, adapters, monkeypatc
     with pytest.raises(sglang.Unavailable, match=reason):
         ask(adapters.doubled)
     assert reason in str(sglang.absence())
+
+
+# ---- one import for several runs' workers
+
+
+def test_workers_are_forks_where_there_is_a_nursery(
+    fresh, adapters, folder, monkeypatch
+):
+    nursery = sglang_process.nursery("generator.testing", None)
+    monkeypatch.setenv(NURSERY_VARIABLE, nursery.address)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    try:
+        pid, *_, rotary_is_native, drawn = ask(adapters.described)
+        assert isinstance(fresh.process._process, Forked)
+        torch.manual_seed(PROVIDER_SEED)
+        assert torch.equal(drawn, torch.rand(4))
+        assert rotary_is_native
+        assert ask(adapters.threads) == 2
+        with pytest.raises(sglang.WorkerLost, match="ended with status 7; it printed"):
+            ask(adapters.dies)
+        another = ask(adapters.described)[0]
+        assert another != pid
+        nursery._process.kill()
+        nursery._process.wait()
+        assert ask(adapters.described)[0] == another, "it outlives the nursery"
+        with pytest.raises(sglang.WorkerLost, match="its nursery was gone"):
+            ask(adapters.is_killed)
+        assert torch.equal(ask(adapters.doubled), torch.tensor([2.0, 4.0]))
+        assert not isinstance(fresh.process._process, Forked)
+    finally:
+        assert nursery.stop() == "it ended with -9"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("assert torch.cuda.get_device_capability(0) == (9, 0)", ""),
+        ("torch.cuda.is_initialized = lambda: True", "1: it can't be forked: what it"),
+    ],
+)
+def test_a_nursery_does_not_initialise_cuda(tmp_path, monkeypatch, text, why):
+    """What it imports hears of the GPU from us."""
+    write(tmp_path, {**MODULES, "sglang/__init__.py": f"import torch; {text}"})
+    monkeypatch.syspath_prepend(tmp_path)
+    nursery = sglang_process.nursery("generator.testing", (90, "H"))
+    forked = fork_at(nursery.address, "os:_exit", [0, 1, 2], [], 30.0)
+    assert (forked is None) == bool(why)
+    (forked or nursery._process).wait(20)
+    assert why in nursery.stop()
 
 
 # ---- why it can't be had

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from generator.execution.gpus import Gpu, Gpus
-from generator.testing import memory, spreading
+from generator.testing import memory, sglang, sglang_process, spreading
 from generator.testing.definition import Backend, Case
 from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.spreading import Plan, Spreading, by_case, live_definitions
+from generator.testing.run_plan import Plan
+from generator.testing.spreading import Spreading, by_case, live_definitions
 from tests.builders import CPU, known
 
 CUDA = torch.device("cuda:0")
@@ -125,7 +126,22 @@ class Config:
 
 def node(name, popen=True):
     gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=popen))
-    return SimpleNamespace(gateway=gateway, workerinput={})
+    return SimpleNamespace(gateway=gateway, workerinput={"workercount": 4})
+
+
+@pytest.fixture(autouse=True)
+def begun(monkeypatch):
+    """Return the nurseries that were asked for; SGLang seems to be installed, lightly."""
+    asked = []
+
+    def nursery(package, gpu):
+        asked.append(gpu)
+        return SimpleNamespace(address="there", stop=lambda: "it fell over")
+
+    monkeypatch.setattr(sglang_process, "nursery", nursery)
+    monkeypatch.setattr(sglang, "absence", lambda: None)
+    monkeypatch.setattr(sglang, "note", lambda cuda: "light")
+    return asked
 
 
 @pytest.fixture
@@ -174,6 +190,44 @@ def test_on_the_cpu_and_on_another_machine_nobody_gets_a_gpu():
         assert "reference_gpu" not in worker.workerinput
         assert parent.room(worker) == (-1, float("inf"))
         parent.pytest_unconfigure()
+
+
+def test_workers_share_one_import_of_sglang(begun, monkeypatch):
+    gpus = tuple(Gpu(name, "A", 90, 100, 100) for name in "01")
+    monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+    parent = Spreading(Config(), CUDA)
+    workers = [node("gw0"), node("gw1")]
+    for worker in workers:
+        parent.pytest_configure_node(worker)
+        assert worker.workerinput["reference_sglang_nursery"] == "there"
+    assert begun == [(90, "A")]
+    said = []
+    for _ in range(2):
+        parent.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
+    assert said == ["each worker imported SGLang itself: it fell over"]
+    parent.pytest_unconfigure()
+
+
+@pytest.mark.parametrize("why", ["absent", "complete", "one worker", "two models"])
+def test_each_worker_imports_sglang_where_forks_would_not_serve(
+    begun, two, monkeypatch, why
+):
+    device, worker = CPU, node("gw0")
+    if why == "absent":
+        monkeypatch.setattr(sglang, "absence", lambda: Obstacle(Kind.BROKEN, "no"))
+    if why == "one worker":
+        worker.workerinput["workercount"] = 1
+    if why in ("two models", "complete"):
+        device = CUDA
+    if why == "complete":
+        gpus = (Gpu("0", "A", 90, 100, 100),)
+        monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+        monkeypatch.setattr(sglang, "note", lambda cuda: "")
+    parent = Spreading(Config(), device)
+    parent.pytest_configure_node(worker)
+    assert begun == []
+    assert "reference_sglang_nursery" not in worker.workerinput
+    parent.pytest_unconfigure()
 
 
 def test_a_worker_leaves_the_plan_that_the_parent_reads(tmp_path):

@@ -11,32 +11,18 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from generator import __version__
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import RECORDINGS, DatasetFile
+from generator.execution.cache_key import sources
 from generator.execution.outcome import DONE, FORGED, Folder, Outcome, Task
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
     from generator.execution.cluster import RayExecutor
     from generator.execution.local import LocalExecutor
-
-# what decides the verdict on a mutant, beside the definition and its recording
-_SOURCES = (
-    "dataset",
-    "execution",
-    "mutation",
-    "ops",
-    "rendering/plan.py",
-    "rules/constants.py",
-    "testing",
-)
-_FORMAT = 2
 
 
 class Result(Protocol):
@@ -163,13 +149,6 @@ def run_task(
     return [results[file.path] for file in files]
 
 
-def default_folder() -> Path:
-    """Return where outcomes are kept unless a caller says otherwise."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    home = Path(base) if base and os.path.isabs(base) else Path.home() / ".cache"
-    return home / "gen-tests" / "audit"
-
-
 def _make(folder: Path) -> None:
     """Make the folder of the cache. Raises OSError where it can't be written to."""
     if folder.exists() and not folder.is_dir():
@@ -178,18 +157,3 @@ def _make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-
-
-@cache
-def sources() -> str:
-    """Return the digest of the code that audits, and of the torch that computes."""
-    package = Path(__file__).parents[1]
-    # none where torch is not installed
-    torch = "".join(found.version for found in metadata.distributions(name="torch"))
-    digest = hashlib.sha256(f"{_FORMAT} {__version__}{torch}".encode())
-    for name in _SOURCES:
-        start = package / name
-        found = sorted(start.rglob("*")) if start.is_dir() else [start]
-        for path in (p for p in found if p.suffix in (".py", ".json")):
-            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()

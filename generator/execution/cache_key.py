@@ -1,0 +1,45 @@
+"""Where outcomes are cached, and the digest of the code that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from generator import __version__
+
+# what decides the verdict on a mutant, beside the definition and its recording
+_SOURCES = (
+    "dataset",
+    "execution",
+    "mutation",
+    "ops",
+    "rendering/plan.py",
+    "rules/constants.py",
+    "testing",
+)
+_FORMAT = 2
+
+
+def default_folder() -> Path:
+    """Return where outcomes are kept unless a caller says otherwise."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    home = Path(base) if base and os.path.isabs(base) else Path.home() / ".cache"
+    return home / "gen-tests" / "audit"
+
+
+@cache
+def sources() -> str:
+    """Return the digest of the code that audits, and of the torch that computes."""
+    package = Path(__file__).parents[1]
+    # none where torch is not installed
+    torch = "".join(found.version for found in metadata.distributions(name="torch"))
+    digest = hashlib.sha256(f"{_FORMAT} {__version__}{torch}".encode())
+    for name in _SOURCES:
+        start = package / name
+        found = sorted(start.rglob("*")) if start.is_dir() else [start]
+        for path in (p for p in found if p.suffix in (".py", ".json")):
+            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
