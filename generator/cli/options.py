@@ -183,10 +183,11 @@ def jobs(
 def _repo(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    from generator.hub.client import bad_repo
+    if value is not None:
+        from generator.hub.client import bad_repo
 
-    if value is not None and (reason := bad_repo(value)):
-        raise click.UsageError(f"{parameter.opts[0]} {quote(value)}: {reason}")
+        if reason := bad_repo(value):
+            raise click.UsageError(f"{parameter.opts[0]} {quote(value)}: {reason}")
     return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -74,8 +73,6 @@ def push(
     options.one_of("--create-pr", "--pr", "--branch")
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
-    from tempfile import TemporaryDirectory
-
     from generator.hub.client import Client
     from generator.hub.failures import Changed
     from generator.hub.package import Wishes, make_bundles, pack
@@ -103,14 +100,13 @@ def push(
     pusher = Pusher(client)
     wishes = Wishes(reasons, message or "", delete, card, pr, branch)
     try:
-        with TemporaryDirectory(prefix="trace-dataset-push-") as name:
-            packages = pack(choice.dataset, repo, Path(name), bundles, judged, wishes)
-            if yes:
-                client.require_write()
-            if client.account() is None:
-                say("No token: can't search for your open pull requests.")
-            for package in packages:
-                _push(pusher, package, yes=yes and not standing)
+        packages = pack(choice.dataset, repo, bundles, judged, wishes)
+        if yes:
+            client.require_write()
+        if client.account() is None:
+            say("No token: can't search for your open pull requests.")
+        for package in packages:
+            _push(pusher, package, yes=yes and not standing)
     except Changed as error:
         say(str(error))
         return EXIT_PROBLEMS

@@ -7,6 +7,7 @@ of what they need, which lies beside them: `make_standalone` writes both.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import stat
@@ -14,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from generator.dataset.artifacts import Key
-from generator.dataset.atomic_write import write_atomically
 from generator.dataset.changes import UNRECORDED, Sorted, sort_changes
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.json_file import read_json
@@ -26,7 +27,7 @@ from generator.hub.preconditions import Judged, Objection
 from generator.hub.remote import TESTS, RemoteFile
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
-from generator.rendering.files import SUMS, read_sums, write_files
+from generator.rendering.files import SUMS, format_sums, read_sums
 from generator.rendering.standalone import is_standalone, standalone
 
 _POINTER = re.compile(
@@ -39,21 +40,17 @@ _START = "<!-- trace-dataset push: "
 _LONGEST = 120
 
 
-class Unfit(Failure):
-    """Say in one line why a file is not pushed, whatever is allowed."""
-
-
 @dataclass(frozen=True)
 class LocalFile:
     """Hold a file's hashes: git's of a blob, and SHA-256 as LFS names it.
 
     Of an LFS pointer, which a clone without LFS has, `sha256` and `size` are those of
-    the file that it points to; that file is not here. `path` is its path in the dataset,
-    `source` is where its bytes lie.
+    the file that it points to; that file is not here. `path` is its path in the dataset;
+    `source` says where its bytes lie, or has them where no file does.
     """
 
     path: str
-    source: Path
+    source: Path | bytes
     size: int
     sha1: str
     sha256: str
@@ -61,7 +58,7 @@ class LocalFile:
 
 
 def take_inventory(root: Path) -> Sorted:
-    """Find the files of a dataset. Raises Unfit for a folder that is a link."""
+    """Find the files of a dataset. Raises Failure for a folder that is a link."""
     rendered = (".py", ".ini", f"/{SUMS}")
     tests = [path for path in _walk(root, [TESTS]) if path.endswith(rendered)]
     return replace(sort_changes(_walk(root, FOLDERS)), tests=tests)
@@ -86,7 +83,7 @@ def paths_of(
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
-    """Yield paths, links to files among them; raises Unfit for links to folders."""
+    """Yield paths, links to files among them; raises Failure for links to folders."""
     for top in folders:
         for place in (top.split("/")[0], top):
             _refuse_link(root, place)
@@ -98,94 +95,85 @@ def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
             yield from (f"{start}/{n}" for n in sorted(names) if n[0] != ".")
 
 
-def _refuse_link(root: Path, path: str) -> None:
-    if os.path.islink(root / path):
-        raise Unfit(_is_link(path))
+def _refuse_link(root: Path, path: str, *, ordinary: bool = False) -> None:
+    """Raise Failure for a link, and where `ordinary` for all but an ordinary file."""
+    full = root / path
+    if os.path.islink(full) or (ordinary and not stat.S_ISREG(os.lstat(full).st_mode)):
+        raise Failure(
+            f"{one_line(path)} is a link or no ordinary file, and could lead anywhere: "
+            "put what it leads to in its place."
+        )
 
 
-def read_file(root: Path, path: str, secret: str = "") -> LocalFile:
-    """Return a file of the inventory with its hashes. Raises Unfit.
+def read_file(
+    root: Path, path: str, secret: str = "", made: bytes | None = None
+) -> LocalFile:
+    """Return a file of the inventory, or one that was made, with its hashes.
 
-    Links are refused: one could lead to anything that this user may read. So is a file
-    that has `secret`, the user's token, in it.
+    Raises Failure for a link, which could lead to anything that this user may read, and
+    for a file that has `secret`, the user's token, in it.
     """
     full = root / path
     try:
         path.encode("utf-8")
-        if not stat.S_ISREG(os.lstat(full).st_mode):
-            raise Unfit(_is_link(path))
-        known = secret.encode() if len(secret) >= _SHORTEST_SECRET else b""
-        return _hashed(full, path, known)
+        if made is not None:
+            return _hashed(path, made, io.BytesIO(made), len(made), secret)
+        _refuse_link(root, path, ordinary=True)
+        with full.open("rb") as stream:
+            return _hashed(path, full, stream, full.stat().st_size, secret)
     except UnicodeEncodeError:
-        raise Unfit(f"{one_line(path)} has a name that is no text.") from None
+        raise Failure(f"{one_line(path)} has a name that is no text.") from None
     except OSError as error:
         reason = one_line(error.strerror or str(error))
-        raise Unfit(f"{one_line(path)} can't be read: {reason}.") from None
+        raise Failure(f"{one_line(path)} can't be read: {reason}.") from None
 
 
-def _is_link(path: str) -> str:
-    return (
-        f"{one_line(path)} is a link or no ordinary file, and could lead anywhere: put "
-        "what it leads to in its place."
-    )
-
-
-def _hashed(full: Path, path: str, secret: bytes) -> LocalFile:
-    size = full.stat().st_size
+def _hashed(
+    path: str, source: Path | bytes, stream: BinaryIO, size: int, secret: str
+) -> LocalFile:
+    known = secret.encode() if len(secret) >= _SHORTEST_SECRET else b""
     sha1, sha256 = hashlib.sha1(b"blob %d\0" % size), hashlib.sha256()
     read, tail, head = 0, b"", b""
-    with full.open("rb") as stream:
-        while chunk := stream.read(_STEP):
-            head = head or chunk[:_LONGEST_POINTER]
-            if secret and secret in tail + chunk:
-                raise Unfit(
-                    f"{one_line(path)} has your Hugging Face token in it: take it out, "
-                    "and revoke the token if anybody else saw it."
-                )
-            tail = chunk[-len(secret) :]
-            sha1.update(chunk)
-            sha256.update(chunk)
-            read += len(chunk)
+    while chunk := stream.read(_STEP):
+        head = head or chunk[:_LONGEST_POINTER]
+        if known and known in tail + chunk:
+            raise Failure(
+                f"{one_line(path)} has your Hugging Face token in it: take it out, "
+                "and revoke the token if anybody else saw it."
+            )
+        tail = chunk[-len(known) :]
+        sha1.update(chunk)
+        sha256.update(chunk)
+        read += len(chunk)
     if read != size:
-        raise Unfit(f"{one_line(path)} is being written: wait, and run again.")
+        raise Failure(f"{one_line(path)} is being written: wait, and run again.")
     pointer = _POINTER.fullmatch(head) if size <= _LONGEST_POINTER else None
     if pointer is not None:
         oid, size = pointer[1].decode(), int(pointer[2])
-        return LocalFile(path, full, size, sha1.hexdigest(), oid, True)
-    return LocalFile(path, full, size, sha1.hexdigest(), sha256.hexdigest())
+        return LocalFile(path, source, size, sha1.hexdigest(), oid, True)
+    return LocalFile(path, source, size, sha1.hexdigest(), sha256.hexdigest())
 
 
 @dataclass(frozen=True)
 class Delta:
-    """Hold what is to be added, changed and deleted, and how many are there already.
+    """Hold what is done to which file, and how many files are there already.
 
-    `absent` were to be deleted and are not there.
+    The steps are add, change and delete; `absent` were to be deleted and are not there.
     """
 
-    added: tuple[LocalFile, ...]
-    changed: tuple[LocalFile, ...]
-    deleted: tuple[RemoteFile, ...]
+    steps: tuple[tuple[str, LocalFile | RemoteFile], ...]
     same: int
     absent: tuple[str, ...] = ()
 
-    @property
-    def steps(self) -> list[tuple[str, LocalFile | RemoteFile]]:
-        """Return what is done to which file: add, change, delete."""
-        return [
-            *(("add", file) for file in self.added),
-            *(("change", file) for file in self.changed),
-            *(("delete", file) for file in self.deleted),
-        ]
+    def count(self, step: str) -> int:
+        """Return to how many files that is done."""
+        return sum(does == step for does, _ in self.steps)
 
     @property
     def sent(self) -> list[LocalFile]:
         """Return the files that are to be sent."""
-        return sorted((*self.added, *self.changed), key=lambda f: f.path)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing is to be done."""
-        return not (self.added or self.changed or self.deleted)
+        sent = (file for _, file in self.steps if isinstance(file, LocalFile))
+        return sorted(sent, key=lambda file: file.path)
 
 
 def compare(
@@ -193,21 +181,21 @@ def compare(
     remote: Mapping[str, RemoteFile],
     delete: Sequence[str] = (),
 ) -> Delta:
-    """Compare by hash; nothing is downloaded. Raises Unfit for a pointer to be sent."""
+    """Compare by hash; nothing is downloaded. Raises Failure for a pointer to be sent."""
     news = [file for file in files if not is_same(file, remote.get(file.path))]
     for file in news:
         if file.is_pointer:
-            raise Unfit(
+            raise Failure(
                 f"{one_line(file.path)} is a Git LFS pointer here, and the repository "
                 "does not have what it points to: git lfs pull."
             )
-    return Delta(
-        tuple(file for file in news if file.path not in remote),
-        tuple(file for file in news if file.path in remote),
-        tuple(remote[path] for path in delete if path in remote),
-        len(files) - len(news),
-        tuple(path for path in delete if path not in remote),
+    steps: tuple[tuple[str, LocalFile | RemoteFile], ...] = (
+        *(("add", file) for file in news if file.path not in remote),
+        *(("change", file) for file in news if file.path in remote),
+        *(("delete", remote[path]) for path in delete if path in remote),
     )
+    absent = tuple(path for path in delete if path not in remote)
+    return Delta(steps, len(files) - len(news), absent)
 
 
 def is_same(file: LocalFile, there: RemoteFile | None) -> bool:
@@ -218,39 +206,35 @@ def is_same(file: LocalFile, there: RemoteFile | None) -> bool:
 
 
 def make_standalone(
-    root: Path, tests: Sequence[str], folder: Path, secret: str = ""
-) -> list[str]:
-    """Write the standalone form of a dataset's tests below `folder`; return the paths.
+    root: Path, tests: Sequence[str], secret: str = ""
+) -> dict[str, bytes]:
+    """Return the standalone form of a dataset's tests: path → content.
 
-    `tests` are the paths of the files in tests/references. Nothing is written where
-    they are standalone already, or there are none. A file that a person edited is
-    left out of SHA256SUMS, so that a clone treats it as edited too. Raises Unfit.
+    `tests` are the paths of the files in tests/references. Empty where they are
+    standalone already, or there are none. A file that a person edited is left out of
+    SHA256SUMS, so that a clone treats it as edited too. Raises Failure.
     """
     if not tests or is_standalone(root / TESTS):
-        return []
+        return {}
     recorded = read_sums(root / TESTS)
-    sources, edited = {}, set()
-    for path in tests:
-        # refuses links before anything is read through them
-        file, name = read_file(root, path, secret), path.removeprefix(f"{TESTS}/")
-        if name == SUMS:
-            continue
-        sources[name] = file.source
-        if recorded.get(name) != file.sha256:
-            edited.add(name)
+    # refuses links before anything is read through them
+    files = [read_file(root, path, secret) for path in tests]
+    names = {file.path.removeprefix(f"{TESTS}/"): file for file in files}
+    names.pop(SUMS, None)
     try:
-        texts = {name: path.read_text("utf-8") for name, path in sources.items()}
+        texts = {name: (root / names[name].path).read_text("utf-8") for name in names}
         made = standalone(texts)
     except (SyntaxError, ValueError, OSError) as error:
-        raise Unfit(
+        raise Failure(
             f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
             "--all renders the tests again."
         ) from None
-    output = folder / TESTS
-    write_files(output, {name: made[name] for name in made.keys() - edited})
-    for name in edited:
-        write_atomically(output / name, made[name].encode("utf-8"))
-    return sorted(f"{TESTS}/{name}" for name in (*made, SUMS))
+    contents = {name: text.encode("utf-8") for name, text in made.items()}
+    edited = {name for name, file in names.items() if recorded.get(name) != file.sha256}
+    contents[SUMS] = format_sums(
+        {n: hashlib.sha256(contents[n]).hexdigest() for n in made.keys() - edited}
+    )
+    return {f"{TESTS}/{name}": content for name, content in contents.items()}
 
 
 @dataclass(frozen=True)
@@ -346,41 +330,38 @@ def make_bundles(
 def pack(
     dataset: Path,
     repo: str,
-    folder: Path,
     bundles: Iterable[Bundle],
     judged: Judged,
     wishes: Wishes,
 ) -> list[Package]:
     """Return each bundle with its files, read once however many share them.
 
-    The card, and the standalone form of tests that are not, are written to `folder` and
-    sent from there. Raises Failure for what can't be pushed.
+    The card, and the standalone form of tests that are not, are made and written nowhere.
+    Raises Failure for what can't be pushed.
     """
     from huggingface_hub import get_token
 
     inventory = take_inventory(dataset)
     secret = get_token() or ""
     card = card_files(dataset, settings_of(dataset, repo)) if wishes.card else {}
-    for path, content in card.items():
-        write_atomically(folder / path, content)
-    tests = make_standalone(dataset, inventory.tests, folder, secret)
-    if tests:
-        inventory = replace(inventory, tests=tests)
+    tests = make_standalone(dataset, inventory.tests, secret)
+    inventory = replace(inventory, tests=sorted(tests) or inventory.tests)
+    contents = {**card, **tests}
 
     @cache
     def read(path: str) -> LocalFile:
-        is_made = path in tests or path in card
-        return read_file(folder if is_made else dataset, path, secret)
+        return read_file(dataset, path, secret, contents.get(path))
 
     unrecorded = read_json(dataset, UNRECORDED).value
     named = set(unrecorded) if isinstance(unrecorded, dict) else set()
-    made = []
+    packages = []
     for bundle in bundles:
-        paths = [*paths_of(inventory, bundle.keys, named), *card]
-        both = sorted(set(paths) & set(wishes.delete))
-        if both:
-            raise Unfit(f"{one_line(both[0])} is pushed, so that it can't be deleted.")
+        paths = {*paths_of(inventory, bundle.keys, named), *card}
+        if both := sorted(paths & set(wishes.delete)):
+            raise Failure(
+                f"{one_line(both[0])} is pushed, so that it can't be deleted."
+            )
         files = tuple(map(read, sorted(paths)))
         allowed = tuple(judged.split(bundle.keys, wishes.reasons)[1])
-        made.append(Package(dataset, bundle, files, judged, allowed, wishes))
-    return made
+        packages.append(Package(dataset, bundle, files, judged, allowed, wishes))
+    return packages

@@ -19,7 +19,7 @@ from generator.reports.report import Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
 from generator.results.verification_report import LINES, line_row
 from generator.review.change import Change, make_changes
-from generator.review.checklist import ONE_DEFINITION, Answer, ReviewContext, answer_all
+from generator.review.checklist import ONE_DEFINITION, ReviewContext, answer_all
 from generator.review.report import checklist
 from generator.review.sources import Sides, Tree, TreeEntry
 
@@ -45,64 +45,52 @@ def describe(
     `delta` is against the branch that it is to be merged into, `remote` are that
     branch's files and `folders` its folders at the top.
     """
-    judged, keys = package.judged, package.bundle.keys
+    judged, mine = package.judged, set(package.bundle.keys)
     names = [file.name for file in package.bundle.files]
     is_short = len(names) <= _ONE_BY_ONE
     allowed: dict[str, list[str]] = {}
     for objection in package.allowed:
         allowed.setdefault(objection.rule, []).append(objection.message)
-    mine = set(keys)
     lines = [x for x in judged.table.lines if (x.op_type, x.definition) in mine]
     lesser = [p.file for p in judged.problems if p.severity is not Severity.ERROR]
-    owners = map(owner_of, lesser)
     changes, sides = _changes(package, delta, remote, folders)
     models = {m for c in changes if c.new for m in c.new.tag_values("model")}
     fresh = {(id(line.run), line.definition) for line in lines if not line.stale}
     counts = Counter(run for run, _ in fresh)
+    audits = judged.audits
     known = ReviewContext(
-        package.root,
-        sides,
-        judged.problems,
-        (),
-        judged.runs,
-        trust_evidence=True,
-        audits_after=judged.audits,
+        package.root, sides, judged.problems, (), judged.runs, True, audits_after=audits
     )
     answers = [
         answer
         for answer in answer_all(changes, known)
         if answer.definition or answer.point == ONE_DEFINITION
     ]
-    points: dict[str, list[Answer]] = {}
-    for answer in answers:
-        points.setdefault(answer.point, []).append(answer)
-    op_types = sorted({op_type for op_type, _ in keys})
+    chosen = _options("--op-type", sorted({op_type for op_type, _ in mine}))
     facts = {
         "plural": plural,
         "inert": inert,
         "version": __version__,
         "names": names,
-        "shown": ", ".join(map(inert, names[:_ONE_BY_ONE])),
         "delta": delta,
         "size": human(sum(file.size for file in delta.sent)),
-        "models": ", ".join(map(inert, sorted(models)[:20])),
+        "models": sorted(models)[:20],
         "runs": [(run, n) for run in judged.table.runs if (n := counts[id(run)])],
         "versions": _VERSIONS,
-        "notes": sum(owner is not None and owner[0] in mine for owner in owners),
+        "notes": sum((owner_of(path) or ((), ""))[0] in mine for path in lesser),
         "is_valid": allowed.keys() <= set(OWN),
         "is_rendered": allowed.keys().isdisjoint(OF_TESTS),
         "is_proven": allowed.keys().isdisjoint(OF_EVIDENCE),
-        "points": points,
+        "answers": answers,
         "checklist": table_of(checklist(answers)) if is_short else "",
         "allowed": allowed,
         "reasons": package.wishes.reasons,
-        "chosen": _options("--definition-name", names)
-        if is_short
-        else _options("--op-type", op_types),
+        "chosen": _options("--definition-name", names) if is_short else chosen,
         "tests": " " + _options("--definition", names) if is_short else "",
         "marker": package.bundle.marker,
+        "files": _FILES if delta.steps else "",
+        "compared": _COMPARED,
     }
-    facts |= {"files": _FILES if delta.steps else "", "compared": _COMPARED}
     text = environment().get_template("pull_request.md.jinja").render(facts)
     left = _ROOM - len(text)
     compared = _folded("Comparisons", *_comparisons(lines), left // 2)
@@ -136,14 +124,14 @@ def _changes(
     remote: Mapping[str, RemoteFile],
     folders: Sequence[str],
 ) -> tuple[list[Change], Sides]:
-    base: Tree = {f"{folder}/.": TreeEntry("100644", "", 0) for folder in folders}
+    base: Tree = {f"{folder}/.": TreeEntry("100644", "") for folder in folders}
     head: Tree = {}
     for file in package.files:
-        head[file.path] = TreeEntry("100644", file.sha256, file.size)
+        head[file.path] = TreeEntry("100644", file.sha256)
         there = remote.get(file.path)
         if there is not None:
             oid = file.sha256 if is_same(file, there) else there.sha256 or there.sha1
-            base[file.path] = TreeEntry("100644", oid, there.size)
+            base[file.path] = TreeEntry("100644", oid)
     changed = sort_changes(file.path for file in delta.sent).definitions
     mine = {key: changed.get(key, {}) for key in package.bundle.keys}
     sides, root = Sides(base, head), package.root

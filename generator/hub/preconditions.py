@@ -118,12 +118,12 @@ def _of_rendering(
     root: Path, loaded: Loaded, op_types: Collection[str]
 ) -> Iterator[Objection]:
     made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
-    behind = [o for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
+    behind = [o.path for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
     if behind:
-        paths = some([f"{TESTS}/{outcome.path}" for outcome in behind], 1)
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (
-            f"{paths} is not what gen-tests renders now: gen-tests {one_line(chosen)}."
+            f"{TESTS}/{some(behind, 1)} is not what gen-tests renders now: "
+            f"gen-tests {one_line(chosen)}."
         )
         yield Objection(RENDERING, None, message)
 
@@ -153,10 +153,10 @@ def _of_evidence(
 def of_partial(elsewhere: Sequence[str]) -> Objection:
     """Object to rendered tests that would lose definitions which are not here."""
     message = (
-        f"The repository has {some([*map(one_line, elsewhere)], 1)}, which is not here: its "
-        f"tests would be lost, as {TESTS} is rendered from what is here, and so would "
-        "its rows in the card's tables: trace-dataset "
-        "pull --all, then gen-tests --all."
+        f"The repository has {some([*map(one_line, elsewhere)], 1)}, which is not here: "
+        f"its tests would be lost, as {TESTS} is rendered from what is here, and so "
+        "would its rows in the card's tables: trace-dataset pull --all, then gen-tests "
+        "--all."
     )
     return Objection(PARTIAL, None, message)
 
@@ -170,14 +170,10 @@ def read_allowances(values: Iterable[str]) -> dict[str, str]:
         if rule not in RULES and rule not in OWN:
             near = did_you_mean(rule, [*RULES, *OWN])
             raise Failure(f"No rule is named {quote(rule)}.{near}")
-        if not reason:
+        if not 0 < len(reason) <= _LONGEST_REASON:
             raise Failure(
-                f"--allow {rule} has no reason: --allow {rule}='why it may be pushed'."
-            )
-        if len(reason) > _LONGEST_REASON:
-            raise Failure(
-                f"The reason for {rule} has {len(reason)} characters, more than "
-                f"{_LONGEST_REASON}."
+                f"--allow {rule} takes a reason of up to {_LONGEST_REASON} characters: "
+                f"--allow {rule}='why it may be pushed'."
             )
         allowed[rule] = reason
     return allowed

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generator.hub.card import all_paths
 from generator.hub.client import OPEN, Client
 from generator.hub.failures import Changed, HubFailure, status_of
-from generator.hub.package import Delta, LocalFile, Package, Unfit, compare
+from generator.hub.package import Delta, LocalFile, Package, compare
 from generator.hub.pr_description import describe, human
 from generator.hub.preconditions import of_partial
 from generator.hub.remote import TESTS, RemoteFile, files_at, is_blob, remote_files
+from generator.problems import Failure
 from generator.problems.messages import one_line, plural, quote, some
 
 if TYPE_CHECKING:
@@ -65,9 +67,9 @@ class PushPlan:
         for what, file in steps:
             yield f"  {what:<6}  {one_line(file.path):<{width}}  {human(file.size):>10}"
         total = sum(file.size for file in self.delta.sent)
+        counts = (f"{self.delta.count(s)} to {s}" for s in ("add", "change", "delete"))
         yield (
-            f"  {len(self.delta.added)} to add, {len(self.delta.changed)} to change, "
-            f"{len(self.delta.deleted)} to delete; {human(total)}; "
+            f"  {', '.join(counts)}; {human(total)}; "
             f"{plural(self.delta.same, 'file')} unchanged"
         )
         if self.pull is not None and not self.owns_text:
@@ -98,7 +100,7 @@ class Pusher:
     def plan(self, package: Package) -> PushPlan:
         """Look at the repository, and return what is to be done. Changes nothing.
 
-        Raises HubFailure, and Unfit for a file that can't be pushed.
+        Raises HubFailure, and Failure for a file that can't be pushed.
         """
         client, wishes = self.client, package.wishes
         name, marker = client.name(), package.bundle.marker
@@ -135,7 +137,7 @@ class Pusher:
     def carry_out(self, plan: PushPlan) -> Pushed:
         """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
         made = Pushed(number=plan.number)
-        if not plan.delta.is_empty:
+        if plan.delta.steps:
             made = self._commit(plan)
             if made.unfinished:
                 return made
@@ -181,12 +183,12 @@ class Pusher:
         return parent, remote, compare(package.files, remote, package.wishes.delete)
 
     def _whole(self, package: Package, delta: Delta, parent: str) -> Package:
-        """Return the package, with what it was allowed to leave out. Raises Unfit.
+        """Return the package, with what it was allowed to leave out. Raises Failure.
 
         Tests and the card are made of the definitions that are here: from a part of a
         dataset they would replace those of the whole.
         """
-        paths = [file.path for file in delta.changed]
+        paths = [file.path for step, file in delta.steps if step == "change"]
         if not any(p.startswith(f"{TESTS}/") or p in all_paths() for p in paths):
             return package
         elsewhere = [
@@ -199,7 +201,7 @@ class Pusher:
             return package
         objection = of_partial(elsewhere)
         if objection.rule not in package.wishes.reasons:
-            raise Unfit(str(objection))
+            raise Failure(str(objection))
         return replace(package, allowed=(*package.allowed, objection))
 
     def _commit(self, plan: PushPlan) -> Pushed:
@@ -209,7 +211,8 @@ class Pusher:
         additions = list(map(_addition, plan.delta.sent))
         deletions = [
             CommitOperationDelete(file.path, is_folder=False)
-            for file in plan.delta.deleted
+            for step, file in plan.delta.steps
+            if step == "delete"
         ]
         for attempt in count(1):
             try:
@@ -255,7 +258,7 @@ class Pusher:
     def _is_there(self, plan: PushPlan, revision: str) -> bool:
         package = plan.package
         remote = files_at(self.client, package.paths, revision)
-        return compare(package.files, remote, package.wishes.delete).is_empty
+        return not compare(package.files, remote, package.wishes.delete).steps
 
     def _changed(self, plan: PushPlan) -> Changed:
         """Return what somebody else did since the plan was made."""
@@ -300,9 +303,11 @@ def _addition(file: LocalFile) -> CommitOperationAdd:
     """
     from huggingface_hub import CommitOperationAdd
 
-    is_large = is_blob(file.path) or file.size > _LARGE
+    content = file.source
+    is_small = not is_blob(file.path) and file.size <= _LARGE
     try:
-        content = file.source if is_large else file.source.read_bytes()
+        if isinstance(content, Path) and is_small:
+            content = content.read_bytes()
         made = CommitOperationAdd(file.path, content)
     except (OSError, ValueError):
         made = None

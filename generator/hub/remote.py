@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +22,7 @@ from generator.problems.messages import one_line
 TESTS = "tests/references"
 MAX_FILES = 1_000_000
 _SHA1 = re.compile(r"[0-9a-f]{40}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_HASHES = re.compile(r"[0-9a-f]{40}([0-9a-f]{64})?")
 _MIB = 1024 * 1024
 _LARGEST_BLOB, _LARGEST_OTHER = 64 * 1024 * _MIB, 256 * _MIB
 _LARGE = 8 * _MIB
@@ -97,48 +99,36 @@ def list_files(client: Client, revision: str) -> Listing:
     commit = client.head(revision)
     if not is_commit(commit):
         raise HubFailure(f"The Hub names no commit for {one_line(revision, 100)}.")
-    return client.call(partial(_listed, client, commit), revision)
+
+    def listed() -> Listing:
+        options: dict[str, Any] = {"recursive": True, "revision": commit}
+        entries = client.api.list_repo_tree(client.repo, repo_type="dataset", **options)
+        return listing_of(commit, remote_files(islice(entries, MAX_FILES + 1)))
+
+    return client.call(listed, revision)
 
 
-def _listed(client: Client, commit: str) -> Listing:
-    found: list[RemoteFile] = []
-    for entry in client.api.list_repo_tree(
-        client.repo, recursive=True, revision=commit, repo_type="dataset"
-    ):
-        found += remote_files([entry])
-        if len(found) > MAX_FILES:
-            raise ValueError(f"over {MAX_FILES} files")
-    return listing_of(commit, found)
-
-
-def listing_of(commit: str, files: Iterable[RemoteFile]) -> Listing:
+def listing_of(commit: str, files: Collection[RemoteFile]) -> Listing:
     """Return a listing of files as the Hub names them.
 
     Raises ValueError for what is no path, size or hash.
     """
-    every: dict[str, RemoteFile] = {}
+    if len(files) > MAX_FILES:
+        raise ValueError(f"over {MAX_FILES} files")
     refused: dict[str, str] = {}
     for file in files:
-        _check(file)
-        reason = _why_not(file)
-        if file.path in every:
-            reason = "is listed twice"
-        if reason:
+        is_file = isinstance(file.path, str) and isinstance(file.size, int)
+        hashes = f"{file.sha1}{file.sha256 or ''}"
+        if not is_file or file.size < 0 or not _HASHES.fullmatch(hashes):
+            raise ValueError("a listing without paths, sizes or hashes")
+        if reason := _why_not(file):
             refused[file.path] = reason
-        every[file.path] = file
-    for path, other in _collisions(every.keys() - refused.keys()).items():
-        refused[path] = f"takes the place of {one_line(other, 200)} on some systems"
-    good = {p: f for p, f in sorted(every.items()) if p not in refused}
-    return Listing(commit, good, dict(sorted(refused.items())))
-
-
-def _check(file: RemoteFile) -> None:
-    if not (isinstance(file.path, str) and isinstance(file.size, int)) or file.size < 0:
-        raise ValueError("a listing without paths or sizes")
-    hashes = [(_SHA1, file.sha1)]
-    hashes += [] if file.sha256 is None else [(_SHA256, file.sha256)]
-    if not all(isinstance(h, str) and kind.fullmatch(h) for kind, h in hashes):
-        raise ValueError("a listing without hashes")
+    times = Counter(file.path for file in files)
+    refused |= {path: "is listed twice" for path, n in times.items() if n > 1}
+    for path in _colliding(times.keys() - refused.keys()):
+        refused[path] = "takes the place of another path on some systems"
+    good = {file.path: file for file in files if file.path not in refused}
+    return Listing(commit, dict(sorted(good.items())), dict(sorted(refused.items())))
 
 
 def _why_not(file: RemoteFile) -> str:
@@ -163,25 +153,31 @@ def _why_not(file: RemoteFile) -> str:
     return too_large if file.size > largest else ""
 
 
-def _collisions(paths: Iterable[str]) -> dict[str, str]:
-    """Return path → the other one that takes its place where case does not count.
+def _colliding(paths: Collection[str]) -> list[str]:
+    """Return the paths that are another one's, or its folder's, where case is nothing.
 
-    Also where one is a file and the other one has it for a folder.
+    Also those below a path that is a file.
     """
-    found: dict[str, str] = {}
-    first: dict[str, tuple[str, str]] = {}  # folded → as written, a path that has it
-    files = {_folded(path): path for path in paths}
-    for path in sorted(paths):
-        parts = path.split("/")
-        for depth in range(1, len(parts) + 1):
-            part = "/".join(parts[:depth])
-            written, other = first.setdefault(_folded(part), (part, path))
-            if written != part:
-                found[path] = other
-                found.setdefault(other, path)
-            if depth < len(parts) and _folded(part) in files:
-                found[path] = files[_folded(part)]
-    return found
+    files = set(map(_folded, paths))
+    spelt: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        for part in _upwards(path):
+            spelt[_folded(part)].add(part)
+    return [
+        path
+        for path in paths
+        if any(
+            len(spelt[_folded(part)]) > 1 or (part != path and _folded(part) in files)
+            for part in _upwards(path)
+        )
+    ]
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a path and its folders."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _folded(path: str) -> str:

@@ -25,12 +25,12 @@ from generator.hub.remote import (
 )
 from generator.problems.messages import one_line, quote
 from generator.review.sources import (
-    MAX_TOTAL,
     Revisions,
     Sides,
     Sources,
     Tree,
     TreeEntry,
+    check_total,
     write_sides,
 )
 
@@ -48,19 +48,13 @@ class HubObjects:
         for file in listing.files.values():
             self.known.setdefault(file.sha1, (listing.commit, file))
         return {
-            path: TreeEntry("100644", file.sha1, file.size)
-            for path, file in listing.files.items()
+            path: TreeEntry("100644", file.sha1) for path, file in listing.files.items()
         }
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield the content of each object, one after the other in memory."""
         missing = [o for o in dict.fromkeys(oids) if not (self.folder / o).exists()]
-        total = sum(self.known[oid][1].size for oid in missing)
-        if total > MAX_TOTAL:
-            raise HubFailure(
-                f"The review needs {total >> 20} MiB, more than the {MAX_TOTAL >> 20} "
-                "MiB that are fetched for one."
-            )
+        check_total(sum(self.known[oid][1].size for oid in missing))
         in_threads(self._fetch, missing, self._note)
         for oid in oids:
             yield (self.folder / oid).read_bytes()
@@ -81,7 +75,7 @@ class HubObjects:
 def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     """Yield the sides of a pull request; temporary folders are gone afterwards.
 
-    Raises HubFailure, and GitError where the files can't be written here.
+    Raises HubFailure, and Failure where the files can't be written here.
     """
     revisions = _revisions(client, number)
     head = list_files(client, revisions.head)

@@ -64,7 +64,7 @@ def write_files(
         if status is FileStatus.WRITTEN:
             write_atomically(output / path, contents[path])
             # at once: if this process is killed, the file must not count as edited
-            write_atomically(output / SUMS, _format_sums(sums))
+            write_atomically(output / SUMS, format_sums(sums))
     if complete:
         for path in sorted(set(recorded) - set(files)):
             gone = _remove(output / path, path, recorded[path], force, check)
@@ -73,7 +73,7 @@ def write_files(
             if not any(outcome.status is FileStatus.EDITED for outcome in gone):
                 del sums[path]
     if not check and sums != recorded:
-        write_atomically(output / SUMS, _format_sums(sums))
+        write_atomically(output / SUMS, format_sums(sums))
     return outcomes
 
 
@@ -124,6 +124,7 @@ def _is_inside(path: str) -> bool:
     return _RENDERED_PATH.fullmatch(path) is not None
 
 
-def _format_sums(sums: Mapping[str, str]) -> bytes:
+def format_sums(sums: Mapping[str, str]) -> bytes:
+    """Return the text of SHA256SUMS, which `sha256sum -c` reads."""
     lines = (f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
     return "".join(lines).encode("utf-8")

@@ -7,18 +7,16 @@ So the reader knows beforehand what must be reported, and believes nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from generator.execution.sandbox import Outcome
 from generator.problems.messages import some
-from generator.rules.screen import Finding
 
 _SOME = 3
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """How each test ended, and each reason not to believe it.
 
     Among `failed` are those that were reported twice, or with an unknown outcome.
@@ -29,27 +27,20 @@ class Account:
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
 
-    @property
-    def trusted(self) -> bool:
-        """Whether there is no sign that the report was forged."""
-        return not self.problems
-
 
 def account(
     outcome: Outcome,
     expected: Iterable[str],
     reported: Sequence[tuple[str, str]],
-    *,
-    must_fail: Iterable[str] = (),
-    apart: bool = False,
-    findings: Sequence[Finding] = (),
+    canaries: Mapping[str, str] | None = None,
 ) -> Account:
     """Compare what was reported with what was expected before anything ran.
 
-    `must_fail` are canaries: tests of the same run that a sound judge turns red. With
-    `apart` the exit status is that of the other tests: 0 where only canaries failed.
+    `canaries` are tests of the same run that a sound judge turns red, each with the test
+    that it copies: where that was skipped, for want of memory say, so may the canary be,
+    and no pass comes of it. The exit status is that of the other tests.
     """
-    canaries = frozenset(must_fail)
+    canaries = canaries or {}
     wanted = tuple(dict.fromkeys(name for name in expected if name not in canaries))
     times = Counter(name for name, _ in reported)
     results = dict(reported)
@@ -59,19 +50,19 @@ def account(
         ways.get(way, ways["failed"]).append(name)
     signs = {
         "not reported": [name for name in wanted if name not in results],
-        "reported and not expected": sorted(set(results) - canaries - set(wanted)),
-        "reported more than once": sorted(name for name, n in times.items() if n > 1),
-        "must fail and did not": sorted(
-            name for name in canaries if results.get(name) != "failed"
-        ),
+        "reported and not expected": results.keys() - {*canaries, *wanted},
+        "reported more than once": [name for name, n in times.items() if n > 1],
+        "must fail and did not": [
+            canary
+            for canary, test in canaries.items()
+            if results.get(canary) != "failed"
+            and not results.get(canary) == results.get(test) == "skipped"
+        ],
     }
-    red = bool(ways["failed"] or (canaries and not apart))
-    problems = _of_the_end(outcome, red)
-    for sign, names in signs.items():
-        if names:
-            problems.append(f"{sign}: {some(names, _SOME)}")
-    if findings:
-        problems.append(f"the static screen found {len(findings)} in the reference")
+    problems = _of_the_end(outcome, bool(ways["failed"]))
+    for sign, found in signs.items():
+        if found:
+            problems.append(f"{sign}: {some(sorted(found), _SOME)}")
     given = {way: tuple(names) for way, names in ways.items()}
     return Account(**given, problems=tuple(problems))
 

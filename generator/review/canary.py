@@ -11,45 +11,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from generator.rendering.plan import TestPlan
-
-_HEAD = """
-
-# ---- the canaries: each is one of the tests' classes, with wrong outputs
-
-"""
-_CLASS = '''
-
-class {name}({module}.{of}):
-    """{of}, which returns something else."""
-
-    reference = staticmethod(wrong({module}.{of}.reference))
-'''
-# with their own failures pytest would say 1 whatever became of the tests
-_CONFTEST = '''"""Leave the canaries in this folder out of the exit status."""
-
-from pathlib import Path
-
-import pytest
-
-FOLDER = Path(__file__).parent.name
-failed = []
-
-
-def pytest_runtest_logreport(report):
-    """Count the canaries that failed."""
-    if report.failed and report.nodeid.startswith(f"{FOLDER}/"):
-        failed.append(report.nodeid)
-
-
-def pytest_sessionfinish(session):
-    """Say that all is well where nothing but canaries failed."""
-    only_canaries = session.testsfailed == len(failed)
-    if session.exitstatus == pytest.ExitCode.TESTS_FAILED and only_canaries:
-        session.exitstatus = pytest.ExitCode.OK
-'''
+from generator.rendering.render import environment
 
 
 @dataclass(frozen=True)
@@ -60,17 +26,10 @@ class Canaries:
     before: Mapping[str, str]
     after: Mapping[str, str]
 
-    def excused(self, reported: Sequence[tuple[str, str]]) -> frozenset[str]:
-        """Return the canaries that were skipped as the tests were that they copy.
-
-        A case that does not fit the memory, say: no pass comes of it.
-        """
-        results = dict(reported)
-        return frozenset(
-            canary
-            for canary, test in {**self.before, **self.after}.items()
-            if results.get(canary) == results.get(test) == "skipped"
-        )
+    @property
+    def all(self) -> dict[str, str]:
+        """Return the canaries, with the tests that they copy."""
+        return {**self.before, **self.after}
 
     def arguments(self, tests: Iterable[Path]) -> list[str]:
         """Return what pytest is to run, in this order."""
@@ -90,24 +49,28 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
     folder = tests / f"t{secrets.token_hex(8)}"
     folder.mkdir()
     file = folder / f"test_{secrets.token_hex(8)}.py"
-    spoil = Path(__file__).with_name("corrupt_outputs.py").read_text("utf-8")
-    modules = sorted(f"test_{plan.op_type}" for plan in plans)
-    text = spoil.rstrip("\n") + _HEAD + "".join(f"import {m}\n" for m in modules)
+    classes = []
     found: list[dict[str, str]] = [{}, {}]
-    for canaries in found:
-        for plan in plans:
-            for planned in plan.classes:
-                # the first test that wrong outputs turn red
-                compares = plan.op is not None and planned.unresolved is None
-                test = "test_matches_oracle" if compares else "test_contract"
-                wanted = f"{planned.class_name}::{test}["
-                test = next((name for name in listed if name.startswith(wanted)), "")
-                if not test:
-                    continue
-                name = f"Test{secrets.token_hex(8)}"
-                module = f"test_{plan.op_type}"
-                text += _CLASS.format(name=name, module=module, of=planned.class_name)
-                canaries[f"{name}::{test.partition('::')[2]}"] = test
-    file.write_text(text, "utf-8")
-    (folder / "conftest.py").write_text(_CONFTEST, "utf-8")
+    every = [(plan, planned) for plan in plans for planned in plan.classes]
+    for canaries, (plan, planned) in product(found, every):
+        # the first test that wrong outputs turn red
+        compares = plan.op is not None and planned.unresolved is None
+        test = "test_matches_oracle" if compares else "test_contract"
+        wanted = f"{planned.class_name}::{test}["
+        if copied := next((name for name in listed if name.startswith(wanted)), ""):
+            name = f"Test{secrets.token_hex(8)}"
+            classes.append((name, f"test_{plan.op_type}", planned.class_name))
+            canaries[f"{name}::{copied.partition('::')[2]}"] = copied
+    facts = {
+        "corrupt_outputs": Path(__file__)
+        .with_name("corrupt_outputs.py")
+        .read_text("utf-8"),
+        "modules": sorted(f"test_{plan.op_type}" for plan in plans),
+        "classes": classes,
+    }
+    for path, template in (
+        (file, "review/canaries.py.jinja"),
+        (folder / "conftest.py", "review/canaries_conftest.py.jinja"),
+    ):
+        path.write_text(environment().get_template(template).render(facts), "utf-8")
     return Canaries(file, *found)

@@ -104,10 +104,10 @@ def make_changes(
     `known` maps paths of head to their definitions, where they were loaded before.
     """
     old = {key: _load(base, key, sides.base) for key in definitions}
-    if known is None:
-        new = {key: _load(head, key, sides.head) for key in definitions}
-    else:
-        new = {key: known.get(_path(key)) for key in definitions}
+    new = {
+        key: _load(head, key, sides.head) if known is None else known.get(_path(key))
+        for key in definitions
+    }
     was = {key: sides.base[p] for key in definitions if (p := _path(key)) in sides.base}
     now = {key: sides.head[p] for key in definitions if (p := _path(key)) in sides.head}
     gone = [key for key in was if key not in now]
@@ -181,22 +181,16 @@ def _workloads(
     before: _Lines | None, after: _Lines | None, definition: Definition | None
 ) -> Workloads:
     old, new = before or {}, after or {}
-    text = partial(json.dumps, sort_keys=True)
     ranges: dict[str, tuple[int, int]] = {}
     for name in definition.var_axes if definition is not None else ():
         values = [axes[name] for _, axes in new.values() if type(axes.get(name)) is int]
         if values:
             ranges[name] = (min(values), max(values))
-    return Workloads(
-        len(old),
-        len(new),
-        len(new.keys() - old.keys()),
-        len(old.keys() - new.keys()),
-        sum(
-            text(old[uuid][0]) != text(new[uuid][0]) for uuid in old.keys() & new.keys()
-        ),
-        ranges,
-    )
+    both = old.keys() & new.keys()
+    text = partial(json.dumps, sort_keys=True)
+    changed = sum(text(old[uuid][0]) != text(new[uuid][0]) for uuid in both)
+    counts = (len(new) - len(both), len(old) - len(both), changed)
+    return Workloads(len(old), len(new), *counts, ranges)
 
 
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:

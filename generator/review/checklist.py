@@ -24,7 +24,7 @@ from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import DefinitionEvidence, Run
-from generator.results.sources import ORACLE, is_ground_truth
+from generator.results.sources import is_ground_truth
 from generator.review.change import Change
 from generator.review.sources import Sides
 from generator.rules.catalogue import group_of
@@ -90,16 +90,19 @@ class ReviewContext:
         for problem in self.problems:
             owner = owner_of(problem.file)
             if owner is not None and problem.severity is not Severity.NOTE:
-                group = group_of(problem.rule)
-                subjects = {group, _OF_BLOBS.get(problem.rule, group)}
-                if problem.rule.startswith("blob-"):
-                    subjects = {"blobs"}
-                elif group in ("tags", "constants"):
-                    is_error = problem.severity is Severity.ERROR
-                    subjects = {"tags" if is_error else "lesser tags"}
-                for subject in subjects:
+                for subject in _subjects(problem):
                     found[owner[0], subject].append(problem)
         return found
+
+
+def _subjects(problem: Problem) -> set[str]:
+    """Return what a Problem is about, by its rule."""
+    group = group_of(problem.rule)
+    if problem.rule.startswith("blob-"):
+        return {"blobs"}
+    if group in ("tags", "constants"):
+        return {"tags" if problem.severity is Severity.ERROR else "lesser tags"}
+    return {group, _OF_BLOBS.get(problem.rule, group)}
 
 
 class Finding(NamedTuple):
@@ -192,12 +195,12 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
         return _absent(known, "tests/references", path)
     try:
         with open(known.root / path, encoding="utf-8") as stream:
-            lines = list(islice(stream, _HEADER_ROWS))
+            hashes = set(filter(_HASHED.match, islice(stream, _HEADER_ROWS)))
     except (OSError, UnicodeDecodeError):
         return Finding(UNKNOWN, f"{shown} can't be read")
-    if f"{new.sha256}  {new.name}\n" in lines:
+    if f"{new.sha256}  {new.name}\n" in hashes:
         return Finding(YES, f"{shown} names its SHA-256")
-    if not any(map(_HASHED.match, lines)):
+    if not hashes:
         return Finding(UNKNOWN, f"{shown} is not a test that gen-tests rendered")
     return Finding(NO, one_line(f"{shown} does not: gen-tests --op-type {new.op_type}"))
 
@@ -209,16 +212,11 @@ def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
 
 
 def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    bad: list[str] = []
-    good: list[str] = []
-    claimed: list[str] = []
-    for run, entry in _about(new, known.after):
-        bad += _failed(run, entry)
-        counts = known.counts(run, new.name)
-        (good if counts else claimed).extend(_passed(run, entry))
-    if bad:
+    mine = list(_about(new, known.after))
+    if bad := [said for about in mine for said in _failed(*about)]:
         return Finding(NO, bad[0])
-    if good:
+    passed = [(run, said) for run, entry in mine for said in _passed(run, entry)]
+    if good := [said for run, said in passed if known.counts(run, new.name)]:
         return Finding(YES, "; ".join(good[:3]))
     if not change.computes and change.old is not None:
         before = list(_about(change.old, known.before))
@@ -226,8 +224,9 @@ def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
         if kept and not any(_failed(*about) for about in before):
             seen = f"of the text before, which computes the same: {kept[0]}"
             return Finding(YES, seen)
-    seen = "no run in verification/ is about this text"
-    return Finding(UNKNOWN, f"{_CLAIMED}{claimed[0]}" if claimed else seen, True)
+    if passed:
+        return Finding(UNKNOWN, f"{_CLAIMED}{passed[0][1]}", needs_gpu=True)
+    return Finding(UNKNOWN, "no run in verification/ is about this text", True)
 
 
 def _about(
@@ -246,8 +245,8 @@ def _failed(run: Run, entry: DefinitionEvidence) -> list[str]:
 
 def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
     for source, verdict in entry.sources.items():
-        kernel = is_ground_truth(source) and source != ORACLE
-        if kernel and run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases:
+        is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
+        if is_ground_truth(source) and is_good:
             yield f"{_said(run, source)} passed, {plural(verdict.cases, 'case')}"
 
 
@@ -316,9 +315,8 @@ def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:
     if found is None:
         return Finding(UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it")
     if found.sha256 != new.sha256:
-        return Finding(
-            UNKNOWN, f"{STALE}: the audit of {found.date} is of another text"
-        )
+        seen = f"{STALE}: the audit of {found.date} is of another text"
+        return Finding(UNKNOWN, seen)
     seen = f"{KNOWN}: {found.share} caught, {found.date}"
     if found.survived:
         survivors = plural(found.survived, "survivor")

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby, zip_longest
 
 from generator.dataset.definition import Axis, Definition, Tensor
 from generator.dataset.python_source import Unparsable, parse_module
 from generator.ops.registry import op_folder, op_specs
-from generator.problems.messages import one_line, plural, quote
+from generator.problems.messages import one_line, quote
+from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
 from generator.rules.constants import resolve_constants
 from generator.testing.tolerance import DEFAULTS, EXACT
 
 _SHOWN = 12
 _TEXT = 80
+_ALL = "all sources"
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,14 @@ def _becomes(old: str, new: str) -> Iterator[str]:
 
 
 def _members(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    for name, said in old.items():
-        if name not in new:
-            yield f"{quote(name)} ({one_line(said)}) is gone"
-        elif new[name] != said:
-            yield f"{quote(name)}: {one_line(said)} becomes {one_line(new[name])}"
-    for name, said in new.items():
-        if name not in old:
-            yield f"{quote(name)} ({one_line(said)}) is new"
+    for name in dict.fromkeys([*old, *new]):
+        was, now = old.get(name), new.get(name)
+        if now is None:
+            yield f"{quote(name)} ({one_line(was or '')}) is gone"
+        elif was is None:
+            yield f"{quote(name)} ({one_line(now)}) is new"
+        elif was != now:
+            yield f"{quote(name)}: {one_line(was)} becomes {one_line(now)}"
 
 
 def _sizes(axes: Mapping[str, Axis]) -> dict[str, str]:
@@ -93,13 +95,13 @@ def _listed(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 
 def _texts(old: Definition, new: Definition) -> Iterator[str]:
-    was, now = (
-        [d.description, *(x.description for g in groups for x in g.values())]
-        for d in (old, new)
-        for groups in [(d.axes, d.inputs, d.outputs)]
-    )
-    if was != now:
+    if _described(old) != _described(new):
         yield "descriptions changed"
+
+
+def _described(d: Definition) -> list[str]:
+    parts = (part for group in (d.axes, d.inputs, d.outputs) for part in group.values())
+    return [d.description, *(part.description for part in parts)]
 
 
 def _constants(old: Definition, new: Definition) -> Iterator[str]:
@@ -139,39 +141,32 @@ def _tolerances(old: Definition, new: Definition) -> Iterator[str]:
 
 def _judged_by(op_type: str, output: str, dtype: str) -> str:
     """Return the tolerances that apply, in their order; the first one wins."""
-    own = [(said, whom) for name, said, whom in _overrides(op_type) if name == output]
-    parts = [one_line(f"{said} for {whom or 'all sources'}", 200) for said, whom in own]
+    bounds = DEFAULTS.get(dtype, EXACT)
+    said = f"the default of {dtype} (rtol {bounds.rtol:g}, atol {bounds.atol:g})"
+    own = [one_line(text, 200) for name, text in _overrides(op_type) if name == output]
     # one for all sources leaves nothing to the default
-    if all(whom for _, whom in own):
-        bounds = DEFAULTS.get(dtype, EXACT)
-        said = f"rtol {bounds.rtol:g}, atol {bounds.atol:g}"
-        said = "exact" if bounds == EXACT else said
-        parts.append(f"the default of {one_line(dtype, 40)} ({said})")
-    return ", else ".join(parts)
+    rest = [] if any(text.endswith(_ALL) for text in own) else [one_line(said, 100)]
+    return ", else ".join([*own, *rest])
 
 
 @cache
-def _overrides(op_type: str) -> tuple[tuple[str, str, str], ...]:
-    """Return of an op module's overrides: the output, the tolerance, for what alone.
+def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
+    """Return of an op's overrides the output and, for what, the tolerance; in order.
 
-    In their order; the module is only read.
+    The op's module is only read.
     """
-    if op_type not in op_specs():
-        return ()
     found = []
-    for node in ast.walk(ast.parse((op_folder(op_type) / "op.py").read_text("utf-8"))):
+    path = op_folder(op_type) / "op.py" if op_type in op_specs() else None
+    for node in ast.walk(ast.parse(path.read_text("utf-8") if path else "")):
         match node:
             case ast.Call(
                 func=ast.Name(id="Override"),
                 args=[ast.Constant(value=str(output)), tolerance, *_],
-                keywords=keywords,
+                keywords=keys,
             ):
-                whom = [
-                    f"{k.arg} {ast.unparse(k.value)}"
-                    for k in keywords
-                    if k.arg in ("source", "case")
-                ]
-                found.append((output, ast.unparse(tolerance), ", ".join(whom)))
+                wanted = [k for k in keys if k.arg != "reason"]
+                whom = ", ".join(f"{k.arg} {ast.unparse(k.value)}" for k in wanted)
+                found.append((output, f"{ast.unparse(tolerance)} for {whom or _ALL}"))
     return tuple(found)
 
 
@@ -182,30 +177,21 @@ def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
     """
     if old == new:
         return True, []
-    before, after = _parts(old), _parts(new)
-    if before is None or after is None:
+    was, now = _normalised(old), _normalised(new)
+    if was is None or now is None:
         return False, ["the reference is not Python that can be compared"]
-    if list(before.items()) == list(after.items()):
+    if was == now:
         return True, ["only comments, docstrings or layout of the reference changed"]
-    lines = [
-        f"{name} changed: {_changed(name, text, after[name])}"
-        if name in after
-        else f"{name} is gone"
-        for name, text in before.items()
-        if after.get(name) != text
-    ]
-    for name, text in after.items():
-        if name not in before:
-            value = f": {_value(text)}" if name.startswith("constant") else ""
-            lines.append(f"{name} is new{value}")
-    if not lines:
-        lines = ["the order of the reference's statements changed"]
+    diff = line_diff(was, now)
+    if diff is None:
+        return False, ["the reference changed, and is too long to be compared"]
+    lines = list(_changed_lines(diff))
     more = len(lines) - _SHOWN
     return False, lines[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
 
 
-def _parts(source: str) -> dict[str, str] | None:
-    """Return the top-level parts of a module: what is bound → its text, normalised."""
+def _normalised(source: str) -> str | None:
+    """Return a text as the interpreter reads it: 1e-5 and 0.00001 are the same then."""
     try:
         # a tree of our own: the other is shared, and this one is cut
         tree = deepcopy(parse_module(source))
@@ -213,14 +199,7 @@ def _parts(source: str) -> dict[str, str] | None:
             body = getattr(node, "body", None)
             if isinstance(body, list):
                 body[:] = [n for n in body if not _is_text(n)] or [ast.Pass()]
-        parts: dict[str, str] = {}
-        for node in tree.body:
-            name = _name(node)
-            while name in parts:
-                name += "'"
-            # unparse writes 1e-5 and 0.00001 the same way, as the interpreter reads them
-            parts[name] = ast.unparse(node)
-        return parts
+        return ast.unparse(tree)
     except (Unparsable, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -232,31 +211,14 @@ def _is_text(node: ast.stmt) -> bool:
     return False
 
 
-def _name(node: ast.stmt) -> str:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return f"function {quote(name)}"
-        case ast.ClassDef(name=name):
-            return f"class {quote(name)}"
-        case ast.Import() | ast.ImportFrom():
-            return f"import {quote(ast.unparse(node), _TEXT)}"
-        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-            return f"constant {quote(ast.unparse(target))}"
-    return f"statement {quote(ast.unparse(node).splitlines()[0], _TEXT)}"
-
-
-def _changed(name: str, old: str, new: str) -> str:
-    if name.startswith("constant"):
-        return f"{_value(old)} becomes {_value(new)}"
-    was, now = old.splitlines(), new.splitlines()
-    pairs = [(a.strip(), b.strip()) for a, b in zip(was, now, strict=False) if a != b]
-    if len(was) == len(now) and len(pairs) <= 2:
-        shown = (f"{quote(a, _TEXT)} becomes {quote(b, _TEXT)}" for a, b in pairs)
-        return "; ".join(shown)
-    come, gone = Counter(now) - Counter(was), Counter(was) - Counter(now)
-    new_lines = f"{plural(come.total(), 'line')} of {len(now)} new"
-    return f"{new_lines}, {plural(gone.total(), 'line')} gone"
-
-
-def _value(text: str) -> str:
-    return one_line(text.partition("=")[2].strip() or text, _TEXT)
+def _changed_lines(diff: Iterable[DiffLine]) -> Iterator[str]:
+    for is_changed, lines in groupby(diff, lambda line: line.kind in (GONE, NEW)):
+        sides: dict[str, list[str]] = {GONE: [], NEW: []}
+        for line in lines if is_changed else ():
+            if text := line.text.strip():
+                sides[line.kind].append(quote(text, _TEXT))
+        for was, now in zip_longest(sides[GONE], sides[NEW]):
+            if was and now:
+                yield f"{was} becomes {now}"
+            else:
+                yield f"{was} is gone" if was else f"{now} is new"

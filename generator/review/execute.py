@@ -17,7 +17,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.execution import sandbox
@@ -93,8 +92,7 @@ def execute_changes(
             problem = "none of the changed definitions could be rendered"
             return Executed(device, problems=(problem,))
         _copy_recordings(definitions, dataset, folder)
-        objected = [finding for _, finding in findings]
-        return _run(definitions, plans, objected, folder, device)
+        return _run(definitions, plans, len(findings), folder, device)
 
 
 def _copy_recordings(
@@ -118,7 +116,7 @@ def _copy_recordings(
 def _run(
     definitions: Sequence[Definition],
     plans: Sequence[TestPlan],
-    findings: Sequence[Any],
+    found: int,
     folder: Path,
     device: str,
 ) -> Executed:
@@ -141,26 +139,27 @@ def _run(
     # what pytest lists is file::TestX::test_y[case]
     listing = [x.partition("::")[2].strip() for x in collected.stdout.splitlines()]
     expected = [test for test in listing if test]
-    problems = [
+    problems = [f"the static screen found {found} in the reference"] if found else []
+    problems += [
         f"the text of {one_line(d.name)} runs when tests are listed: the list may be its"
         for d in definitions
         if not can_be_nested(d.reference)
     ]
+    layers = sandbox.warnings()
     if not collected.ok or not expected or collected.truncated:
         lines = (collected.stderr or collected.stdout).strip().splitlines()
         said = collected.detail or (lines[-1] if lines else "nothing was printed")
         problems.append(one_line(f"the tests could not be listed: {said}", 300))
-        layers = sandbox.warnings()
         return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
+    wrong = canaries.all
     # too many for a command line where much has changed
     arguments = tests / "arguments"
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
     command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
     outcome = confined(command, work=work, limits=limits)
-    wrong = canaries.before.keys() | canaries.after.keys()
-    found: tuple[TestResult, ...] = ()
-    compared: tuple[str, ...] = ()
+    ran: Sequence[TestResult] = ()
+    own: Sequence[TestResult] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
         data = sandbox.read_result(work, _FILE, limit=_RESULTS)
@@ -168,35 +167,23 @@ def _run(
             problems.append("there are no results that can be read")
         else:
             # messages name files as they lie in the dataset, not here
-            data = data.replace(f"{folder}/".encode(), b"")
-            found = parse_results(data, _FILE).tests
-            # what a canary compares is no word on the definition that it copies
-            own = [test for test in found if test.test not in wrong]
-            compared = _met_a_kernel(own)
-            comparisons = comparisons_of(own, {d.name for d in definitions})
+            ran = parse_results(data.replace(f"{folder}/".encode(), b""), _FILE).tests
+        # what a canary compares is no word on the definition that it copies
+        own = [test for test in ran if test.test not in wrong]
+        comparisons = comparisons_of(own, {d.name for d in definitions})
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
-    reported = [(test.test, test.status) for test in found]
-    excused = canaries.excused(reported)
-    told = account(
-        outcome,
-        expected,
-        [result for result in reported if result[0] not in excused],
-        must_fail=wrong - excused,
-        apart=True,
-        findings=tuple(findings),
-    )
-    problems += [one_line(str(problem), 300) for problem in told.problems]
-    if not told.trusted and not problems:
-        problems.append("the account of the run is not complete")
+    reported = [(test.test, test.status) for test in ran]
+    told = account(outcome, expected, reported, wrong)
+    problems += [one_line(problem, 300) for problem in told.problems]
     return Executed(
         device,
         len(told.passed),
         tuple(one_line(name) for name in told.failed),
         len(told.skipped),
         tuple(problems),
-        sandbox.warnings(),
-        compared if told.trusted and device == "cuda" else (),
+        layers,
+        _met_a_kernel(own) if not problems and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )

@@ -57,13 +57,11 @@ def span(index: int) -> str:
 def of_histogram(found: ErrorMap) -> str:
     """Return how many elements are beyond the tolerance."""
     beyond, total = sum(found.histogram[WITHIN:]), sum(found.histogram)
+    elements = plural(total, "element")
     if not beyond:
-        return f"All of {plural(total, 'element')} are within the tolerance."
+        return f"All of {elements} are within the tolerance."
     percent = 100.0 * beyond / total
-    return (
-        f"{beyond} of {plural(total, 'element')} ({percent:.3g} %) are beyond the "
-        "tolerance."
-    )
+    return f"{beyond} of {elements} ({percent:.3g} %) are beyond the tolerance."
 
 
 def of_grid(found: ErrorMap) -> str:
@@ -71,15 +69,16 @@ def of_grid(found: ErrorMap) -> str:
     worst = worst_cell(found)
     if worst is None:
         return "There is no error."
-    said = ratio(found.ratios[worst])
-    rows = block(worst[0], len(found.grid), found.rows)
-    columns = block(worst[1], len(found.grid[0]), found.columns)
-    return f"Worst: {said} in {_range('row', rows)}, {_range('column', columns)}."
-
-
-def _range(noun: str, places: tuple[int, int]) -> str:
-    first, last = places
-    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+    said = []
+    for noun, place, cells, size in (
+        ("row", worst[0], len(found.grid), found.rows),
+        ("column", worst[1], len(found.grid[0]), found.columns),
+    ):
+        first, last = block(place, cells, size)
+        said.append(
+            f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+        )
+    return f"Worst: {ratio(found.ratios[worst])} in {', '.join(said)}."
 
 
 def ratio(value: float | None) -> str:

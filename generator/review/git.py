@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
@@ -18,11 +18,13 @@ from pygit2.enums import DiffOption, ObjectType
 
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
+from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.review.sources import MAX_FILES, GitError, Tree, TreeEntry
+from generator.review.sources import MAX_FILES, Tree, TreeEntry, check_total
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096
+_LONGEST_POINTER = 1024
 _LFS_POINTER = LFS_MAGIC + b".github.com/spec/v1\noid sha256:%s\nsize %d\n"
 # no index is written, and no submodule is opened
 _LOOSE = (
@@ -35,15 +37,15 @@ _LOOSE = (
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Raise GitError in place of what libgit2 says of objects and of the index."""
+    """Raise Failure in place of what libgit2 says of objects and of the index."""
     try:
         yield
     except KeyError as error:
         oid = one_line(str(error), 14).strip("'")
         message = f"The object {oid} is missing or damaged"
-        raise GitError(f"{message}: fetch it (git fetch), git fsck.") from None
+        raise Failure(f"{message}: fetch it (git fetch), git fsck.") from None
     except (pygit2.GitError, ValueError, OSError) as error:
-        raise GitError(one_line(f"git: {error}", 300)) from None
+        raise Failure(one_line(f"git: {error}", 300)) from None
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,11 @@ class Repository:
     """Read a checkout's objects, index and working tree below the dataset's root.
 
     `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
-    slash; `sizes` are those of the objects seen so far. Methods raise what libgit2 does
-    where an object or the index can't be read.
+    slash. Methods raise what libgit2 does where an object or the index can't be read.
     """
 
     git: pygit2.Repository
     prefix: str
-    sizes: dict[pygit2.Oid, int] = field(default_factory=dict)
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision, None where there is none."""
@@ -67,21 +67,16 @@ class Repository:
             return None
 
     def resolve(self, revision: str) -> str:
-        """Return the commit of a revision as people write it; raises GitError."""
+        """Return the commit of a revision as people write it; raises Failure."""
         found = self.find(revision)
         if found is None:
             shallow = " The checkout is shallow: fetch more."
             hint = shallow if self.git.is_shallow else ""
-            raise GitError(f"There is no revision {quote(revision)}.{hint}")
+            raise Failure(f"There is no revision {quote(revision)}.{hint}")
         return found
 
-    def merge_base(self, one: str, other: str) -> str | None:
-        """Return the last commit that two have in common, None where they have none."""
-        found = self.git.merge_base(one, other)
-        return str(found) if found else None
-
     def tree(self, revision: str) -> Tree:
-        """Return all files of a revision below the dataset's root; raises GitError."""
+        """Return all files of a revision below the dataset's root; raises Failure."""
         top = self.git.revparse_single(f"{revision}^{{tree}}")
         for part in filter(None, self.prefix.split("/")):
             if not isinstance(top, pygit2.Tree) or part not in top:
@@ -96,33 +91,23 @@ class Repository:
                 name = path + os.fsdecode(entry.raw_name or b"")
                 # a few trees that name each other stand for any number of files
                 if seen > MAX_FILES or len(name) > _LONGEST_PATH:
-                    raise GitError(
+                    raise Failure(
                         f"The tree of {revision[:12]} has over {MAX_FILES} entries, "
                         f"or a path of over {_LONGEST_PATH} characters."
                     )
                 if isinstance(entry, pygit2.Tree):
                     waiting.append((f"{name}/", entry))
                     continue
-                if entry.id not in self.sizes:
-                    self.sizes[entry.id] = self._size(entry.id)
-                mode, oid = f"{entry.filemode:06o}", str(entry.id)
-                found[name] = TreeEntry(mode, oid, self.sizes[entry.id])
+                found[name] = TreeEntry(f"{entry.filemode:06o}", str(entry.id))
         return found
 
-    def _size(self, oid: pygit2.Oid) -> int:
-        try:
-            if hasattr(self.git.odb, "read_header"):
-                return self.git.odb.read_header(oid)[1]
-            # the last pygit2 for Python 3.10 reads the whole object
-            return len(self.git.odb.read(oid)[1])
-        except (pygit2.GitError, KeyError):
-            # a submodule's commit, or missing: it matters where it is read
-            return 0
-
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """Yield each object's content, one after the other in memory; raises GitError."""
+        """Yield each object's content, one after the other in memory; raises Failure."""
         objects = self.git.odb
         with one_line_errors():
+            # the last pygit2 for Python 3.10 reads whole objects alone
+            if hasattr(objects, "read_header"):
+                check_total(sum(objects.read_header(oid)[1] for oid in oids))
             for oid in oids:
                 kind, content = objects.read(oid)
                 if kind != ObjectType.BLOB:
@@ -178,33 +163,33 @@ def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
         size = file.lstat().st_size
         if file.is_symlink():
             content = os.fsencode(os.readlink(file))
-            return TreeEntry("120000", str(pygit2.hash(content)), size)
+            return TreeEntry("120000", str(pygit2.hash(content)))
         if not file.is_file():
-            return TreeEntry("000000", "", 0) if file.exists() else None
-        if base is not None and 0 < base.size < 1024 < size:
+            return TreeEntry("000000", "") if file.exists() else None
+        if base is not None and size > _LONGEST_POINTER:
             digest = hashlib.sha256()
             with open(file, "rb") as stream:
                 while piece := stream.read(1 << 20):
                     digest.update(piece)
             pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
             if str(pygit2.hash(pointer)) == base.oid:
-                return TreeEntry("100644", base.oid, size)
-        return TreeEntry("100644", str(pygit2.hashfile(str(file))), size)
+                return TreeEntry("100644", base.oid)
+        return TreeEntry("100644", str(pygit2.hashfile(str(file))))
     except (OSError, pygit2.GitError):
         return None
 
 
 def open_repository(dataset: Path) -> Repository:
-    """Return the checkout that a dataset lies in; raises GitError where it is none."""
+    """Return the checkout that a dataset lies in; raises Failure where it is none."""
     where = quote(str(dataset), 200)
     if not dataset.is_dir():
-        raise GitError(f"There is no folder {where}.")
+        raise Failure(f"There is no folder {where}.")
     ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
     folder = os.path.realpath(dataset)
     found = pygit2.discover_repository(folder, False, ceilings)
     opened = pygit2.Repository(found) if found is not None else None
     if opened is None or opened.workdir is None:
-        raise GitError(
+        raise Failure(
             f"{where} is not in a git checkout: a review compares revisions. "
             "To check files alone: trace-dataset validate."
         )

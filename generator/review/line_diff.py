@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import takewhile
+from typing import NamedTuple
 
 SAME, GONE, NEW, GAP = "same", "gone", "new", "gap"
-MOST = 2000
-"""Lines of both texts together; longer ones are not shown."""
+MOST = 1500
+"""Lines of both texts together; matching is quadratic, and longer ones are not shown."""
 
 _CHARACTERS = 320_000
-_MATCHED = 1500
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True)
-class DiffLine:
-    """Hold a line, its numbers in both texts from 1, and which part of it is another.
-
-    The text is `before`, `middle` and `after`, of which `middle` is not in the line
-    that it stands for; a gap has its number of lines in `old`.
-    """
+class DiffLine(NamedTuple):
+    """A line with its numbers in both texts, from 1; a gap stands for lines unshown."""
 
     kind: str
     old: int | None
     new: int | None
-    before: str
-    middle: str = ""
-    after: str = ""
+    text: str
 
 
 def line_diff(old: str, new: str) -> tuple[DiffLine, ...] | None:
     """Return the lines that differ, with some around; None where there are too many."""
-    if len(old) + len(new) > _CHARACTERS:
-        return None
     was, now = _lines(old), _lines(new)
-    return None if len(was) + len(now) > MOST else tuple(_walk(was, now))
+    if len(old) + len(new) > _CHARACTERS or len(was) + len(now) > MOST:
+        return None
+    return tuple(_walk(was, now))
 
 
 def _lines(text: str) -> list[str]:
@@ -47,39 +38,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _walk(was: Sequence[str], now: Sequence[str]) -> Iterator[DiffLine]:
-    groups = SequenceMatcher(None, was, now).get_grouped_opcodes(3)
-    if len(was) + len(now) > _MATCHED and was and now:
-        # matching is quadratic, and a text that takes long can be made
-        groups = iter([[("replace", 0, len(was), 0, len(now))]])
     shown = 0
-    for group in (*groups, [("equal", len(was), len(was), 0, 0)]):
-        if skipped := group[0][1] - shown:
-            yield DiffLine(GAP, skipped, None, "")
-        for tag, i, i_end, j, j_end in group:
-            gone, come = was[i:i_end], now[j:j_end]
+    for group in SequenceMatcher(None, was, now).get_grouped_opcodes(3):
+        if group[0][1] > shown:
+            yield DiffLine(GAP, None, None, "")
+        for tag, i, shown, j, j_end in group:
             if tag == "equal":
-                for k, text in enumerate(gone, 1):
-                    yield DiffLine(SAME, i + k, j + k, text)
+                same = enumerate(was[i:shown], 1)
+                yield from (DiffLine(SAME, i + n, j + n, text) for n, text in same)
                 continue
-            # a line without another to stand for has no middle
-            paired = len(gone) == len(come)
-            for k, text in enumerate(gone):
-                parts = _parts(text, come[k] if paired else text)
-                yield DiffLine(GONE, i + k + 1, None, *parts)
-            for k, text in enumerate(come):
-                parts = _parts(text, gone[k] if paired else text)
-                yield DiffLine(NEW, None, j + k + 1, *parts)
-        shown = group[-1][2]
-
-
-def _parts(text: str, other: str) -> tuple[str, str, str]:
-    """Return a line in three: the middle is what the other line has not."""
-    start = _shared(text, other)
-    cut = len(text) - _shared(text[start:][::-1], other[start:][::-1])
-    return text[:start], text[start:cut], text[cut:]
-
-
-def _shared(*texts: str) -> int:
-    """Return how many characters two texts begin with."""
-    pairs = zip(*texts, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            gone, come = enumerate(was[i:shown], i + 1), enumerate(now[j:j_end], j + 1)
+            yield from (DiffLine(GONE, n, None, text) for n, text in gone)
+            yield from (DiffLine(NEW, None, n, text) for n, text in come)

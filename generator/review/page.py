@@ -14,13 +14,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from generator.dataset.paths import DatasetFile
 from generator.problems import Severity
 from generator.problems.messages import one_line, plural
-from generator.rendering.render import templates
+from generator.rendering.render import html_environment, templates
 from generator.reports.report import place
 from generator.results.evidence import SKIPPED
 from generator.results.verification import lines_of
@@ -81,12 +80,11 @@ def groups_of(
         yield _row(found, executed, f"g{n}"), found
 
 
-def _rank(found: Sequence[ExecutedComparison]) -> int:
+def _rank(found: Sequence[ExecutedComparison]) -> tuple[bool, bool, bool]:
     """Return where a group stands: what failed and can be drawn comes first."""
     bad = [c for c in found if c.is_bad]
-    if bad:
-        return 0 if any(c.where for c in bad) else 1
-    return 3 if all(c.verdict == SKIPPED for c in found) else 2
+    is_skipped = all(c.verdict == SKIPPED for c in found)
+    return not any(c.where for c in bad), not bad, is_skipped
 
 
 def _badness(comparison: ExecutedComparison) -> tuple[bool, float, float]:
@@ -183,15 +181,9 @@ def page(review: Review) -> str:
         if known is not None
         for row in _evidence_rows(change, known, f"d{n}")
     ]
-    environment = Environment(
-        loader=FunctionLoader(_file),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_inert,
-    )
-    return environment.get_template("page.html.jinja").render(
+    jinja = html_environment()
+    jinja.finalize = _inert
+    return jinja.get_template("review/page.html.jinja").render(
         review=review,
         # the tests that failed have a list of their own
         reasons=[r for r in review.reasons if r not in review.of_tests],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.problems import Severity
@@ -19,10 +20,12 @@ from generator.reports.report import (
 )
 from generator.review.change import Change
 from generator.review.checklist import NO, UNKNOWN, YES, Answer
-from generator.review.executed import Executed
 from generator.review.review import VERDICTS, Review
-from generator.review.solutions import EvaluatedChange
 from generator.rules.catalogue import GROUPS
+
+if TYPE_CHECKING:
+    from generator.review.executed import Executed
+    from generator.review.solutions import EvaluatedChange
 
 _VERDICTS = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 _CLAIMS = 200
@@ -81,9 +84,9 @@ def _details(review: Review) -> Iterator[Section]:
     ]
     yield Section("Mended problems", [Table(mended)], is_open=False)
     for name, paths in (
-        ("Changed evidence", review.evidence),
-        ("Changed rendered tests (gen-tests --all --check)", review.tests),
-        ("Changed files that are not reviewed", review.others),
+        ("Changed evidence", review.files.evidence),
+        ("Changed rendered tests (gen-tests --all --check)", review.files.tests),
+        ("Changed files that are not reviewed", review.files.others),
     ):
         yield Section(name, [_quoted(paths)], is_open=False)
 

@@ -6,9 +6,10 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.dataset.artifacts import Key
+from generator.dataset.changes import Sorted
 from generator.dataset.paths import NOTHING_THERE, VERIFICATION
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote
@@ -17,12 +18,14 @@ from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import NO, Answer, ReviewContext, answer_all
-from generator.review.executed import Executed
-from generator.review.solutions import EvaluatedChange
 from generator.review.sources import Revisions, Sources
 from generator.validation.definition_check import DefinitionFiles, summarised
 from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
+
+if TYPE_CHECKING:
+    from generator.review.executed import Executed
+    from generator.review.solutions import EvaluatedChange
 
 VERDICTS = {
     Status.PASSED: "approve",
@@ -107,8 +110,7 @@ class Review:
 
     `reasons` lead to the verdict, and `of_tests` are those of them that name a test
     which failed when it was run; `to_run` are commands for a machine with a GPU;
-    `others` are changed files that are none of the dataset's; `known` is what
-    the points were answered from.
+    `files` are all that changed; `known` is what the points were answered from.
     """
 
     revisions: Revisions
@@ -117,9 +119,7 @@ class Review:
     changes: tuple[Change, ...]
     answers: tuple[Answer, ...]
     compared: ProblemChanges
-    evidence: tuple[str, ...]
-    tests: tuple[str, ...]
-    others: tuple[str, ...]
+    files: Sorted
     to_run: tuple[str, ...]
     executed: Executed | None = None
     known: ReviewContext | None = None
@@ -129,7 +129,9 @@ class Review:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing of the dataset changed."""
-        return not (self.changes or self.evidence or self.tests or self.reasons)
+        return not (
+            self.changes or self.files.evidence or self.files.tests or self.reasons
+        )
 
     def count(self, severity: Severity) -> int:
         """Return how many new Problems there are of a severity."""
@@ -155,9 +157,9 @@ class Review:
                 "definitions": counts.definitions,
                 "workloads": counts.workloads,
             },
-            "evidence": self.evidence,
-            "tests": self.tests,
-            "others": self.others,
+            "evidence": self.files.evidence,
+            "tests": self.files.tests,
+            "others": self.files.others,
             "to_run": self.to_run,
             "executed": self.executed,
             "evaluated": self.evaluated and self.evaluated.as_dict(),
@@ -194,9 +196,7 @@ def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) ->
         tuple(changes),
         answers,
         compared,
-        tuple(found.evidence),
-        tuple(found.tests),
-        tuple(found.others),
+        found,
         tuple(_commands(gpu)),
         known=known,
     )

@@ -7,7 +7,7 @@ that the change itself brings: where such a definition has no oracle, nobody can
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from generator.dataset.json_file import read_json_lines
@@ -58,17 +58,13 @@ class EvaluatedChange:
     device: str
     verdicts: Sequence[SolutionVerdict] = ()
     claims: Sequence[Claim] = ()
-    against: Sequence[str] = field(init=False)
-    """What speaks against the change, a line each."""
 
-    def __post_init__(self) -> None:
-        refused = [
-            one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG)
-            for v in self.verdicts
-            if not v.is_fine
-        ]
-        false = [str(claim) for claim in self.claims if claim.is_false]
-        object.__setattr__(self, "against", (*refused, *false))
+    @property
+    def against(self) -> list[str]:
+        """Return what speaks against the change, a line each."""
+        refused = (v for v in self.verdicts if not v.is_fine)
+        lines = [one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG) for v in refused]
+        return [*lines, *(str(claim) for claim in self.claims if claim.is_false)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON has of it."""
@@ -93,46 +89,28 @@ def evaluate_change(
     for own in (False, True):
         # a definition that the change brings or rewrites is its author's word
         of_kind = [c for c in changes if c.new is not None and c.computes is own]
-        added = {c.key: list(_added(c, sources, "solutions")) for c in of_kind}
-        traces = {c.key: list(_new_traces(c, sources)) for c in of_kind}
-        brings |= any(added.values()) or any(traces.values())
-        named = {
-            str(t.get("solution")) for found in traces.values() for _, _, t in found
-        }
-        solutions = [
-            solution
-            for change in of_kind
-            for solution in _solutions(change, sources)
-            if solution.path in added[change.key] or solution.name in named
-        ]
+        traces = [(c, *trace) for c in of_kind for trace in _new_traces(c, sources)]
+        named = {(c.key, str(trace.get("solution"))) for c, _, _, trace in traces}
+        solutions = []
+        for change in of_kind:
+            for path in _lying(change, sources, "solutions"):
+                is_added = path in sources.sides.changed
+                brings |= is_added
+                read = read_checked(sources.head, path, "solution")
+                solution = Solution(read.value, path) if read.ok else None
+                if solution and (is_added or (change.key, solution.name) in named):
+                    solutions.append(solution)
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
-        found = evaluate(
-            solutions,
-            files,
-            sources.head,
-            Asks(device, runs_references=not own),
-            LocalExecutor(jobs),
-            jobs,
-        )
-        verdicts += found
+        asks = Asks(device, runs_references=not own)
+        executor = LocalExecutor(jobs)
+        found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}
-        claims += [
-            _claim(
-                file,
-                line,
-                trace,
-                by_name.get((change.name, str(trace.get("solution")))),
-            )
-            for change in of_kind
-            for file, line, trace in traces[change.key]
-        ]
+        verdicts += found
+        for change, file, line, trace in traces:
+            whom = (change.name, str(trace.get("solution")))
+            claims.append(_claim(file, line, trace, by_name.get(whom)))
+        brings |= bool(traces)
     return EvaluatedChange(device, verdicts, claims) if brings else None
-
-
-def _added(change: Change, sources: Sources, kind: str) -> Iterator[str]:
-    """Yield the files of a kind that head has and base has not like that."""
-    changed = sources.sides.changed
-    return (path for path in _lying(change, sources, kind) if path in changed)
 
 
 def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
@@ -141,19 +119,13 @@ def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
     return (p for p in sides.files_of(change.key, kind) if sides.head[p].is_file)
 
 
-def _solutions(change: Change, sources: Sources) -> Iterator[Solution]:
-    """Yield the solutions of a definition in head that can be read."""
-    for path in _lying(change, sources, "solutions"):
-        read = read_checked(sources.head, path, "solution")
-        if read.ok:
-            yield Solution(read.value, path)
-
-
 def _new_traces(
     change: Change, sources: Sources
 ) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield file, line and value of each trace that base has not."""
-    for path in _added(change, sources, "traces"):
+    for path in _lying(change, sources, "traces"):
+        if path not in sources.sides.changed:
+            continue
         known = []
         if path in sources.sides.base:
             known = [value for _, value in read_json_lines(sources.base, path).lines]

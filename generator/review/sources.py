@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,13 +37,10 @@ NOT_INSTALLED = (
 )
 RECORDINGS = "blob/ground_truth/"
 MAX_TOTAL = 4 * 1024 * 1024 * 1024
-"""Bytes that are copied out of git's objects at most."""
+"""Bytes that are copied for a review at most."""
 
 MAX_FILES = 2_000_000
-
-
-class GitError(Failure):
-    """Say in one line why git has no answer, and what to do."""
+_ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,6 @@ class TreeEntry:
 
     mode: str
     oid: str
-    size: int
 
     @property
     def is_file(self) -> bool:
@@ -63,6 +60,9 @@ class TreeEntry:
         """Return whether it is a symbolic link."""
         return self.mode == "120000"
 
+
+HOLLOW = TreeEntry("100644", "")
+"""Stands for a file of which only the name matters: it is written without content."""
 
 Tree = dict[str, TreeEntry]
 """Path relative to the dataset's root → entry; names are decoded by the file system."""
@@ -100,78 +100,66 @@ class Sides:
 
 def refused(tree: Tree) -> tuple[str, ...]:
     """Return paths that no checkout would have: upwards, absolute, into .git, twice."""
-    found = []
     links = {path for path, entry in tree.items() if not entry.is_file}
-    for path in tree:
-        parts = path.split("/")
-        odd = any(p in ("", ".", "..") or p.casefold() == ".git" for p in parts)
-        below = links and any(
-            "/".join(parts[:n]) in links for n in range(1, len(parts))
-        )
-        if odd or below or "\0" in path:
-            found.append(path)
+    found = {path for path in tree if _ODD.search(path)}
+    if links:
+        found |= {path for path in tree if not links.isdisjoint(_folders(path))}
     return tuple(sorted(found))
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 Blobs = Callable[[Sequence[str]], Iterator[bytes]]
 """Yields the content of each object, one after the other in memory."""
 
 
-def write_tree(
-    blobs: Blobs, tree: Tree, folder: Path, hollow: Collection[str] = ()
-) -> None:
-    """Write the dataset's files of a tree below `folder`, which is made.
+def check_total(size: int) -> None:
+    """Raise Failure for more bytes than are copied for a review."""
+    if size > MAX_TOTAL:
+        raise Failure(
+            f"The review needs {size >> 20} MiB, more than the {MAX_TOTAL >> 20} MiB "
+            "that are copied for one."
+        )
 
-    Those of `hollow` are written without content. Links are made last and lead where
-    they led, so that validation can say so. Raises GitError where there is too much.
+
+def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
+    """Write the dataset's files of a tree below `folder`.
+
+    Links are made last and lead where they led, so that validation can say so. Raises
+    Failure.
     """
     bad = set(refused(tree))
-    wanted = {
-        path: entry
+    wanted = [
+        path
         for path, entry in tree.items()
-        if (is_dataset(path) or is_rendered(path)) and path not in bad
-    }
-    files = [path for path, entry in wanted.items() if entry.is_file]
-    full = [path for path in files if path not in hollow]
-    total = sum(wanted[path].size for path in full)
-    if total > MAX_TOTAL or len(files) > MAX_FILES:
-        raise GitError(
-            f"The tree has {len(files)} files of {total >> 20} MiB, more than the "
-            f"{MAX_TOTAL >> 20} MiB that are copied for a review."
-        )
-    links = [path for path, entry in wanted.items() if entry.is_link]
-    folders = {path.rpartition("/")[0] for path in (*files, *links)}
-    for parent in ("", *sorted(folders)):
-        with _said_of(parent, "made"):
-            os.makedirs(folder / parent, exist_ok=True)
-    for path in files:
-        if path in hollow:
-            _write(folder, path, b"")
-    contents = blobs([wanted[path].oid for path in full])
-    for path, content in zip(full, contents, strict=True):
-        _write(folder, path, content)
-    targets = blobs([wanted[path].oid for path in links])
-    for path, target in zip(links, targets, strict=True):
-        os.symlink(os.fsdecode(target.replace(b"\0", b"")) or ".", folder / path)
-
-
-def _write(folder: Path, path: str, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    with (
-        _said_of(path, "written"),
-        open(os.open(folder / path, flags, 0o600), "wb") as stream,
-    ):
-        stream.write(content)
-
-
-@contextmanager
-def _said_of(path: str, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or "unknown"
-        message = f"{quote(path, 200)} can't be {what} here: {reason}."
-        raise GitError(message) from None
+        if (is_dataset(path) or is_rendered(path))
+        and (entry.is_file or entry.is_link)
+        and path not in bad
+    ]
+    wanted.sort(key=lambda path: tree[path].is_link)
+    contents = blobs([tree[path].oid for path in wanted if tree[path] != HOLLOW])
+    folders = set()
+    for path in wanted:
+        entry, place, parent = tree[path], folder / path, path.rpartition("/")[0]
+        content = b"" if entry == HOLLOW else next(contents)
+        try:
+            if parent not in folders:
+                os.makedirs(folder / parent, exist_ok=True)
+                folders.add(parent)
+            if entry.is_link:
+                os.symlink(os.fsdecode(content.replace(b"\0", b"")) or ".", place)
+                continue
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            with open(os.open(place, flags, 0o600), "wb") as stream:
+                stream.write(content)
+        except OSError as error:
+            reason = error.strerror or "unknown"
+            message = f"{quote(path, 200)} can't be written here: {reason}."
+            raise Failure(message) from None
 
 
 @dataclass(frozen=True)
@@ -209,12 +197,12 @@ def open_sources(
 ) -> Iterator[Sources]:
     """Yield the sides of a review; temporary folders are gone afterwards.
 
-    Raises GitError.
+    Raises Failure.
     """
     try:
         from generator.review.git import one_line_errors, open_repository
     except ImportError:
-        raise GitError(NOT_INSTALLED) from None
+        raise Failure(NOT_INSTALLED) from None
     with one_line_errors():
         repository = open_repository(dataset)
         revisions, old, new = _trees(repository, dataset, base, head)
@@ -233,7 +221,7 @@ def write_sides(
 ) -> Sources:
     """Write what a review reads of both sides below `folder`.
 
-    Head is not written where it is `lying` in a folder. Raises GitError, and what
+    Head is not written where it is `lying` in a folder. Raises Failure, and what
     `blobs` raises.
     """
     found = sort_changes(sides.changed)
@@ -242,13 +230,13 @@ def write_sides(
     op_types = {op_type for op_type, _ in judged}
     written = {base: sides.base} if lying else {base: sides.base, head: sides.head}
     for side, tree in written.items():
-        shallow, hollow = {}, set()
+        os.makedirs(side)
+        shallow: Tree = {}
         for path, entry in tree.items():
             owner = owner_of(path)
-            is_test = is_rendered(path)
-            if side == base and (is_test or path.startswith(RECORDINGS)):
+            if side == base and (is_rendered(path) or path.startswith(RECORDINGS)):
                 continue
-            if is_test and path.rsplit("/", 1)[1][5:-3] not in op_types:
+            if is_rendered(path) and path.rsplit("/", 1)[1][5:-3] not in op_types:
                 continue
             if owner is not None and owner[0] not in judged:
                 (op_type, name), kind = owner
@@ -259,10 +247,10 @@ def write_sides(
                 is_left_out |= kind == "workloads" and lying is None
                 if known and is_left_out:
                     continue
-                if side == base or kind != "definition":
-                    hollow.add(path)
+                if entry.is_file and (side == base or kind != "definition"):
+                    entry = HOLLOW
             shallow[path] = entry
-        write_tree(blobs, shallow, side, hollow)
+        write_tree(blobs, shallow, side)
         lines = (f"workloads/{op_type}/{name}.jsonl" for op_type, name in judged)
         named = {path for line in lines for path in blobs_named(side, line)}
         elsewhere = {p: tree[p] for p in named if p in tree and p not in shallow}
@@ -307,32 +295,35 @@ def _trees(
     repository: Repository, root: Path, base: str | None, head: str | None
 ) -> tuple[Revisions, Tree, Tree]:
     tip = repository.find("HEAD") if head is None else repository.resolve(head)
-    committed = repository.tree(tip) if tip is not None else {}
-    new = committed
-    if head is None:
-        new = repository.working_tree(root, tip, committed)
+
+    def sides(commit: str) -> tuple[Tree, Tree]:
+        old = repository.tree(commit) if commit else {}
+        if head is None:
+            return old, repository.working_tree(root, commit or None, old)
+        return old, repository.tree(tip) if tip else {}
+
     if tip is None:
-        return Revisions("", "", "the checkout has no commit yet"), {}, new
-    commit, said = _base(repository, tip, base, bool(Sides(committed, new).changed))
-    revisions = Revisions(commit, "" if head is None else tip, said)
-    if commit == tip:
-        return revisions, committed, new
-    old = repository.tree(commit) if commit else {}
-    if head is None:
-        new = repository.working_tree(root, commit or None, old)
-    return revisions, old, new
+        return Revisions("", "", "the checkout has no commit yet"), *sides("")
+    shown = "" if head is None else tip
+    found = _base(repository, tip, base)
+    if found is None and head is None:
+        old, new = sides(tip)
+        if Sides(old, new).changed:
+            return Revisions(tip, shown, "the last commit"), old, new
+    commit, said = found or _before(repository, tip)
+    return Revisions(commit, shown, said), *sides(commit)
 
 
 def _base(
-    repository: Repository, tip: str, asked: str | None, is_dirty: bool
-) -> tuple[str, str]:
-    """Return the commit that head is compared with, and why it is that one."""
+    repository: Repository, tip: str, asked: str | None
+) -> tuple[str, str] | None:
+    """Return the commit that was asked for, or where head left a branch, and why."""
     if asked is not None:
         wanted = repository.resolve(asked)
-        common = repository.merge_base(wanted, tip)
+        common = repository.git.merge_base(wanted, tip)
         if common is None:
             if repository.git.is_shallow:
-                raise GitError(
+                raise Failure(
                     f"The shallow checkout has no commit that {quote(asked)} and head "
                     "share: fetch more (git fetch --unshallow)."
                 )
@@ -340,22 +331,25 @@ def _base(
         ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
             said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
-            return common, f"{said} further by now"
-        return common, quote(asked)
+            return str(common), f"{said} further by now"
+        return str(common), quote(asked)
     for name in DEFAULT_BRANCHES:
         branch = repository.find(name)
-        common = repository.merge_base(branch, tip) if branch is not None else None
-        if common is not None and common != tip:
+        left = repository.git.merge_base(branch, tip) if branch else None
+        if left is not None and str(left) != tip:
             short = name.removeprefix("refs/").removeprefix("remotes/")
-            return common, f"where head left {short.removeprefix('heads/')}"
-    if is_dirty:
-        return tip, "the last commit"
+            return str(left), f"where head left {short.removeprefix('heads/')}"
+    return None
+
+
+def _before(repository: Repository, tip: str) -> tuple[str, str]:
+    """Return the commit before head, or nothing, and in words that it is so."""
     before = repository.find(f"{tip}~1")
-    if before is not None:
-        return before, "the commit before head"
-    if repository.git.is_shallow:
-        raise GitError(
+    if before is None and repository.git.is_shallow:
+        raise Failure(
             "The checkout is shallow and has no commit before head: fetch more "
             "(git fetch --deepen=50), or name a --base."
         )
-    return "", "nothing: head is the first commit"
+    if before is None:
+        return "", "nothing: head is the first commit"
+    return before, "the commit before head"

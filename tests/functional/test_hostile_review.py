@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.problems import Failure
 from generator.reports.report import Status
 from generator.review import FORMATS, shown
 from generator.review.review import Review, make_review
@@ -101,3 +102,11 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
     assert made.verdict is Status.FAILED
     for form, text in reports.items():
         _is_inert(form, text)
+
+
+def test_more_bytes_than_are_copied(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.review.sources.MAX_TOTAL", 10)
+    with pytest.raises(Failure, match="The review needs 0 MiB, more than"):
+        review(tree)

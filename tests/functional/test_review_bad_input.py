@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.review.sources import GitError, open_sources
+from generator.problems import Failure
+from generator.review.sources import open_sources
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,
@@ -329,7 +330,7 @@ def test_a_few_trees_that_stand_for_billions_of_files(
         oid, kind = made.stdout.decode().strip(), "040000 tree"
     head = git(root, "commit-tree", oid, "-p", "HEAD", "-m", "many")
     with (
-        pytest.raises(GitError, match="over 10000 entries"),
+        pytest.raises(Failure, match="over 10000 entries"),
         open_sources(root, "HEAD", head),
     ):
         pass
@@ -347,7 +348,7 @@ def test_without_pygit2_it_is_named(
     monkeypatch.setitem(sys.modules, "pygit2", None)
     monkeypatch.delitem(sys.modules, "generator.review.git", raising=False)
     with (
-        pytest.raises(GitError, match=r"pip install 'gen-tests\[review\]'"),
+        pytest.raises(Failure, match=r"pip install 'gen-tests\[review\]'"),
         open_sources(root, None, None),
     ):
         pass

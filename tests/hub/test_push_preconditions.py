@@ -127,11 +127,11 @@ def test_a_kernel_or_its_recording_is_evidence(
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("evidence-missing", "has no reason"),
-        ("evidence-missing=  ", "has no reason"),
+        ("evidence-missing", "takes a reason"),
+        ("evidence-missing=  ", "takes a reason"),
         ("evidence-mising=because", "Did you mean 'evidence-missing'"),
         ("=because", "No rule is named ''"),
-        ("evidence-missing=" + "x" * 501, "501 characters"),
+        ("evidence-missing=" + "x" * 501, "up to 500 characters"),
     ],
 )
 def test_an_allowance_is_a_rule_with_a_reason(

@@ -18,7 +18,7 @@ def file(path: str, size: int = 3) -> RemoteFile:
 
 
 def taken(*paths: str) -> list[str]:
-    return list(listing_of(OID, map(file, paths)).files)
+    return list(listing_of(OID, [*map(file, paths)]).files)
 
 
 def test_what_collides_is_refused_on_both_sides() -> None:
@@ -61,7 +61,7 @@ def test_both_places_of_traces_belong_to_a_definition() -> None:
     paths = ["traces/me/gemm/a.jsonl", "traces/gemm/a.jsonl", "traces/gemm/b.jsonl"]
     solution = "solutions/me/gemm/a/fast.json"
     every = [*paths, solution, "definitions/gemm/a.json", "definitions/gemm/b.json"]
-    texts, _ = choose(listing_of(OID, map(file, every)), (), ["a"])
+    texts, _ = choose(listing_of(OID, [*map(file, every)]), (), ["a"])
     found = sorted(file.path for file in texts)
     assert found == sorted([*paths[:2], solution, "definitions/gemm/a.json"])
 

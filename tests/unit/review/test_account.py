@@ -8,7 +8,6 @@ import pytest
 
 from generator.execution.sandbox import Outcome
 from generator.review.account import Account, account
-from generator.rules.screen import screen
 
 GREEN = Outcome("exited", 0)
 RED = replace(GREEN, exit_status=1)
@@ -23,13 +22,13 @@ def of(reported: str, outcome: Outcome = GREEN, **rest: object) -> Account:
 
 def test_a_complete_report_is_believed() -> None:
     found = of("a=passed b=skipped")
-    assert found.trusted
+    assert not found.problems
     assert (found.passed, found.failed, found.skipped) == (("a",), (), ("b",))
 
 
 def test_a_red_report_is_believed_too() -> None:
     found = of("a=passed b=failed", RED)
-    assert found.trusted
+    assert not found.problems
     assert found.failed == ("b",)
 
 
@@ -62,7 +61,6 @@ def test_a_red_report_is_believed_too() -> None:
 )
 def test_a_report_that_does_not_add_up_is_not(reported, outcome, said) -> None:
     found = of(reported, outcome)
-    assert not found.trusted
     assert said in found.problems
 
 
@@ -71,14 +69,22 @@ def test_a_test_reported_twice_has_failed() -> None:
 
 
 def test_a_judge_that_passes_all_is_found_by_the_canary() -> None:
-    found = of("a=passed b=passed c=passed", must_fail=["c"])
+    found = of("a=passed b=passed c=passed", canaries={"c": "a"})
     assert "must fail and did not: c" in found.problems
 
 
 def test_a_canary_that_failed_is_no_problem() -> None:
-    assert of("a=passed b=passed c=failed", RED, must_fail=["c"]).trusted
+    assert not of("a=passed b=passed c=failed", canaries={"c": "a"}).problems
 
 
-def test_what_the_screen_found_is_never_trusted() -> None:
-    found = of("a=passed b=passed", findings=screen("print('PASSED')"))
-    assert found.problems == ("the static screen found 1 in the reference",)
+@pytest.mark.parametrize(
+    ("reported", "believed"),
+    [
+        ("a=skipped b=passed c=skipped", True),
+        ("a=passed b=passed c=skipped", False),
+        ("a=skipped b=passed c=passed", False),
+        ("b=passed c=skipped", False),
+    ],
+)
+def test_a_canary_is_excused_only_with_its_test(reported, believed) -> None:
+    assert (not of(reported, canaries={"c": "a"}).problems) is believed

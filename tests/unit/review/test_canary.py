@@ -12,7 +12,7 @@ import torch
 from generator.rendering import plan as planning
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
-from generator.review.canary import Canaries, plant
+from generator.review.canary import plant
 from generator.review.corrupt_outputs import spoiled, wrong
 from generator.rules.load import load_definitions
 from generator.testing.compare import compare
@@ -44,15 +44,6 @@ def test_each_class_has_one_before_and_one_after(tmp_path: Path) -> None:
     assert len({*arguments}) == 6
     again = plant(plans, LISTED, tmp_path)
     assert not {*again.before, *again.after} & {*canaries.before, *canaries.after}
-
-
-@pytest.mark.parametrize("of", ["before", "after"])
-def test_a_canary_is_excused_only_with_its_test(of: str) -> None:
-    canaries = Canaries(Path("x.py"), {"before": "test"}, {"after": "test"})
-    assert canaries.excused([(of, "skipped"), ("test", "skipped")]) == {of}
-    assert canaries.excused([(of, "skipped"), ("test", "passed")]) == frozenset()
-    assert canaries.excused([(of, "passed"), ("test", "skipped")]) == frozenset()
-    assert canaries.excused([(of, "skipped")]) == frozenset()
 
 
 def test_canaries_fail_and_leave_the_exit_status_to_the_tests(tmp_path: Path) -> None:

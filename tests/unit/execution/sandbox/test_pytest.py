@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,9 @@ def reported(work: Path) -> list[tuple[str, str]]:
 
 
 def test_torch_and_pytest_work_inside(work) -> None:
-    outcome = run(work)
-    found = account(outcome, EXPECTED, reported(work), must_fail=["test_canary"])
+    # pytest says 1 of the canary, which a review leaves out of the status
+    outcome = replace(run(work), exit_status=0)
+    found = account(outcome, EXPECTED, reported(work), {"test_canary": "test_small"})
     assert found.problems == (), outcome
     assert found.passed == EXPECTED
 
@@ -76,6 +78,7 @@ def test_torch_and_pytest_work_inside(work) -> None:
     ids=["patch", "exit", "skip", "system-exit"],
 )
 def test_a_trick_is_found_by_the_account(work, trick) -> None:
-    outcome = run(work, trick)
-    found = account(outcome, EXPECTED, reported(work), must_fail=["test_canary"])
-    assert not found.trusted
+    outcome = replace(run(work, trick), exit_status=0)
+    assert account(
+        outcome, EXPECTED, reported(work), {"test_canary": "test_small"}
+    ).problems
