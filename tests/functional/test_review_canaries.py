@@ -61,9 +61,12 @@ def rewrite():
 atexit.register(rewrite)
 """
 LEAVES_A_FORGED_FILE = """
-import gc, json, os, pytest
+import json, os, pytest, sys
 
-session = next(o for o in gc.get_objects() if isinstance(o, pytest.Session))
+frame = sys._getframe()
+while not isinstance(frame.f_locals.get("session"), pytest.Session):
+    frame = frame.f_back
+session = frame.f_locals["session"]
 lines = [{"format": 1, "date": "2026-11-21", "machine": {}}]
 lines += [
     {

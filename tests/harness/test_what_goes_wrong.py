@@ -21,7 +21,8 @@ BREAKS, LATE = f"{NORM}_breaks", f"{NORM}_late"
 _BREAK = """if hidden_states.shape[0] == 8:
         raise RuntimeError('CUDA error: an illegal memory access was encountered')
     """
-FLASHINFER = ("flashinfer", "flashinfer/cuda-cores", "flashinfer/fa2", "flashinfer/fa3")
+KINDS = ("cuda-cores", "fa2", "fa3", "xqa")
+FLASHINFER = ("flashinfer", *(f"flashinfer/{kind}" for kind in KINDS))
 CPU = ("--device", "cpu", "--sizes", "small")
 # one test of the definition that breaks the context calls run() with so many rows
 CHOSEN = ("-k", "test_contract or test_determinism")
