@@ -17,7 +17,7 @@ from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.review import shown
 from generator.review.review import make_review
-from generator.review.sources import open_sources
+from generator.review.revisions import open_sources
 from generator.rules.load import load_definitions
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -116,7 +116,7 @@ def _sources(
 ) -> AbstractContextManager[Sources]:
     """Return both sides of the change: of a checkout, or of the Hub."""
     if hub is None or pr is None:
-        from generator.review.sources import open_sources
+        from generator.review.revisions import open_sources
 
         return open_sources(dataset, base, head)
     from generator.hub.client import Client

@@ -21,7 +21,8 @@ from generator.results.verification_report import LINES, line_row
 from generator.review.change import Change, make_changes
 from generator.review.checklist import ONE_DEFINITION, ReviewContext, answer_all
 from generator.review.report import checklist
-from generator.review.sources import Sides, Tree, TreeEntry
+from generator.review.sources import Sides
+from generator.review.tree import Tree, TreeEntry
 
 _ONE_BY_ONE = 5
 """Definitions of which each has its own checklist; of more, points are counted."""

@@ -24,15 +24,8 @@ from generator.hub.remote import (
     list_files,
 )
 from generator.problems.messages import one_line, quote
-from generator.review.sources import (
-    Revisions,
-    Sides,
-    Sources,
-    Tree,
-    TreeEntry,
-    check_total,
-    write_sides,
-)
+from generator.review.sources import Revisions, Sides, Sources, write_sides
+from generator.review.tree import Tree, TreeEntry, check_total
 
 
 @dataclass

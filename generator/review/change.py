@@ -17,7 +17,8 @@ from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.problems.messages import one_line
 from generator.review.definition_diff import Difference, compare
-from generator.review.sources import Sides, Tree
+from generator.review.sources import Sides
+from generator.review.tree import Tree
 from generator.rules.load import load_file
 
 _Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]

@@ -20,7 +20,7 @@ from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
-from generator.review.sources import MAX_FILES, Tree, TreeEntry, check_total
+from generator.review.tree import MAX_FILES, Tree, TreeEntry, check_total
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096

@@ -1,71 +1,20 @@
-"""Choose the two revisions of a review, and bring both into folders."""
+"""Both sides of a review: their files, and what is read of them, in folders."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import Files, Sorted, owner_of, sort_changes
 from generator.dataset.json_file import read_json_lines
-from generator.dataset.paths import is_dataset, is_rendered
-from generator.problems import Failure
-from generator.problems.messages import plural, quote
+from generator.dataset.paths import is_rendered
+from generator.review.tree import HOLLOW, Blobs, Tree, write_tree
 
-if TYPE_CHECKING:
-    from generator.review.git import Repository
-
-DEFAULT_BRANCHES = (
-    "refs/remotes/upstream/HEAD",
-    "refs/remotes/origin/HEAD",
-    "refs/remotes/origin/main",
-    "refs/remotes/origin/master",
-    "refs/heads/main",
-    "refs/heads/master",
-)
-"""Where the default branch is looked for, in this order."""
-NOT_INSTALLED = (
-    "pygit2 is not installed, which reads git checkouts: "
-    "pip install 'gen-tests[review]'."
-)
 RECORDINGS = "blob/ground_truth/"
-MAX_TOTAL = 4 * 1024 * 1024 * 1024
-"""Bytes that are copied for a review at most."""
-
-MAX_FILES = 2_000_000
-_ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
-
-
-@dataclass(frozen=True)
-class TreeEntry:
-    """Hold one file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
-
-    mode: str
-    oid: str
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is an ordinary file."""
-        return self.mode.startswith("100")
-
-    @property
-    def is_link(self) -> bool:
-        """Return whether it is a symbolic link."""
-        return self.mode == "120000"
-
-
-HOLLOW = TreeEntry("100644", "")
-"""Stands for a file of which only the name matters: it is written without content."""
-
-Tree = dict[str, TreeEntry]
-"""Path relative to the dataset's root → entry; names are decoded by the file system."""
 
 
 @dataclass(frozen=True)
@@ -98,70 +47,6 @@ class Sides:
         return self._of_head.get(key, {}).get(kind, ())
 
 
-def refused(tree: Tree) -> tuple[str, ...]:
-    """Return paths that no checkout would have: upwards, absolute, into .git, twice."""
-    links = {path for path, entry in tree.items() if not entry.is_file}
-    found = {path for path in tree if _ODD.search(path)}
-    if links:
-        found |= {path for path in tree if not links.isdisjoint(_folders(path))}
-    return tuple(sorted(found))
-
-
-def _folders(path: str) -> Iterator[str]:
-    """Yield the folders that a path lies in."""
-    while path := path.rpartition("/")[0]:
-        yield path
-
-
-Blobs = Callable[[Sequence[str]], Iterator[bytes]]
-"""Yields the content of each object, one after the other in memory."""
-
-
-def check_total(size: int) -> None:
-    """Raise Failure for more bytes than are copied for a review."""
-    if size > MAX_TOTAL:
-        raise Failure(
-            f"The review needs {size >> 20} MiB, more than the {MAX_TOTAL >> 20} MiB "
-            "that are copied for one."
-        )
-
-
-def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
-    """Write the dataset's files of a tree below `folder`.
-
-    Links are made last and lead where they led, so that validation can say so. Raises
-    Failure.
-    """
-    bad = set(refused(tree))
-    wanted = [
-        path
-        for path, entry in tree.items()
-        if (is_dataset(path) or is_rendered(path))
-        and (entry.is_file or entry.is_link)
-        and path not in bad
-    ]
-    wanted.sort(key=lambda path: tree[path].is_link)
-    contents = blobs([tree[path].oid for path in wanted if tree[path] != HOLLOW])
-    folders = set()
-    for path in wanted:
-        entry, place, parent = tree[path], folder / path, path.rpartition("/")[0]
-        content = b"" if entry == HOLLOW else next(contents)
-        try:
-            if parent not in folders:
-                os.makedirs(folder / parent, exist_ok=True)
-                folders.add(parent)
-            if entry.is_link:
-                os.symlink(os.fsdecode(content.replace(b"\0", b"")) or ".", place)
-                continue
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            with open(os.open(place, flags, 0o600), "wb") as stream:
-                stream.write(content)
-        except OSError as error:
-            reason = error.strerror or "unknown"
-            message = f"{quote(path, 200)} can't be written here: {reason}."
-            raise Failure(message) from None
-
-
 @dataclass(frozen=True)
 class Revisions:
     """Hold what is compared; `base` is a commit, or empty where nothing is before.
@@ -189,27 +74,6 @@ class Sources:
     sides: Sides
     sorted: Sorted
     judged: Collection[Key]
-
-
-@contextmanager
-def open_sources(
-    dataset: Path, base: str | None, head: str | None
-) -> Iterator[Sources]:
-    """Yield the sides of a review; temporary folders are gone afterwards.
-
-    Raises Failure.
-    """
-    try:
-        from generator.review.git import one_line_errors, open_repository
-    except ImportError:
-        raise Failure(NOT_INSTALLED) from None
-    with one_line_errors():
-        repository = open_repository(dataset)
-        revisions, old, new = _trees(repository, dataset, base, head)
-    sides = Sides(old, new, tuple(sorted({*refused(old), *refused(new)})))
-    with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        lying = None if revisions.head else dataset
-        yield write_sides(revisions, sides, repository.blobs, Path(name), lying)
 
 
 def write_sides(
@@ -289,67 +153,3 @@ def blobs_named(root: Path, path: str) -> set[str]:
         except (KeyError, TypeError, AttributeError):
             continue
     return found
-
-
-def _trees(
-    repository: Repository, root: Path, base: str | None, head: str | None
-) -> tuple[Revisions, Tree, Tree]:
-    tip = repository.find("HEAD") if head is None else repository.resolve(head)
-
-    def sides(commit: str) -> tuple[Tree, Tree]:
-        old = repository.tree(commit) if commit else {}
-        if head is None:
-            return old, repository.working_tree(root, commit or None, old)
-        return old, repository.tree(tip) if tip else {}
-
-    if tip is None:
-        return Revisions("", "", "the checkout has no commit yet"), *sides("")
-    shown = "" if head is None else tip
-    found = _base(repository, tip, base)
-    if found is None and head is None:
-        old, new = sides(tip)
-        if Sides(old, new).changed:
-            return Revisions(tip, shown, "the last commit"), old, new
-    commit, said = found or _before(repository, tip)
-    return Revisions(commit, shown, said), *sides(commit)
-
-
-def _base(
-    repository: Repository, tip: str, asked: str | None
-) -> tuple[str, str] | None:
-    """Return the commit that was asked for, or where head left a branch, and why."""
-    if asked is not None:
-        wanted = repository.resolve(asked)
-        common = repository.git.merge_base(wanted, tip)
-        if common is None:
-            if repository.git.is_shallow:
-                raise Failure(
-                    f"The shallow checkout has no commit that {quote(asked)} and head "
-                    "share: fetch more (git fetch --unshallow)."
-                )
-            return wanted, f"{quote(asked)}, which shares no history with head"
-        ahead, _ = repository.git.ahead_behind(wanted, common)
-        if ahead:
-            said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
-            return str(common), f"{said} further by now"
-        return str(common), quote(asked)
-    for name in DEFAULT_BRANCHES:
-        branch = repository.find(name)
-        left = repository.git.merge_base(branch, tip) if branch else None
-        if left is not None and str(left) != tip:
-            short = name.removeprefix("refs/").removeprefix("remotes/")
-            return str(left), f"where head left {short.removeprefix('heads/')}"
-    return None
-
-
-def _before(repository: Repository, tip: str) -> tuple[str, str]:
-    """Return the commit before head, or nothing, and in words that it is so."""
-    before = repository.find(f"{tip}~1")
-    if before is None and repository.git.is_shallow:
-        raise Failure(
-            "The checkout is shallow and has no commit before head: fetch more "
-            "(git fetch --deepen=50), or name a --base."
-        )
-    if before is None:
-        return "", "nothing: head is the first commit"
-    return before, "the commit before head"

@@ -14,7 +14,7 @@ from generator.problems import Failure
 from generator.reports.report import Status
 from generator.review import FORMATS, shown
 from generator.review.review import Review, make_review
-from generator.review.sources import open_sources
+from generator.review.revisions import open_sources
 from tests.functional import hostile, hostile_verification
 from tests.functional.hostile import DEFINITION, FILE, make, write
 from tests.functional.reviewed import commit, git
@@ -107,6 +107,6 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
 def test_more_bytes_than_are_copied(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.review.sources.MAX_TOTAL", 10)
+    monkeypatch.setattr("generator.review.tree.MAX_TOTAL", 10)
     with pytest.raises(Failure, match="The review needs 0 MiB, more than"):
         review(tree)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from generator.problems import Failure
-from generator.review.sources import open_sources
+from generator.review.revisions import open_sources
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,

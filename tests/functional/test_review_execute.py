@@ -234,7 +234,7 @@ def test_what_ends_a_run_is_named(
     from generator.execution import sandbox
     from generator.review.execute import execute_changes
     from generator.review.review import make_review
-    from generator.review.sources import open_sources
+    from generator.review.revisions import open_sources
 
     few = partial(sandbox.Limits, wall_seconds=15.0, memory_bytes=2 << 30)
     monkeypatch.setattr(sandbox, "Limits", few)

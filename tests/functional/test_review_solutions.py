@@ -11,8 +11,8 @@ from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.reports.report import Status
 from generator.review import shown
 from generator.review.review import Review, make_review, with_solutions
+from generator.review.revisions import open_sources
 from generator.review.solutions import Claim, evaluate_change
-from generator.review.sources import open_sources
 from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, changed, make
 from tests.functional.test_validate import WORKLOAD
