@@ -51,8 +51,9 @@ class Stream:
         """
         count = math.prod(shape)
         raw = self._bits.random_raw((count + 1) // 2)
-        halves = raw.view(np.int16).reshape(-1, 2)[:count].astype(np.int32)
-        total = (halves[:, 0] + halves[:, 1]).astype(np.float32)
+        halves = raw.view(np.int16).reshape(-1, 2)[:count]
+        # exact: 17 bits
+        total = np.add(halves[:, 0], halves[:, 1], dtype=np.float32)
         # the variance of one 16-bit half is 2**32 / 12, that of two is 2**32 / 6
         total *= np.float32(std * math.sqrt(6.0) / 65536.0)
         return torch.from_numpy(total).reshape(tuple(shape)).to(dtype)
