@@ -148,11 +148,15 @@ def _in_pages(
         "kv_last_page_len": table.last_page_len,
     }
     slots = torch.cat(token_slots(table, page_size))
+    is_stale = torch.ones(pages * page_size, dtype=torch.bool)
+    is_stale[slots] = False
     for name, first in batch[0].tokens.items():
-        shape = (pages * page_size, *first.shape[1:])
-        cache = (stream.child(name).values(shape) * STALE).to(first.dtype)
+        rest = first.shape[1:]
+        stale = stream.child(name).values((int(is_stale.sum()), *rest)) * STALE
+        cache = torch.empty(pages * page_size, *rest, dtype=first.dtype)
+        cache[is_stale] = stale.to(first.dtype)
         cache[slots] = torch.cat([one.tokens[name] for one in batch])
-        cache = cache.view(pages, page_size, *first.shape[1:])
+        cache = cache.view(pages, page_size, *rest)
         made[name] = switched(definition, cache).contiguous()
     return made
 
