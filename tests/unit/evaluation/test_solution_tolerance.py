@@ -1,8 +1,14 @@
 """How far a solution may be from what is expected."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+import torch
+
+from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import ORACLE, REFERENCE, solution_tests
+from generator.testing.relation import Bound, Claim
+from generator.testing.tolerance import Tolerance
 from tests.builders import loaded
 
 
@@ -36,3 +42,15 @@ def test_no_kernel_that_rounds_once_is_refused() -> None:
     strict = tests.strict("q_out", "one-token")
     assert found.nmse is not None
     assert found.nmse == strict.nmse
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1.9, "PASSED"), (2.1, "FAILED")])
+def test_a_claim_about_several_outputs_has_twice_its_own_bound(
+    times: float, verdict: str
+) -> None:
+    tests = solution_tests(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
+    one = SimpleNamespace(tests=tests, source=ORACLE, case=SimpleNamespace(name="c"))
+    bound = Bound(Tolerance(rtol=0.0, atol=0.25, nmse=None), "seven deviations")
+    dots = torch.full((4,), 11.0)
+    claim = Claim("q_out·k_out", dots + 0.25 * times, dots, bound)
+    assert Judge._claimed(None, claim, one).verdict == verdict  # type: ignore[arg-type]
