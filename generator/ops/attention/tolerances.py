@@ -32,6 +32,15 @@ _LSE_OF_CAPPED_LOGITS = tuple(
 )
 
 # equal to the default of bfloat16; written out because the reasons differ
+_OF_CAPPED_LOGITS = Override(
+    "output",
+    Tolerance(rtol=1e-2, atol=8e-3, nmse=2e-5),
+    "cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself: a logit of 50 by "
+    "0.024, and its weight by 2.4 %; recorded on an H200, outputs are off by 7.9e-3 at "
+    "most, a step of bfloat16 at 1",
+    source="flashinfer/cuda-cores",
+    constant="logits_soft_cap",
+)
 _WITH_SINKS_AFTERWARDS = tuple(
     Override(
         "output",
@@ -81,6 +90,7 @@ def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:
         *_LSE_FROM_BF16_SUM,
         # capped logits are below the cap, in extreme-logits too
         *_LSE_OF_CAPPED_LOGITS,
+        _OF_CAPPED_LOGITS,
         lse_of_extreme_logits,
     )
 
