@@ -150,7 +150,12 @@ class _Sums:
 
 
 def half_ulp(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return half a unit in the last place of `dtype` at float64 values, 0 at zeros."""
+    """Return half a unit in the last place of `dtype` at float64 values, 0 at zeros.
+
+    Of integers it is 0 as well: nobody rounds to them.
+    """
+    if not dtype.is_floating_point:
+        return torch.zeros_like(value)
     about = torch.finfo(dtype)
     exponent = torch.frexp(value)[1] - 1
     unit = torch.ldexp(torch.full_like(value, about.eps), exponent)
