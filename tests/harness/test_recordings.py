@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -73,9 +72,9 @@ def recorded(tmp_path_factory):
 def test_all_are_recorded(recorded):
     root, done = recorded
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(re.findall("^recorded  ", done.stdout, re.MULTILINE)) == 3
-    (remark,) = re.findall("^    (.*)", done.stdout, re.MULTILINE)
-    assert remark.endswith("xqa: pages have 16, 32, 64 or 128 tokens, not 4")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("recorded  ") for line in lines)
     assert "3 definitions: 3 recorded; " in done.stderr
     files = sorted(p.stem for p in (root / "blob").rglob("*"))
     assert files == sorted(
