@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any, Protocol
 
 import torch
 
+from generator.dataset.constraints import evaluate
 from generator.evaluation.arena import Layout
 from generator.evaluation.confined import Answer
 from generator.evaluation.rounds import (
@@ -140,7 +143,7 @@ class Judge:
         """Return the outputs of a call, then the inputs that it filled."""
         tests = self.asked.tests
         specs = tests.interface.output_specs
-        sizes = {**tests.definition().axes, **axes, **_axes(tests, inputs)}
+        sizes = _sizes(tests, axes, inputs)
         layout = self.session.write(slot, inputs, specs, sizes)
         seed = self._draw.randrange(_SEEDS)
         self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
@@ -292,14 +295,34 @@ def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
     return found
 
 
-def _axes(tests: type[SolutionTests], inputs: Mapping[str, Any]) -> dict[str, int]:
-    """Return the lengths of the axes that the inputs have."""
-    return {
-        axis: length
-        for name, spec in tests.interface.input_specs.items()
-        if spec.shape and isinstance(inputs[name], torch.Tensor)
-        for axis, length in zip(spec.shape, inputs[name].shape, strict=True)
-    }
+def _sizes(
+    tests: type[SolutionTests], axes: Mapping[str, int], inputs: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return the lengths of axes: the case's, the inputs', those that equations give.
+
+    What an optional input alone has, and it is None, is the length that makes an equation
+    of the constraints true: `len_indptr == batch_size + 1`.
+    """
+    sizes = {**tests.definition().axes, **axes}
+    for name, spec in tests.interface.input_specs.items():
+        if spec.shape and isinstance(inputs[name], torch.Tensor):
+            sizes |= zip(spec.shape, inputs[name].shape, strict=True)
+    outputs = tests.interface.output_specs.values()
+    lacking = {axis for spec in outputs for axis in spec.shape or ()} - sizes.keys()
+    trees = [
+        ast.parse(c.strip(), mode="eval").body for c in tests.interface.constraints
+    ]
+    for axis, tree in product(sorted(lacking), trees):
+        named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if axis in named and named <= {axis, *sizes} and _is_equation(tree):
+            lengths = range(max(sizes.values()) + 1)
+            found = (n for n in lengths if evaluate(tree, {**sizes, axis: n}))
+            sizes |= dict(zip([axis], found, strict=False))
+    return sizes
+
+
+def _is_equation(tree: ast.expr) -> bool:
+    return isinstance(tree, ast.Compare) and isinstance(tree.ops[0], ast.Eq)
 
 
 def _shapes(values: Sequence[Any]) -> str:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.evaluation.judge import Judge
+from generator.evaluation.judge import Judge, _sizes
 from generator.evaluation.rounds import ORACLE, REFERENCE, solution_tests
 from generator.testing.relation import Bound, Claim
 from generator.testing.tolerance import Tolerance
@@ -54,3 +54,11 @@ def test_a_claim_about_several_outputs_has_twice_its_own_bound(
     dots = torch.full((4,), 11.0)
     claim = Claim("q_out·k_out", dots + 0.25 * times, dots, bound)
     assert Judge._claimed(None, claim, one).verdict == verdict  # type: ignore[arg-type]
+
+
+def test_an_axis_that_no_input_has_comes_from_a_constraint() -> None:
+    tests = solution_tests(loaded("gdn_prefill_qk4_v8_d128_k_last"))
+    inputs = dict.fromkeys(tests.interface.input_specs)
+    inputs["cu_seqlens"] = torch.tensor([0, 3, 5, 9])
+    # the state, which alone has num_seqs, is optional
+    assert _sizes(tests, {}, inputs)["num_seqs"] == 3
