@@ -4,7 +4,8 @@
 takes the first definition of each reference text unless some are named, and up to N generic
 defects of each. The judge asks what it asks of any solution; the defects are called in
 forks of this process, since they are functions and no files. Exit status 1 where a domain
-defect passes, or more than 1 % of the generic ones that are not equivalent.
+defect passes, or more than 1 % of the generic ones that are not equivalent, or where the
+judge itself failed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from generator.evaluation.verdict import (
 )
 from generator.execution.child import Link
 from generator.execution.forks import Forks
-from generator.execution.outcome import DONE
+from generator.execution.outcome import DONE, RAISED
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
 from generator.problems import Failure
 from generator.rules.load import load_definitions
@@ -139,8 +140,11 @@ def measured(
         planned = job.planned[places[number]]
         try:
             session = InProcess(planned.load())
+        except Exception:  # noqa: BLE001 - it can't be loaded
+            return "refused"
+        try:
             UntilWrong(session, asked, cpu, False, _SECRET).judge()
-        except Exception:  # noqa: BLE001 - it is wrong, or can't be loaded
+        except _Wrong:
             return "refused"
         proof = job._prove_equivalence(planned.load)
         return "equivalent" if proof.equivalent else "passed"
@@ -149,10 +153,13 @@ def measured(
     for number, outcome in Forks(jobs, _SECONDS).run(work, len(places)):
         result = job.planned[places[number]].result
         kind = "domain" if result.kind == DOMAIN else "generic"
-        fate = outcome.value if outcome.status == DONE else "refused"
+        # one that hangs or dies is refused; what the judge raises is its own defect
+        fate = {DONE: outcome.value, RAISED: "not judged"}.get(
+            outcome.status, "refused"
+        )
         counts[f"{kind} {fate}"] += 1
-        if fate == "passed":
-            passed.append(f"{kind}: {result.name}")
+        if fate in ("passed", "not judged"):
+            passed.append(f"{kind} {fate}: {result.name} {outcome.why}".rstrip())
     return counts, passed
 
 
@@ -182,11 +189,12 @@ def main() -> int:
         seconds = f"{time.monotonic() - begun:.0f} s"
         print(definition.name, seconds, dict(sorted(counts.items())), flush=True)
         for name in passed:
-            print(f"  passes: {name}", flush=True)
+            print(f"  {name}", flush=True)
     print("total", dict(sorted(total.items())))
     generic = total["generic refused"] + total["generic passed"]
     share = total["generic passed"] / max(generic, 1)
-    return int(total["domain passed"] > 0 or share > 0.01)
+    broken = total["domain not judged"] + total["generic not judged"]
+    return int(total["domain passed"] > 0 or share > 0.01 or broken > 0)
 
 
 if __name__ == "__main__":
