@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from generator.dataset.constraints import evaluate
+from generator.dataset.python_source import parse_expression
 from generator.evaluation.arena import Layout
 from generator.evaluation.confined import Answer
 from generator.evaluation.rounds import (
@@ -34,6 +35,7 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
+from generator.rules.constraints import names_in
 from generator.testing.compare import ERROR, Comparison, compare
 from generator.testing.policy import Question
 from generator.testing.relation import Claim
@@ -264,7 +266,8 @@ class Judge:
         if claim.output in one.tests.interface.output_specs:
             allowed = one.tests.tolerance(claim.output, one.source, one.case.name)
             bound = looser(bound, _doubled(allowed))
-        else:  # made of several outputs: a kernel rounds each as often as a reference
+        else:
+            # computed from several outputs, each of which a kernel rounds as a reference does
             bound = _doubled(bound)
         return compare(claim.actual, claim.expected, bound, same_dtype=False)
 
@@ -298,10 +301,10 @@ def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
 def _sizes(
     tests: type[SolutionTests], axes: Mapping[str, int], inputs: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the lengths of axes: the case's, the inputs', those that equations give.
+    """Return the lengths of all axes: of the case, the inputs and the constraints.
 
-    What an optional input alone has, and it is None, is the length that makes an equation
-    of the constraints true: `len_indptr == batch_size + 1`.
+    An axis of an optional input that is None has the length that solves an equation of
+    the constraints: `len_indptr == batch_size + 1`.
     """
     sizes = {**tests.definition().axes, **axes}
     for name, spec in tests.interface.input_specs.items():
@@ -309,20 +312,19 @@ def _sizes(
             sizes |= zip(spec.shape, inputs[name].shape, strict=True)
     outputs = tests.interface.output_specs.values()
     lacking = {axis for spec in outputs for axis in spec.shape or ()} - sizes.keys()
-    trees = [
-        ast.parse(c.strip(), mode="eval").body for c in tests.interface.constraints
-    ]
-    for axis, tree in product(sorted(lacking), trees):
-        named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        if axis in named and named <= {axis, *sizes} and _is_equation(tree):
-            lengths = range(max(sizes.values()) + 1)
-            found = (n for n in lengths if evaluate(tree, {**sizes, axis: n}))
-            sizes |= dict(zip([axis], found, strict=False))
+    for axis, constraint in product(sorted(lacking), tests.interface.constraints):
+        if names_in(constraint) - sizes.keys() == {axis}:
+            sizes |= _solved(constraint, axis, sizes)
     return sizes
 
 
-def _is_equation(tree: ast.expr) -> bool:
-    return isinstance(tree, ast.Compare) and isinstance(tree.ops[0], ast.Eq)
+def _solved(constraint: str, axis: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the least length of an axis that makes an equation true, if one does."""
+    tree = parse_expression(constraint)
+    if not isinstance(tree, ast.Compare) or not isinstance(tree.ops[0], ast.Eq):
+        return {}
+    lengths = ({axis: length} for length in range(max(sizes.values()) + 1))
+    return next((one for one in lengths if evaluate(tree, {**sizes, **one})), {})
 
 
 def _shapes(values: Sequence[Any]) -> str:

@@ -72,7 +72,8 @@ class Tiled:
     def _windows(self) -> torch.Tensor:
         """Return all elements as words of their bits, without making them."""
         row = self.shape[-1] * self.dtype.itemsize
-        size = next(n for n in _INTEGERS if row % n == 0 and n >= self.dtype.itemsize)
+        # the widest that fits; the element's own size divides a row
+        size = next(n for n in _INTEGERS if row % n == 0)
         each = size // self.dtype.itemsize
         strides = [max(step // each, 1) for step in _strides(self.shape)]
         bits = self.base.view(_INTEGERS[size])
