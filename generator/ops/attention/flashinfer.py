@@ -12,6 +12,8 @@ import torch
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import key_lengths, query_starts
 from generator.testing.definition import Backend, Definition
+from generator.testing.obstacle import Kind
+from generator.testing.skipping import skip
 
 FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
 # kernels without sinks, whose answer the adapter corrects
@@ -31,6 +33,13 @@ def workspace(device: torch.device) -> torch.Tensor:
     FlashInfer requires zeros before the first call. All calls on a device share it.
     """
     return torch.zeros(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+
+
+def skip_more_queries(kernel: str, queries: int, keys: int) -> None:
+    """Skip where a causal kernel of one prefill has no rows for queries without keys."""
+    if queries > keys:
+        limit = f"{kernel} takes no more queries than keys: {queries} and {keys}"
+        skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
 
 
 def planned(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]:

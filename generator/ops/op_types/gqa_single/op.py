@@ -11,17 +11,15 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import logit_params, scale_of
-from generator.ops.attention.flashinfer import FA2, FA3
+from generator.ops.attention.flashinfer import FA2, FA3, skip_more_queries
 from generator.ops.attention.oracle import oracle_ragged, visible_keys
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import variant_of
 from generator.ops.op_types.gqa_single.relations import single_relations
 from generator.ops.paging import indptr
 from generator.testing.definition import Backend, Case, Definition
-from generator.testing.obstacle import Kind
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
-from generator.testing.skipping import skip
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES, _TENSOR_CORES = Backend("cuda-cores"), Backend("fa2", min_sm=80)
@@ -115,9 +113,8 @@ def flashinfer_ground_truth(
     given = {"sm_scale": inputs["sm_scale"], "return_lse": True}
     if _has_rows(definition):
         causal = variant_of(definition).causal
-        if causal and backend == "fa2" and len(q) > len(k):
-            limit = f"fa2 takes no more queries than keys: {len(q)} and {len(k)}"
-            skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
+        if causal and backend == "fa2":
+            skip_more_queries("fa2", len(q), len(k))
         return flashinfer.single_prefill_with_kv_cache(
             q, k, v, causal=causal, backend=backend, **given
         )

@@ -11,15 +11,13 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import logit_params
-from generator.ops.attention.flashinfer import workspace
+from generator.ops.attention.flashinfer import skip_more_queries, workspace
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
 from generator.testing.definition import Backend, Case, Definition
-from generator.testing.obstacle import Kind
 from generator.testing.relation import Relation
 from generator.testing.seeded_inputs import Stream
-from generator.testing.skipping import skip
 from generator.testing.tolerance import Override, Tolerance
 
 _EXACT_BUT_ROUNDED = (
@@ -121,10 +119,7 @@ def flashinfer_ground_truth(
     import flashinfer
 
     q_p, scale = inputs["q_p"], inputs["sm_scale"]
-    queries, keys = len(q_p), len(inputs["k_p"])
-    if queries > keys:
-        limit = f"it takes no more queries than keys: {queries} and {keys}"
-        skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
+    skip_more_queries("it", len(q_p), len(inputs["k_p"]))
     wrapper = flashinfer.PODWithPagedKVCacheWrapper(workspace(q_p.device), "NHD")
     axes = ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     wrapper.plan(
