@@ -122,7 +122,7 @@ class UntilWrong(Judge):
 def measured(
     definition: Definition, jobs: int, most_generic: int
 ) -> tuple[Counter[str], list[str]]:
-    """Return counts of defects by kind and fate, and the names of those that pass."""
+    """Return counts of defects by kind and fate, and a line on each not refused."""
     job: AuditJob = prepare(definition, None, None)
     cpu = torch.device("cpu")
     asked = rounds_of(definition, [], Path(), cpu, _SECRET, axes=job.axes)
@@ -149,7 +149,7 @@ def measured(
         proof = job._prove_equivalence(planned.load)
         return "equivalent" if proof.equivalent else "passed"
 
-    counts, passed = Counter[str](), []
+    counts, lines = Counter[str](), []
     for number, outcome in Forks(jobs, _SECONDS).run(work, len(places)):
         result = job.planned[places[number]].result
         kind = "domain" if result.kind == DOMAIN else "generic"
@@ -159,8 +159,8 @@ def measured(
         )
         counts[f"{kind} {fate}"] += 1
         if fate in ("passed", "not judged"):
-            passed.append(f"{kind} {fate}: {result.name} {outcome.why}".rstrip())
-    return counts, passed
+            lines.append(f"{kind} {fate}: {result.name} {outcome.why}".rstrip())
+    return counts, lines
 
 
 def main() -> int:
@@ -184,12 +184,12 @@ def main() -> int:
     total = Counter[str]()
     for definition in found:
         begun = time.monotonic()
-        counts, passed = measured(definition, given.jobs, given.generic)
+        counts, lines = measured(definition, given.jobs, given.generic)
         total += counts
         seconds = f"{time.monotonic() - begun:.0f} s"
         print(definition.name, seconds, dict(sorted(counts.items())), flush=True)
-        for name in passed:
-            print(f"  {name}", flush=True)
+        for line in lines:
+            print(f"  {line}", flush=True)
     print("total", dict(sorted(total.items())))
     generic = total["generic refused"] + total["generic passed"]
     share = total["generic passed"] / max(generic, 1)

@@ -229,7 +229,7 @@ def idle_calls(session: Session) -> list[Answer]:
 def _of_judge(clock: Clock, one: Round, run: Callable[..., Any]) -> float:
     """Return the median time of a function that the judge's own process calls.
 
-    As for a solution the inputs are written anew before each call.
+    The inputs are restored before each call, as they are for a solution.
     """
     cuda = torch.device("cuda")
     kept, given = (

@@ -61,7 +61,7 @@ class EvaluatedChange:
 
     @property
     def against(self) -> list[str]:
-        """Return what speaks against the change, a line each."""
+        """Return one line for each refused solution and each false claim."""
         refused = (v for v in self.verdicts if not v.is_fine)
         lines = [one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG) for v in refused]
         return [*lines, *(str(claim) for claim in self.claims if claim.is_false)]
