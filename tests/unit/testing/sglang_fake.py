@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.testing import sglang
+from generator.testing.definition import Definition, Interface
+from generator.testing.trial import PROVIDER_SEED
+
+DEFINITION = Definition("some_h4", "some", Interface({}, {}), {"h": 4}, {"eps": 0.5})
+X = {"x": torch.tensor([1.0, 2.0])}
 
 MODULES = {
     "sglang/__init__.py": "",
@@ -110,3 +121,20 @@ def write(folder: Path, modules: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text).strip() + "\n", "utf-8")
     return folder
+
+
+def ask(adapter: Any, inputs: dict[str, Any] = X, draws: int = PROVIDER_SEED) -> Any:
+    return sglang.ask(adapter, DEFINITION, inputs, "native", draws)
+
+
+def is_gone(pid: int, seconds: float = 20.0) -> bool:
+    """Return whether a process, not of this one's children, ends within a time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+                return True  # nobody here reaps what this process did not start
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
