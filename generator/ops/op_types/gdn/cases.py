@@ -6,6 +6,9 @@ from typing import Any
 
 from generator.testing.definition import Case
 
+# keys are zero
+FADES = "state-only-fades"
+
 
 def decode_cases(drafts: bool) -> list[Case]:
     """Return the cases of decode, or of several drafts at a time."""
@@ -30,7 +33,11 @@ def decode_cases(drafts: bool) -> list[Case]:
 
 
 def prefill_cases() -> list[Case]:
-    """Return sequences shorter and longer than a kernel's chunk of 64 tokens."""
+    """Return sequences shorter and longer than a kernel's chunk of 64 tokens.
+
+    Kernels multiply keys and values in bfloat16. Where keys are zero, nothing of that is
+    left in the states, and what they keep in float32 shows: gates and states.
+    """
 
     def case(name: str, size: str, *lengths: int, **params: Any) -> Case:
         axes = {
@@ -47,6 +54,7 @@ def prefill_cases() -> list[Case]:
         case("no-state", "small", 70, 3, scale=0.0, optional=False),
         case("short-memory", "small", 40, 17, dt_mean=2.0),
         case("linear-softplus", "small", 33, dt_mean=20.0, A_mean=-5.0),
+        case(FADES, "small", 64, 31, k_length=0.0),
         case("ragged", "medium", 300, 1, 129, 17, scale=None, q_length=0.5),
         case("long-memory", "medium", 400, dt_mean=-6.0),
         case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
