@@ -83,9 +83,12 @@ def cases(definition: Definition) -> list[Case]:
             ),
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
-            _case(definition, "rivals", "small", 2, offset=far, rivals=True),
         ]
-        return found + elsewhere * (far > 0)
+        if far:
+            # where all experts are here, it would take the weights of all of a token's
+            rivals = _case(definition, "rivals", "small", 2, offset=far, rivals=True)
+            found += [rivals, *elsewhere]
+        return found
     bias = method == moe_routing.LLAMA4
     common = {"bias": bias, "uneven": not bias}
     middle = far // 2 // local * local

@@ -207,8 +207,8 @@ def draw_rivals(
     """Return logits and a bias by which two local experts are rivals for the last place.
 
     float32 [tokens, experts] and bfloat16 [experts]. Each token's other experts are
-    clearly better, elsewhere if there are such, and the rest is clearly worse. Rivals'
-    logits differ by 2^-10, in bfloat16 by nothing; they win in turns.
+    elsewhere and clearly better, and the rest is clearly worse. Rivals' logits differ by
+    2^-10, in bfloat16 by nothing; they win in turns.
     """
     experts, local = experts_of(definition)
     constants = definition.constants
@@ -224,8 +224,7 @@ def draw_rivals(
     groups = [g for g in groups if g != mine][: constants["topk_group"] - 1]
     # none but their own where there are no groups
     places = [g * size + i for g in groups or [mine] for i in range(size)]
-    better = [e for e in places if e not in (first, second)]
-    better.sort(key=lambda e: offset <= e < offset + local)
+    better = [e for e in places if not offset <= e < offset + local]
     logits = stream.child("logits").values((tokens, experts), 0.25) - 6.0
     logits[:, better[: constants["top_k"] - 1]] += 9.0
     logits[:, [first, second]] = 0.75
