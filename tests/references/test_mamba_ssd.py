@@ -138,8 +138,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     # powers of two times a factor: an exponential would differ between libraries
     powers = torch.tensor([2.0**n for n in stream.child("A").integers(-4, 4, heads)])
     groups = (tokens, axes["ngroups"], dstate)
-    ends = [0, *accumulate(case.params["lengths"])]
-    large = case.params["dt_mean"] > 10.0
+    # a workload has ends of its own
+    ends = [0, *accumulate(case.params.get("lengths", (tokens,)))]
+    dt_mean = case.params.get("dt_mean", -1.5)
+    large = dt_mean > 10.0
     made = {
         # steps of 20 would make states of 20
         "x": drawn("x", tokens, heads, axes["head_dim"], std=0.05 if large else 1.0).to(
@@ -150,9 +152,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "B": drawn("B", *groups, std=0.5).to(bf16),
         "C": drawn("C", *groups, std=0.5).to(bf16),
         "D": drawn("D", heads),
-        "dt_bias": drawn("dt_bias", heads) + case.params["dt_mean"],
+        "dt_bias": drawn("dt_bias", heads) + dt_mean,
         "state": drawn(
-            "state", len(ends) - 1, heads, axes["head_dim"], dstate, std=0.3
+            "state", axes["num_seqs"], heads, axes["head_dim"], dstate, std=0.3
         ),
         "cu_seqlens": torch.tensor(ends, dtype=torch.int32),
     }

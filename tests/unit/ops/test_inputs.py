@@ -9,6 +9,7 @@ import torch
 
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_module, op_specs
+from generator.testing.definition import Case
 from generator.testing.lazy_weights import Tiled, fresh
 from generator.testing.memory import dtype_of, needed_bytes, shape_of
 from generator.testing.seeded_inputs import Stream
@@ -147,3 +148,20 @@ def test_the_products_of_gemm_are_about_one():
     definition, op = known("gemm_n128_k2048"), op_of("gemm")
     inputs = op.make_inputs(definition, op.cases(definition)[1], Stream("s"))
     assert op.oracle(definition, inputs).std().item() == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("gdn_prefill_qk4_v8_d128_k_last", "total_seq_len"),
+        ("mamba_ssd_prefill_h64_d64_s128_ng4", "total_tokens"),
+    ],
+)
+def test_states_of_a_workload_are_finite(name, tokens):
+    """It has axes and no parameters: keys and rates of any size would explode."""
+    definition = known(name)
+    axes = {tokens: 400, "num_seqs": 1, "len_cu_seqlens": 2}
+    workload = Case("workload", "medium", axes)
+    inputs = op_of(definition.op_type).make_inputs(definition, workload, Stream(name))
+    outputs = op_of(definition.op_type).oracle(definition, inputs)
+    assert all(float(output.abs().max()) < 100.0 for output in outputs)

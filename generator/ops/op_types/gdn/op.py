@@ -159,9 +159,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "scale": params["scale"],
     }
     optional = params.get("optional", True)
-    if "lengths" in params:
-        ends = torch.tensor([0, *params["lengths"]], dtype=torch.int64).cumsum(0)
-        made["cu_seqlens"] = ends
+    if "cu_seqlens" in interface:
+        # a workload has ends of its own
+        lengths = params.get("lengths", (axes["total_seq_len"],))
+        made["cu_seqlens"] = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
     if "initial_state_indices" in interface:
         slots = stream.child("slots").permutation(axes["pool_size"])
         made["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
