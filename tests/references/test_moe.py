@@ -123,15 +123,12 @@ def cases(definition: Definition) -> list[Case]:
                 24,
                 offset=far // 2 // local * local,
                 unusual=True,
+                rivals=True,
             ),
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
-        if far:
-            # where all experts are here, it would take the weights of all of a token's
-            rivals = _case(definition, "rivals", "small", 2, offset=far, rivals=True)
-            found += [rivals, *elsewhere]
-        return found
+        return found + elsewhere * (far > 0)
     bias = method == moe_routing.LLAMA4
     common = {"bias": bias, "uneven": not bias}
     middle = far // 2 // local * local
@@ -166,8 +163,8 @@ def _case(
 
     `offset` is the first local expert; with `away` no local expert is selected. `bias`
     is for Llama 4's routing. With `ends` the first and the last local expert are
-    selected. With `uneven` no two tokens have the same weights. With `rivals` a logit
-    decides that bfloat16 would round to another expert's. With `unusual` the
+    selected. With `uneven` no two tokens have the same weights. With `rivals` bits of
+    logits decide that bfloat16 does not have. With `unusual` the
     scaling factor is not the model's, and the bias makes all scores negative. float8
     scales have 4 significant bits in small cases, which are recorded, and 24 in others.
     """
@@ -184,7 +181,7 @@ def _case(
     if uneven:
         params["uneven"] = True
     if rivals:
-        params |= {"local": min(local, max(here, 2)), "rivals": True}
+        params["rivals"] = True
     if size != "small" and _weights_of(definition) != "fp4":
         params["all_bits"] = True
     if unusual:

@@ -18,6 +18,8 @@ from generator.testing.seeded_inputs import Stream
 DEEPSEEK, RENORMALIZE, LLAMA4, ROUTED = "deepseek", "renormalize", "llama4", "routed"
 # number of the largest logits with uneven gaps: more than any token selects
 _UNEVEN = 16
+# tokens of a case with rivals that these are for
+_RIVALS = 8
 # expert → weight, of one token
 Choice = dict[int, float]
 
@@ -201,38 +203,39 @@ def draw_scores(
     return logits, bias.to(torch.bfloat16)
 
 
-def draw_rivals(
-    stream: Stream, definition: Definition, tokens: int, offset: int, bias_mean: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return logits and a bias by which two local experts are rivals for the last place.
+def set_rivals(
+    stream: Stream,
+    definition: Definition,
+    logits: torch.Tensor,
+    bias: torch.Tensor,
+    here: Sequence[int],
+    offset: int,
+) -> None:
+    """Change the first tokens so that two local experts are rivals for the last place.
 
-    float32 [tokens, experts] and bfloat16 [experts]. Each token's other experts are
-    elsewhere and clearly better, and the rest is clearly worse. Rivals' logits differ by
-    2^-10, in bfloat16 by nothing; they win in turns.
+    `logits` float32 [tokens, experts] and `bias` bfloat16 [experts] are changed. The
+    first of `here` has a rival in its group; the logits of both differ by 2^-10, in
+    bfloat16 by nothing, and they win in turns. A token's other experts are clearly
+    better, elsewhere if there are such, and the rest is clearly worse.
     """
     experts, local = experts_of(definition)
-    constants = definition.constants
-    size = experts // constants["n_group"]
-    first = offset + stream.child("rival").permutation(local).tolist()[0]
-    mine = first // size
-    second = next(
-        e
-        for e in range(mine * size, (mine + 1) * size)
-        if e != first and offset <= e < offset + local
-    )
-    groups = stream.child("groups").permutation(constants["n_group"]).tolist()
-    groups = [g for g in groups if g != mine][: constants["topk_group"] - 1]
-    # none but their own where there are no groups
-    places = [g * size + i for g in groups or [mine] for i in range(size)]
+    n_group, kept = definition.constants["n_group"], definition.constants["topk_group"]
+    size, first = experts // n_group, here[0]
+    mates = (*here[1:], *range(offset, offset + local))
+    second = next(e for e in mates if e // size == first // size and e != first)
+    # as many groups as a token selects beside the rivals'
+    groups = [g for g in range(n_group) if g != first // size][: kept - 1]
+    places = [g * size + i for g in groups or [0] for i in range(size)]
     better = [e for e in places if not offset <= e < offset + local]
-    logits = stream.child("logits").values((tokens, experts), 0.25) - 6.0
-    logits[:, better[: constants["top_k"] - 1]] += 9.0
-    logits[:, [first, second]] = 0.75
-    logits[::2, first] += 2.0**-10
-    logits[1::2, second] += 2.0**-10
-    bias = stream.child("bias").values((experts,), 0.025) + bias_mean
+    if experts == local:
+        better = [e for e in here if e not in (first, second)]
+    rows = logits[:_RIVALS]
+    rows.copy_(stream.values(tuple(rows.shape), 0.25) - 6.0)
+    rows[:, better[: definition.constants["top_k"] - 1]] += 10.0
+    rows[:, [first, second]] = 0.5
+    rows[::2, first] += 2.0**-10
+    rows[1::2, second] += 2.0**-10
     bias[second] = bias[first]
-    return logits, bias.to(torch.bfloat16)
 
 
 def packed_choices(
