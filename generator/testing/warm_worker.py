@@ -38,17 +38,8 @@ from generator.testing.record_worker import can_go_on, classes_of
 from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
-# op_types whose modules take longest come first
-_SLOWEST = (
-    "pod",
-    "dsa_paged",
-    "sampling",
-    "gqa_ragged",
-    "mla_ragged",
-    "gqa_paged",
-    "mla_paged",
-    "gemm",
-)
+# modules that take longest come first: one file that takes minutes, or ten of CUTLASS
+_SLOWEST = ("pod_", "topk", "sampling", "_sm90", "_prefill_")
 # ninja's processes a module: a module has from 1 to about 20 files
 _MODULE_JOBS = "4"
 # what a thread's compilers yield to those of the thread before it
@@ -93,15 +84,14 @@ class Call:
 
 
 def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
-    """Yield what the tests of some definitions call, the slowest to compile first."""
+    """Yield what the tests of some definitions call."""
     classes = [
         cls
         for file, names in job.files.items()
         for cls in classes_of(Path(file))
         if cls.name in names
     ]
-    ranks = {op_type: rank for rank, op_type in enumerate(_SLOWEST)}
-    for cls in sorted(classes, key=lambda cls: ranks.get(cls.op_type, len(ranks))):
+    for cls in classes:
         definition = cls.definition()
         case = min(
             cls.cases(definition),
@@ -116,7 +106,7 @@ class Warming:
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device
-        # a thread's compilers have its priority: the slowest module, which is found
+        # a thread's compilers have its priority: the slowest module, which begins
         # first, is waited for in the end, and so gets the cores that it can use
         places = itertools.count()
         self._pool = ThreadPoolExecutor(
@@ -125,6 +115,8 @@ class Warming:
         self._tell = tell
         self._start = time.monotonic()
         self._compiling: dict[str, Future[str]] = {}
+        # found before any is compiled: they begin in the order of what they take
+        self._found: dict[str, Any] | None = {}
         # by module and label: the calls that lacked it, of which the first is made again
         self._waiting: dict[str, dict[str, list[Call]]] = {}
         # by definition: how many of its calls are still to be made
@@ -150,6 +142,9 @@ class Warming:
         self._intercept()
         for call in flashinfer:
             self._call([call])
+        found, self._found = self._found or {}, None
+        for name in sorted(found, key=_rank):
+            self._compile(found[name])
         beside.start()
         while self._waiting:
             for group in self._compiled():
@@ -172,15 +167,20 @@ class Warming:
             name = lacking.module.name
             labels = self._waiting.setdefault(name, {})
             labels.setdefault(call.label, []).extend(group)
-            if name not in self._compiling:
-                self._tell(event="compiling", name=name)
-                self._compiling[name] = self._pool.submit(_compile, lacking.module)
+            if self._found is not None:
+                self._found[name] = lacking.module
+            elif name not in self._compiling:
+                self._compile(lacking.module)
             return
         except Exception as error:
             self._tell(event="failed", name=call.label, why=_first_line(error))
             if not can_go_on(self._device):
                 raise SystemExit("a kernel has broken the CUDA context") from error
         self._made(group)
+
+    def _compile(self, module: Any) -> None:
+        self._tell(event="compiling", name=module.name)
+        self._compiling[module.name] = self._pool.submit(_compile, module)
 
     def _made(self, group: list[Call]) -> None:
         """Note that some calls load what they need, or never will."""
@@ -232,6 +232,12 @@ def _yield_to(threads: int) -> None:
     """Lower this thread's priority below that of as many others, on Linux."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER * threads)
+
+
+def _rank(name: str) -> int:
+    """Return a module's place among all: those that take longest come first."""
+    slow = (rank for rank, part in enumerate(_SLOWEST) if part in name)
+    return next(slow, len(_SLOWEST))
 
 
 def _compile(module: Any) -> str:

@@ -125,6 +125,13 @@ def test_no_more_than_asked_for_at_a_time_the_first_ones_first(monkeypatch):
     assert compiler.built == ["m0", "m1", "m2", "m3"]
 
 
+def test_what_takes_longest_begins_first_wherever_it_is_found(monkeypatch):
+    compiler = Compiler()
+    names = ["norm", "batch_prefill_fa2", "gemm_sm90", "topk"]
+    run(monkeypatch, compiler, [compiler.call(n, n) for n in names], 1)
+    assert compiler.built == names[::-1]
+
+
 def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
     compiler = Compiler()
     calls = [compiler.call("op", "first", "second"), compiler.call("other", "second")]
