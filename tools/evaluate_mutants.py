@@ -3,7 +3,8 @@
 `python tools/evaluate_mutants.py [--jobs N] [--generic N] [--op-type NAME]... [DEFINITION]...`
 takes the first definition of each reference text unless some are named, and up to N generic
 defects of each. The judge asks what it asks of any solution; the defects are called in
-forks of this process, since they are functions and no files. Exit status 1 where a domain
+forks of this process, since they are functions and no files. One that passes and is what a
+production kernel does, as its family says, counts as such. Exit status 1 where another domain
 defect passes, or more than 1 % of the generic ones that are not equivalent, or where the
 judge itself failed.
 """
@@ -38,6 +39,7 @@ from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, RAISED
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
+from generator.mutation.domain_mutants import domain_mutants
 from generator.problems import Failure
 from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of
@@ -134,6 +136,10 @@ def measured(
     if len(generic) > most_generic:
         generic = sorted(random.Random(_SECRET).sample(generic, most_generic))
     domain = [n for n, p in enumerate(job.planned) if p.result.kind == DOMAIN]
+    as_kernel = {
+        f"{DOMAIN}: {m.name}": m.as_kernel
+        for m in domain_mutants(job.bench.cls.definition())
+    }
     places = [*domain, *generic]
 
     def work(number: int, link: Link) -> str:
@@ -157,9 +163,12 @@ def measured(
         fate = {DONE: outcome.value, RAISED: "not judged"}.get(
             outcome.status, "refused"
         )
+        why = outcome.why
+        if fate == "passed" and as_kernel.get(result.name):
+            fate, why = "as a kernel", f"({as_kernel[result.name]})"
         counts[f"{kind} {fate}"] += 1
-        if fate in ("passed", "not judged"):
-            lines.append(f"{kind} {fate}: {result.name} {outcome.why}".rstrip())
+        if fate in ("passed", "as a kernel", "not judged"):
+            lines.append(f"{kind} {fate}: {result.name} {why}".rstrip())
     return counts, lines
 
 

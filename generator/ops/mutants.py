@@ -26,11 +26,13 @@ class DomainMutant:
     """Name a defect and the wrapper that adds it to a run().
 
     `wrap` takes the definition's run(), which takes its inputs positionally. Wrap once
-    for all cases: mutants that return stale outputs keep state between calls.
+    for all cases: mutants that return stale outputs keep state between calls. `as_kernel`
+    says where a production kernel does the very same: a reference may not, a solution may.
     """
 
     name: str
     wrap: Callable[[Run], Run]
+    as_kernel: str = ""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ _DECODE = {
     "ragged": ("medium", _RAGGED),
     "long": ("large", _LONG),
 }
+# the first key equals the query
+HEAVY_OUTSIDE = "heavy-key-outside-window"
 # (query length, key length) of each sequence
 _PREFILL = {
     "single-token": ("small", ((1, 1),)),
@@ -58,11 +60,18 @@ def decode_cases(definition: Definition) -> list[Case]:
 
 
 def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return a case of key lengths around those that a sliding window covers."""
+    """Return cases of key lengths around those that a sliding window covers.
+
+    Among thousands of keys one weighs little. In the second the first key, which is the
+    only one outside, would outweigh all others.
+    """
     left = variant_of(definition).window_left
     if left < 0:
         return {}
-    return {"around-window": ("small", (left, left + 1, left + 2, 5))}
+    return {
+        "around-window": ("small", (left, left + 1, left + 2, 5)),
+        HEAVY_OUTSIDE: ("small", (left + 2,)),
+    }
 
 
 def prefill_cases(definition: Definition) -> list[Case]:

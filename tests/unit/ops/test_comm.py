@@ -11,6 +11,7 @@ import torch
 
 from generator.ops.op_types.comm import op as comm
 from generator.ops.op_types.comm import ranks
+from generator.ops.op_types.comm.mutants import MUTANTS
 from generator.testing.seeded_inputs import Stream
 from tests.builders import loaded, replaced, run_of, sized
 from tests.unit.ops.related import red, verdicts
@@ -133,3 +134,13 @@ def test_the_relations_hold():
 def test_a_fault_breaks_what_says_so(old, new, broken):
     wrong = replaced(loaded(NAME).reference, old, new)
     assert red(comm, sized(NAME, **SMALL), run_of(wrong)) >= broken
+
+
+@pytest.mark.parametrize(("count", "rounds"), [(2, True), (8, False)])
+def test_what_the_fused_kernel_rounds_may_a_solution(count, rounds):
+    """It rounds the sum of all ranks once: of two that is each addition."""
+    definition = sized(NAME, world_size=count, hidden_size=64)
+    group = MUTANTS[0].mutants(definition)
+    allowed = {mutant.name for mutant in group if mutant.as_kernel}
+    assert ("sum in bfloat16" in allowed) == rounds
+    assert "rows rounded before the norm" in allowed

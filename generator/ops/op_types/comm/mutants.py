@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,15 @@ from generator.ops.mutants import (
 )
 from generator.testing.definition import Definition
 
+# defect → where FlashInfer's fused kernel does it: trtllm_allreduce_fusion.cuh of 0.6.18
+_AS_FLASHINFER = {
+    "rows rounded before the norm": "vec_add returns rows of the inputs' dtype, and "
+    "rms_norm normalises those",
+}
+_AS_FLASHINFER_OF_TWO = {
+    "sum in bfloat16": "allreduce_sum returns sums of the inputs' dtype, to which the "
+    "residual is added; between two ranks there is one addition, rounded once",
+}
 # inputs → the normalised rows and the rows
 Formula = Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]
 
@@ -80,8 +90,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         },
         "weight of the next column": lambda i: {"weight": i["weight"].roll(1)},
     }
+    as_kernel = _AS_FLASHINFER | (_AS_FLASHINFER_OF_TWO if ranks == 2 else {})
+    instead = (_instead(definition, name, f) for name, f in formulas.items())
     return (
-        *(_instead(definition, name, formula) for name, formula in formulas.items()),
+        *(replace(m, as_kernel=as_kernel.get(m.name, "")) for m in instead),
         *(on_inputs(definition, name, change) for name, change in changes.items()),
     )
 

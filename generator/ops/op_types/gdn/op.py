@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.gdn.cases import FADES, decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     gates,
     log_decay,
@@ -59,6 +60,11 @@ _CHUNKED_TOLERANCES = (
     ("output", Tolerance(rtol=1e-2, atol=2e-3, nmse=5e-5)),
     ("new_state", Tolerance(rtol=1e-2, atol=3e-2, nmse=5e-5)),
 )
+_FADED = Tolerance(rtol=1e-4, atol=1e-6, nmse=1e-9)
+_ONLY_GATES = (
+    "kernels multiply the state, in float32, by the exponential of a sum of up to 64 "
+    "logarithms of gates, which a fast logarithm makes 2^-22 off each, 1.5e-5 in all"
+)
 TOLERANCES = (
     Override(
         "output",
@@ -75,6 +81,15 @@ TOLERANCES = (
     Override(
         BUFFER, Tolerance(rtol=1e-6, atol=2e-6, nmse=1e-12), _FLOAT32, source="oracle"
     ),
+    Override(
+        "new_state",
+        Tolerance(rtol=2.5e-3, atol=1e-6, nmse=1e-6),
+        "the states and the products of gates are multiplied in TF32, whose 10 bits leave "
+        f"either 2^-10 off at most, 2e-3 in all, and 6e-7 of the power. {_ONLY_GATES}",
+        source="flashinfer/context-parallel",
+        case=FADES,
+    ),
+    Override("new_state", _FADED, _ONLY_GATES, case=FADES),
     *(
         Override(output, tolerance, _CHUNKED_REASON, source=source)
         for source in _CHUNKED_SOURCES
@@ -113,51 +128,7 @@ _CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
 def cases(definition: Definition) -> list[Case]:
     """Return the cases of the stage: short and long memory, and every default."""
     stage = _stage(definition)
-    if stage == "prefill":
-        return _prefill_cases()
-    drafts = stage == "mtp"
-
-    def case(name: str, size: str, batch: int, tokens: int = 4, **params: Any) -> Case:
-        # more slots than rows, so that a slot read as a row shows
-        axes = {"seq_len": tokens, "pool_size": batch + 2} if drafts else {}
-        return Case(name, size, {"batch_size": batch, **axes}, params)
-
-    return [
-        case("one-sequence", "small", 1),
-        case("three-sequences", "small", 3, 2, scale=0.2),
-        case("default-scale", "small", 2, scale=None),
-        case("zero-scale", "small", 2, scale=0.0),
-        case("no-buffer" if drafts else "no-state", "small", 2, optional=False),
-        # g about exp(-2); softplus around 20, where kernels switch to the identity
-        case("short-memory", "small", 2, dt_mean=2.0),
-        case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
-        case("batch", "medium", 8, 6, q_length=0.5),
-        case("large-batch", "large", 24 if drafts else 96, q_length=0.5),
-    ]
-
-
-def _prefill_cases() -> list[Case]:
-    """Return sequences shorter and longer than a kernel's chunk of 64 tokens."""
-
-    def case(name: str, size: str, *lengths: int, **params: Any) -> Case:
-        axes = {
-            "total_seq_len": sum(lengths),
-            "num_seqs": len(lengths),
-            "len_cu_seqlens": len(lengths) + 1,
-        }
-        return Case(name, size, axes, {"lengths": lengths, **params})
-
-    return [
-        case("one-token", "small", 1, scale=None),
-        case("around-a-chunk", "small", 63, 64, 65),
-        case("an-empty-sequence", "small", 5, 0, 9, scale=0.2),
-        case("no-state", "small", 70, 3, scale=0.0, optional=False),
-        case("short-memory", "small", 40, 17, dt_mean=2.0),
-        case("linear-softplus", "small", 33, dt_mean=20.0, A_mean=-5.0),
-        case("ragged", "medium", 300, 1, 129, 17, scale=None, q_length=0.5),
-        case("long-memory", "medium", 400, dt_mean=-6.0),
-        case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
-    ]
+    return prefill_cases() if stage == "prefill" else decode_cases(stage == "mtp")
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -179,7 +150,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     params = {"scale": axes["head_size"] ** -0.5, **case.params}
     made: dict[str, Any] = {
         "q": unit_rows(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
-        "k": unit_rows(stream.child("k"), shape("k")),
+        "k": unit_rows(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
         "v": drawn("v").to(torch.bfloat16),
         "A_log": drawn("A_log", params.get("A_mean", 0.0)),
         "a": drawn("a").to(torch.bfloat16),

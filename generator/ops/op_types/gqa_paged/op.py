@@ -9,6 +9,7 @@ how the cache is stored (`kve4m3`, `hnd`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from generator.ops.attention.caches import (
     switched,
 )
 from generator.ops.attention.cases import (
+    HEAVY_OUTSIDE,
     decode_cases,
     prefill_cases,
     scale_of,
@@ -50,6 +52,7 @@ from generator.ops.paging import (
     kv_lengths,
     page_table,
     query_starts,
+    token_slots,
 )
 from generator.testing.definition import Backend, Case, Definition
 from generator.testing.memory import dtype_of
@@ -98,6 +101,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     made["q"] = stored(queries, made["q_scale"], dtype_of(specs["q"].dtype))
     for name in ("k", "v"):
         values = cache(cache_shape, table, stream.child(name), torch.float32)
+        if name == "k" and case.name == HEAVY_OUTSIDE:
+            _outweigh(definition, values, queries, token_slots(table, cache_shape[1]))
         dtype = dtype_of(specs[f"{name}_cache"].dtype)
         values = stored(values, made[f"{name}_scale"], dtype)
         made[f"{name}_cache"] = switched(definition, values).contiguous()
@@ -105,6 +110,25 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         lengths = case.params["q_lens"], case.params["kv_lens"]
         made["custom_mask"] = tree_masks(*lengths, stream)
     return {name: made[name] for name in definition.interface.inputs}
+
+
+def _outweigh(
+    definition: Definition,
+    keys: torch.Tensor,
+    queries: torch.Tensor,
+    slots: Sequence[torch.Tensor],
+) -> None:
+    """Make the first key of each sequence longer than the window equal to its query.
+
+    It would outweigh all others: of each group of heads it is the first one's. keys
+    [num_pages, page_size, num_kv_heads, head_dim] is changed; queries [batch_size,
+    num_qo_heads, head_dim]; slots int64 [length] each.
+    """
+    heads = definition.axes["num_kv_heads"]
+    covered = variant_of(definition).window_left + 1
+    for query, own in zip(queries, slots, strict=True):
+        if len(own) > covered:
+            keys.flatten(0, 1)[own[0]] = query.unflatten(0, (heads, -1))[:, 0]
 
 
 def oracle(

@@ -101,6 +101,10 @@ def routing_inputs(
     if method == routing.DEEPSEEK:
         raised = ends or hot[: case.params["local"]]
         mean = case.params.get("bias_mean", 0.0)
+        if "rivals" in case.params:
+            offset = case.params["offset"]
+            rivals = routing.draw_rivals(own, definition, tokens, offset, mean)
+            return dict(zip(("routing_logits", "routing_bias"), rivals, strict=True))
         logits, bias = routing.draw_scores(own, tokens, experts, hot, raised, mean)
         return {"routing_logits": logits, "routing_bias": bias}
     top = 1.0 if method == routing.LLAMA4 else 4.0

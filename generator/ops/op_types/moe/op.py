@@ -84,7 +84,11 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
-        return found + elsewhere * (far > 0)
+        if far:
+            # where all experts are here, it would take the weights of all of a token's
+            rivals = _case(definition, "rivals", "small", 2, offset=far, rivals=True)
+            found += [rivals, *elsewhere]
+        return found
     bias = method == moe_routing.LLAMA4
     common = {"bias": bias, "uneven": not bias}
     middle = far // 2 // local * local
@@ -113,12 +117,14 @@ def _case(
     ends: bool = False,
     uneven: bool = False,
     unusual: bool = False,
+    rivals: bool = False,
 ) -> Case:
     """Return a case whose weights have at most `_ELEMENTS` elements in use.
 
     `offset` is the first local expert; with `away` no local expert is selected. `bias`
     is for Llama 4's routing. With `ends` the first and the last local expert are
-    selected. With `uneven` no two tokens have the same weights. With `unusual` the
+    selected. With `uneven` no two tokens have the same weights. With `rivals` a logit
+    decides that bfloat16 would round to another expert's. With `unusual` the
     scaling factor is not the model's, and the bias makes all scores negative. float8
     scales have 4 significant bits in small cases, which are recorded, and 24 in others.
     """
@@ -134,6 +140,8 @@ def _case(
         params |= {"local": min(local, max(here, 2)), "ends": True}
     if uneven:
         params["uneven"] = True
+    if rivals:
+        params |= {"local": min(local, max(here, 2)), "rivals": True}
     if size != "small" and _weights_of(definition) != "fp4":
         params["all_bits"] = True
     if unusual:

@@ -1,7 +1,7 @@
 """Routing of tokens to experts: an oracle, and logits to test with.
 
-Scores differ clearly wherever the selection changes, so that neither rounding nor ties
-decide a comparison.
+Scores differ clearly wherever the selection changes, so that neither rounding in float32
+nor ties decide a comparison.
 """
 
 from __future__ import annotations
@@ -198,6 +198,40 @@ def draw_scores(
     logits[:, hot] += 4.0
     logits[::2, raised] += 3.0
     bias = stream.child("bias").values((experts,), 0.1) + bias_mean
+    return logits, bias.to(torch.bfloat16)
+
+
+def draw_rivals(
+    stream: Stream, definition: Definition, tokens: int, offset: int, bias_mean: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return logits and a bias by which two local experts are rivals for the last place.
+
+    float32 [tokens, experts] and bfloat16 [experts]. Each token's other experts are
+    elsewhere and clearly better, and the rest is clearly worse. Rivals' logits differ by
+    2^-10, in bfloat16 by nothing; they win in turns.
+    """
+    experts, local = experts_of(definition)
+    constants = definition.constants
+    size = experts // constants["n_group"]
+    first = offset + stream.child("rival").permutation(local).tolist()[0]
+    mine = first // size
+    second = next(
+        e
+        for e in range(mine * size, (mine + 1) * size)
+        if e != first and offset <= e < offset + local
+    )
+    groups = stream.child("groups").permutation(constants["n_group"]).tolist()
+    groups = [g for g in groups if g != mine][: constants["topk_group"] - 1]
+    # none but their own where there are no groups
+    places = [g * size + i for g in groups or [mine] for i in range(size)]
+    better = [e for e in places if not offset <= e < offset + local]
+    logits = stream.child("logits").values((tokens, experts), 0.25) - 6.0
+    logits[:, better[: constants["top_k"] - 1]] += 9.0
+    logits[:, [first, second]] = 0.75
+    logits[::2, first] += 2.0**-10
+    logits[1::2, second] += 2.0**-10
+    bias = stream.child("bias").values((experts,), 0.025) + bias_mean
+    bias[second] = bias[first]
     return logits, bias.to(torch.bfloat16)
 
 
