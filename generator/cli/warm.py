@@ -24,7 +24,7 @@ def warm(
     choice: Choice = options.part,
     tests: Path | None = options.tests,
     jobs: int = options.jobs(
-        _usual_jobs, "a quarter of the cores, as each runs several compilers,"
+        _usual_jobs, "half of the cores, as each runs up to four compilers,"
     ),
 ) -> int:
     """Compile the kernels that the tests need.
@@ -39,8 +39,7 @@ def warm(
     from generator.execution.gpus import visible_gpus
     from generator.ground_truth.recording import not_rendered
     from generator.rendering.standalone import SUPPORT, is_standalone
-    from generator.testing.warming import Job
-    from generator.testing.warming import warm as warm_files
+    from generator.testing.warming import Compilation, Job
 
     _, files = choice.find()
     gpus = visible_gpus()
@@ -61,5 +60,5 @@ def warm(
             raise Failure(f"{file.name}: {obstacle}")
         of_file[str(test_file.resolve())].append(file.name)
     package = f"{SUPPORT if is_standalone(folder) else 'generator'}.testing"
-    job = Job(of_file, jobs)
-    return status_of(warm_files(job, package, lambda line: write_lines([line])))
+    say = lambda line: write_lines([line])
+    return status_of(Compilation(Job(of_file, jobs), package, say).finish())

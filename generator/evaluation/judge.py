@@ -37,6 +37,7 @@ from generator.evaluation.verdict import (
 from generator.problems.messages import one_line
 from generator.rules.constraints import names_in
 from generator.testing.compare import ERROR, Comparison, compare
+from generator.testing.memory import available_bytes
 from generator.testing.policy import Question
 from generator.testing.relation import Claim
 from generator.testing.tolerance import Tolerance, looser
@@ -45,6 +46,8 @@ from generator.testing.trial import Trial, same_bits
 # values A, values B at the same addresses, values A at other addresses
 _SAME, _OTHER = 0, 1
 _SEEDS = 2**31
+# bytes that a comparison takes of a GPU for each element of the two tensors
+_COMPARED = 100
 
 
 class Asks(Protocol):
@@ -202,12 +205,23 @@ class Judge:
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
         tolerance = tests.tolerance(output, one.source, case.name)
+        actual, expected = self._near(actual, expected)
         found = compare(actual, expected, tolerance, same_dtype=False)
         if found.verdict == ERROR:
             # zeros would pass the kernels' absolute tolerance
             strict = tests.strict(output, case.name)
             found = compare(actual, expected, strict, same_dtype=False)
         return found
+
+    def _near(self, *values: Any) -> tuple[Any, ...]:
+        """Return tensors where they are compared soonest: on the GPU, if that has room."""
+        if self.device.type == "cpu":
+            return values
+        count = sum(v.numel() for v in values if isinstance(v, torch.Tensor))
+        room = available_bytes(self.device)
+        fits = room is not None and _COMPARED * count < room
+        place = self.device if fits else torch.device("cpu")
+        return tuple(v.to(place) if isinstance(v, torch.Tensor) else v for v in values)
 
     def _explain(
         self, name: str, one: Round, actual: tuple[Any, ...], refused: Refused
@@ -269,7 +283,8 @@ class Judge:
         else:
             # computed from several outputs, each of which a kernel rounds as a reference does
             bound = _doubled(bound)
-        return compare(claim.actual, claim.expected, bound, same_dtype=False)
+        actual, expected = self._near(claim.actual, claim.expected)
+        return compare(actual, expected, bound, same_dtype=False)
 
     def _run(self, *given: Any) -> Any:
         """Be the `run()` that relations ask; inputs that are filled are written back."""

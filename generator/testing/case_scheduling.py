@@ -1,5 +1,7 @@
 """Hand out a run's tests to xdist's workers, case by case, where memory has room.
 
+Cases of which kernels are being compiled are passed over meanwhile.
+
 xdist's own ways: `load` deals tests out in slices and tears cases apart, so that their
 inputs are made several times; `loadscope` keeps a whole class together, whose longest
 outlasts all others, and runs a test again that a worker died of; `worksteal` deals the
@@ -8,7 +10,7 @@ same number to all at first, and the long ones, which come first, to one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import pytest
@@ -16,6 +18,7 @@ from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
 from generator.testing.run_plan import Plan
+from generator.testing.warming import Compilation
 
 # a worker starts a test when it knows the next one
 _AHEAD = 2
@@ -30,8 +33,8 @@ class Spread(Protocol):
     def room(self, node: Any) -> tuple[int, float]:
         """Return the place of a worker's GPU, and the bytes that cases may take there."""
 
-    def warm(self, live: Mapping[str, list[str]]) -> None:
-        """Compile the kernels of these definitions."""
+    def warm(self, live: Mapping[str, list[str]]) -> Compilation | None:
+        """Begin to compile the kernels of these definitions; None: all are compiled."""
 
 
 class CaseScheduling(LoadScheduling):  # type: ignore[misc]
@@ -47,8 +50,9 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
     def __init__(self, config: pytest.Config, log: Any, spread: Spread) -> None:
         super().__init__(config, log)
         self._spread = spread
-        self._case: Sequence[int] = ()
-        self._bytes: Sequence[int] = ()
+        # of each test the number of its case, the bytes and the definition
+        self._tests: list[tuple[int, int, str]] = []
+        self._compilation: Compilation | None = None
 
     def schedule(self) -> None:
         """Start once all workers have collected the same tests; go on where one is new."""
@@ -59,12 +63,13 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
             self.collection = list(next(iter(self.node2collection.values())))
             self.pending[:] = range(len(self.collection))
             plan = self._spread.plan()
-            self._case, self._bytes = plan.of_each_test()
-            if len(self._case) != len(self.pending):
+            self._tests = plan.of_each_test()
+            self._compilation = self._spread.warm(plan.live)
+            if len(self._tests) != len(self.pending):
                 # another plug-in left tests out after the plan was made
-                self._case, self._bytes = self.pending.copy(), [0] * len(self.pending)
-            # no worker has a test yet
-            self._spread.warm(plan.live)
+                self._tests = [(number, 0, "") for number in self.pending]
+                if self._compilation is not None:
+                    self._compilation.finish()
         if self.collection:
             self._hand_out()
 
@@ -73,22 +78,33 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
         self._hand_out()
 
     def _hand_out(self) -> None:
-        up = self._up()
-        for node in up:
-            while len(self.node2pending[node]) < _AHEAD and (tests := self._next(node)):
-                self.node2pending[node].extend(tests)
-                node.send_runtest_some(tests)
-        if not self.pending:
+        if self._compilation is not None:
+            self._compilation.take(wait=False)
+        while True:
+            up = self._up()
             for node in up:
-                node.shutdown()
-        elif all(len(self.node2pending[node]) < _AHEAD for node in up):
+                while len(self.node2pending[node]) < _AHEAD and (
+                    tests := self._next(node)
+                ):
+                    self.node2pending[node].extend(tests)
+                    node.send_runtest_some(tests)
+            if not self.pending:
+                for node in up:
+                    node.shutdown()
+                return
+            if any(len(self.node2pending[node]) >= _AHEAD for node in up):
+                return
+            if self._compilation is not None and self._compilation.cold:
+                # no test is running of which the end would be told
+                self._compilation.take(wait=True)
+                continue
             # each waits for room that the last test of another holds
             last = {self._spread.room(node)[0]: node for node in up}
             idle = [node for node in up if node not in last.values()]
             for node in idle:
                 node.shutdown()
-            if idle:
-                self._hand_out()
+            if not idle:
+                return
 
     def _up(self) -> list[WorkerController]:
         """Return the workers that have collected and may be given tests."""
@@ -106,16 +122,15 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
             if other is not node and self._spread.room(other)[0] == place
         )
         held = self._held(node, largest)
+        cold = self._compilation.cold if self._compilation is not None else ()
         start = 0
         while start < len(self.pending):
-            index = self.pending[start]
+            case, _, definition = self._tests[self.pending[start]]
             end = start
-            while (
-                end < len(self.pending)
-                and self._case[self.pending[end]] == (self._case[index])
-            ):
+            while end < len(self.pending) and self._tests[self.pending[end]][0] == case:
                 end += 1
-            if others + max(held, self._needed(index, largest)) <= capacity:
+            needed = max(held, self._needed(self.pending[start], largest))
+            if definition not in cold and others + needed <= capacity:
                 tests = self.pending[start:end]
                 del self.pending[start:end]
                 return tests
@@ -128,5 +143,5 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
 
     def _needed(self, index: int, largest: float) -> int:
         """Return the bytes of a test's case; none of one that fits nowhere: it skips."""
-        needed = self._bytes[index]
+        needed = self._tests[index][1]
         return 0 if needed > largest else needed

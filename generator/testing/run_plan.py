@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 class Plan:
     """Hold what the workers know of the tests that they collected.
 
-    `cases` gives for each case, in the order of the tests, the number of its tests and
-    the GPU memory that it needs, in bytes. `live` names the definitions, by test file,
-    whose tests call kernels.
+    `cases` gives for each case, in the order of the tests, the number of its tests, the
+    GPU memory that it needs, in bytes, and its definition. `live` names the definitions,
+    by test file, whose tests call kernels.
     """
 
-    cases: list[tuple[int, int]] = field(default_factory=list)
+    cases: list[tuple[int, int, str]] = field(default_factory=list)
     live: dict[str, list[str]] = field(default_factory=dict)
 
-    def of_each_test(self) -> tuple[list[int], list[int]]:
-        """Return for each test the number of its case, and the bytes of that."""
-        numbers = [n for n, (tests, _) in enumerate(self.cases) for _ in range(tests)]
-        return numbers, [self.cases[n][1] for n in numbers]
+    def of_each_test(self) -> list[tuple[int, int, str]]:
+        """Return for each test the number of its case, the bytes and the definition."""
+        return [
+            (number, needed, definition)
+            for number, (tests, needed, definition) in enumerate(self.cases)
+            for _ in range(tests)
+        ]

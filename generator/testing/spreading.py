@@ -28,7 +28,7 @@ from generator.testing.definition import Backend, Case
 from generator.testing.nursery import Nursery
 from generator.testing.run_plan import Plan
 from generator.testing.sglang_light import NURSERY_VARIABLE
-from generator.testing.warming import Job, cold, usual_jobs, warm
+from generator.testing.warming import Compilation, Job, cold, usual_jobs
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
@@ -67,8 +67,14 @@ def live_definitions(items: Iterable[pytest.Item]) -> dict[str, list[str]]:
     live: dict[str, dict[str, None]] = defaultdict(dict)
     for item in items:
         if isinstance(case_of(item), Case) and _providers(item):
-            live[str(item.path)][item.cls.name] = None  # type: ignore[attr-defined]
+            live[str(item.path)][definition_of(item)] = None
     return {file: list(names) for file, names in live.items()}
+
+
+def definition_of(item: Any) -> str:
+    """Return the definition of a test that has a case, else nothing."""
+    name: str = item.cls.name if isinstance(case_of(item), Case) else ""
+    return name
 
 
 def case_of(item: Any) -> Any:
@@ -109,7 +115,7 @@ def _guessed_seconds(item: Any, needed: int) -> float:
 
 def by_case(
     items: Sequence[Any], seconds: dict[str, float], on_gpu: bool
-) -> tuple[list[Any], list[tuple[int, int]]]:
+) -> tuple[list[Any], list[tuple[int, int, str]]]:
     """Return tests case by case, the longest first, and the cases for the plan.
 
     `seconds` are the durations of earlier runs by node id. The tests of a case keep
@@ -135,7 +141,9 @@ def by_case(
         weighed.append((-cost, len(weighed), tests, needed if on_gpu else 0))
     weighed.sort()
     ordered = [item for _, _, tests, _ in weighed for item in tests]
-    return ordered, [(len(tests), needed) for _, _, tests, needed in weighed]
+    return ordered, [
+        (len(tests), needed, definition_of(tests[0])) for _, _, tests, needed in weighed
+    ]
 
 
 class Spreading:
@@ -156,6 +164,7 @@ class Spreading:
         self._places: dict[str, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._nursery: Nursery | None = None
+        self._compilation: Compilation | None = None
         self._seconds: dict[str, float] = defaultdict(float)
         self._key = f"reference-tests/seconds-{device.type}"
 
@@ -251,15 +260,19 @@ class Spreading:
         """Compile kernels before a run in one process; xdist's waits for its workers."""
         alone = self._worker is None and not self._is_parent
         if alone and self._on_gpu and not session.config.option.collectonly:
-            self.warm(live_definitions(session.items))
+            compilation = self.warm(live_definitions(session.items))
+            if compilation is not None:
+                compilation.finish()
 
-    def warm(self, live: Mapping[str, list[str]]) -> None:
-        """Compile the kernels of definitions that nobody compiled yet; say so."""
+    def warm(self, live: Mapping[str, list[str]]) -> Compilation | None:
+        """Begin to compile kernels of definitions that nobody compiled yet; say so."""
         files = cold(live)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if files and reporter is not None:
             package = __name__.rpartition(".")[0]
-            warm(Job(files, usual_jobs()), package, reporter.write_line)
+            job = Job(files, usual_jobs())
+            self._compilation = Compilation(job, package, reporter.write_line)
+        return self._compilation
 
     def plan(self) -> Plan:
         """Return the workers' plan, an empty one where none of them made it."""
@@ -300,7 +313,9 @@ class Spreading:
         return "" if nursery is None else nursery.stop()
 
     def pytest_unconfigure(self) -> None:
-        """Remove the plan, and end the nursery of a run that was interrupted."""
+        """Remove the plan; end the nursery and compilers of a run that was interrupted."""
         self._end_nursery()
+        if self._compilation is not None:
+            self._compilation.close()
         if self._folder is not None:
             self._folder.cleanup()

@@ -7,7 +7,8 @@ Which modules FlashInfer compiles depends on what its functions are given, so ea
 is called on a definition's smallest case. A module that is not compiled ends the call
 before FlashInfer would wait for it; it is compiled beside the others, and then one call
 for each label is made again, which may ask for another module. SGLang's Triton kernels and
-those of CuTe DSL are compiled by their calls.
+those of CuTe DSL are compiled by their calls. A definition is ready when all that its calls
+lacked is compiled: its tests need not wait for those of others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,19 +38,12 @@ from generator.testing.record_worker import can_go_on, classes_of
 from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
-# op_types whose modules take longest come first
-_SLOWEST = (
-    "pod",
-    "dsa_paged",
-    "sampling",
-    "gqa_ragged",
-    "mla_ragged",
-    "gqa_paged",
-    "mla_paged",
-    "gemm",
-)
+# modules that take longest come first: one file that takes minutes, or ten of CUTLASS
+_SLOWEST = ("pod_", "topk", "sampling", "_sm90", "_prefill_")
 # ninja's processes a module: a module has from 1 to about 20 files
-_MODULE_JOBS = "8"
+_MODULE_JOBS = "4"
+# what a thread's compilers yield to those of the thread before it
+_NICER = 2
 
 
 class NotCompiled(BaseException):
@@ -89,15 +84,14 @@ class Call:
 
 
 def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
-    """Yield what the tests of some definitions call, the slowest to compile first."""
+    """Yield what the tests of some definitions call."""
     classes = [
         cls
         for file, names in job.files.items()
         for cls in classes_of(Path(file))
         if cls.name in names
     ]
-    ranks = {op_type: rank for rank, op_type in enumerate(_SLOWEST)}
-    for cls in sorted(classes, key=lambda cls: ranks.get(cls.op_type, len(ranks))):
+    for cls in classes:
         definition = cls.definition()
         case = min(
             cls.cases(definition),
@@ -112,7 +106,7 @@ class Warming:
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device
-        # a thread's compilers have its priority: the slowest module, which is found
+        # a thread's compilers have its priority: the slowest module, which begins
         # first, is waited for in the end, and so gets the cores that it can use
         places = itertools.count()
         self._pool = ThreadPoolExecutor(
@@ -121,64 +115,97 @@ class Warming:
         self._tell = tell
         self._start = time.monotonic()
         self._compiling: dict[str, Future[str]] = {}
-        # by module: one call for each label that lacked it
-        self._waiting: dict[str, dict[str, Call]] = {}
+        # found before any is compiled: they begin in the order of what they take
+        self._found: dict[str, Any] | None = {}
+        # by module and label: the calls that lacked it, of which the first is made again
+        self._waiting: dict[str, dict[str, list[Call]]] = {}
+        # by definition: how many of its calls are still to be made
+        self._unmade: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
-    def run(self, calls: list[Call]) -> None:
-        """Make the calls; return when all modules are compiled, or can't be."""
+    def run(self, calls: list[Call], names: Iterable[str]) -> None:
+        """Make the calls for some definitions; return when all modules are compiled."""
         # SGLang's process compiles beside FlashInfer's modules, its PyTorch code nothing;
         # which kernel it takes depends on the types of the inputs
-        sglang = {
-            (c.label, *c.cls.interface.inputs.items()): c
-            for c in calls
-            if c.provider == "sglang" and c.backend.needs_cuda
-        }
-        beside = threading.Thread(target=self._ask_all, args=[list(sglang.values())])
+        sglang: dict[Any, list[Call]] = defaultdict(list)
+        for c in calls:
+            if c.provider == "sglang" and c.backend.needs_cuda:
+                sglang[c.label, tuple(c.cls.interface.inputs.items())].append(c)
+        flashinfer = [call for call in calls if call.provider == "flashinfer"]
+        same = list(sglang.values())
+        self._unmade.update(
+            call.cls.name for group in [flashinfer, *same] for call in group
+        )
+        for name in set(names) - self._unmade.keys():
+            self._tell(event="ready", name=name)
+        beside = threading.Thread(target=self._ask_all, args=[same])
         self._intercept()
-        for call in calls:
-            if call.provider == "flashinfer":
-                self._call(call)
+        for call in flashinfer:
+            self._call([call])
+        found, self._found = self._found or {}, None
+        for name in sorted(found, key=_rank):
+            self._compile(found[name])
         beside.start()
         while self._waiting:
-            for call in self._compiled():
-                self._call(call)
+            for group in self._compiled():
+                self._call(group)
         beside.join()
 
-    def _ask_all(self, calls: list[Call]) -> None:
-        for call in calls:
+    def _ask_all(self, groups: list[list[Call]]) -> None:
+        for group in groups:
             start = time.monotonic()
-            self._call(call)
-            self._tell(
-                event="called", name=call.label, seconds=time.monotonic() - start
-            )
+            self._call(group)
+            seconds = time.monotonic() - start
+            self._tell(event="called", name=group[0].label, seconds=seconds)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, group: list[Call]) -> None:
+        """Make the first of some calls that load the same; wait with all if it can't be."""
+        call = group[0]
         try:
             call.make(self._device)
         except NotCompiled as lacking:
             name = lacking.module.name
-            self._waiting.setdefault(name, {}).setdefault(call.label, call)
-            if name not in self._compiling:
-                self._tell(event="compiling", name=name)
-                self._compiling[name] = self._pool.submit(_compile, lacking.module)
+            labels = self._waiting.setdefault(name, {})
+            labels.setdefault(call.label, []).extend(group)
+            if self._found is not None:
+                self._found[name] = lacking.module
+            elif name not in self._compiling:
+                self._compile(lacking.module)
+            return
         except Exception as error:
             self._tell(event="failed", name=call.label, why=_first_line(error))
             if not can_go_on(self._device):
                 raise SystemExit("a kernel has broken the CUDA context") from error
+        self._made(group)
 
-    def _compiled(self) -> list[Call]:
-        """Wait until a module is compiled; return the calls to be made again."""
+    def _compile(self, module: Any) -> None:
+        self._tell(event="compiling", name=module.name)
+        self._compiling[module.name] = self._pool.submit(_compile, module)
+
+    def _made(self, group: list[Call]) -> None:
+        """Note that some calls load what they need, or never will."""
+        with self._lock:
+            names = Counter(call.cls.name for call in group)
+            self._unmade -= names
+            ready = [name for name in names if not self._unmade[name]]
+        for name in ready:
+            self._tell(event="ready", name=name)
+
+    def _compiled(self) -> list[list[Call]]:
+        """Wait until a module is compiled; return the calls that waited, by label."""
         futures = {self._compiling[name]: name for name in self._waiting}
-        again: list[Call] = []
+        again: list[list[Call]] = []
         for done in wait(futures, return_when=FIRST_COMPLETED).done:
             name, why = futures[done], done.result()
-            waiting = self._waiting.pop(name).values()
+            groups = self._waiting.pop(name).values()
             if why:
                 self._tell(event="failed", name=name, why=why)
+                for group in groups:
+                    self._made(group)
                 continue
             seconds = time.monotonic() - self._start
             self._tell(event="compiled", name=name, seconds=seconds)
-            again.extend(waiting)
+            again.extend(groups)
         return again
 
     def _intercept(self) -> None:
@@ -204,7 +231,13 @@ class Warming:
 def _yield_to(threads: int) -> None:
     """Lower this thread's priority below that of as many others, on Linux."""
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 4 * threads)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER * threads)
+
+
+def _rank(name: str) -> int:
+    """Return a module's place among all: those that take longest come first."""
+    slow = (rank for rank, part in enumerate(_SLOWEST) if part in name)
+    return next(slow, len(_SLOWEST))
 
 
 def _compile(module: Any) -> str:
@@ -249,7 +282,8 @@ def main() -> int:
     os.environ.setdefault("MAX_JOBS", _MODULE_JOBS)
     job = Job(**json.load(sys.stdin))
     device = torch.device("cuda", 0)
-    Warming(job.jobs, device, tell).run(list(calls_of(job, device)))
+    names = itertools.chain.from_iterable(job.files.values())
+    Warming(job.jobs, device, tell).run(list(calls_of(job, device)), names)
     _stamp(job)
     tell(event="done")
     return 0

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from generator.execution.gpus import VISIBLE, visible_gpus
@@ -34,8 +36,8 @@ class Job:
 
 
 def usual_jobs() -> int:
-    """Return how many modules to compile at a time: each takes several cores."""
-    return max(1, len(os.sched_getaffinity(0)) // 4)
+    """Return how many modules to compile at a time: half of them have one or two files."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
 def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -59,45 +61,97 @@ def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
     return {file: names for file, names in left.items() if names}
 
 
-def warm(job: Job, package: str, say: Say) -> bool:
-    """Compile the kernels of a job; say a line on each; return whether all went well.
+class Compilation:
+    """Compile the kernels of a job in a process of its own; know who still waits for it.
 
-    `package` is the one whose `warm_worker` does it: that which the files import.
+    `cold` holds the definitions whose kernels are not compiled yet. `package` is the one
+    whose `warm_worker` does it: that which the rendered files import. `say` gets a line
+    on each module, in the thread that calls `take`.
     """
-    names = sum(len(names) for names in job.files.values())
-    say(f"compiling kernels of {names} definitions, {job.jobs} modules at a time")
-    counts = {"compiling": 0, "compiled": 0, "failed": 0}
-    ended = False
-    with tempfile.TemporaryFile() as log, _start(job, package, log) as worker:
+
+    def __init__(self, job: Job, package: str, say: Say) -> None:
+        self.cold = {name for names in job.files.values() for name in names}
+        self._say = say
+        self._counts = {"compiling": 0, "compiled": 0, "failed": 0}
+        # each line that the process writes, then nothing more: None
+        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `_end` closes it
+        say(
+            f"compiling kernels of {len(self.cold)} definitions, {job.jobs} modules "
+            "at a time"
+        )
+        self._process = _start(job, package, self._log)
+        self._done = self._closed = False
+        Thread(target=self._talk, args=[job], daemon=True).start()
+
+    def _talk(self, job: Job) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError), self._process.stdin as stdin:
+            stdin.write(json.dumps(vars(job)).encode())
+        with self._process.stdout as stdout:
+            for line in stdout:
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def take(self, *, wait: bool) -> None:
+        """Take in what the process wrote since; if `wait`, at least one thing of it."""
+        while not self._closed:
+            try:
+                line = self._lines.get(block=wait)
+            except Empty:
+                return
+            wait = False
+            if line is not None:
+                self._hear(json.loads(line))
+                continue
+            status = self._end(_END_SECONDS)
+            if not self._done:
+                self._say(f"compiling ended with status {status}")
+
+    def _hear(self, event: Mapping[str, Any]) -> None:
+        kind, name = event["event"], event.get("name", "")
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if kind == "compiled":
+            of = f"{self._counts['compiled']} of {self._counts['compiling']}"
+            self._say(f"compiled {name} ({of}, {event['seconds']:.0f} s)")
+        elif kind == "called":
+            self._say(f"called {name} ({event['seconds']:.0f} s)")
+        elif kind == "failed":
+            self._say(f"could not compile {name}: {event['why']}")
+        elif kind == "ready":
+            self.cold.discard(name)
+        elif kind == "done":
+            self._done = True
+
+    def finish(self) -> bool:
+        """Wait until all is compiled; return whether all went well."""
         try:
-            assert worker.stdin is not None
-            assert worker.stdout is not None
-            with suppress(BrokenPipeError), worker.stdin as stdin:
-                stdin.write(json.dumps(vars(job)).encode())
-            for line in worker.stdout:
-                event = json.loads(line)
-                kind = event["event"]
-                counts[kind] = counts.get(kind, 0) + 1
-                ended |= kind == "done"
-                if kind == "compiled":
-                    of = f"{counts['compiled']} of {counts['compiling']}"
-                    say(f"compiled {event['name']} ({of}, {event['seconds']:.0f} s)")
-                elif kind == "called":
-                    say(f"called {event['name']} ({event['seconds']:.0f} s)")
-                elif kind == "failed":
-                    say(f"could not compile {event['name']}: {event['why']}")
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(_END_SECONDS)
+            while not self._closed:
+                self.take(wait=True)
         finally:
-            # compilers that it started end as well
-            with suppress(ProcessLookupError):
-                os.killpg(worker.pid, signal.SIGKILL)
-            status = worker.wait()
-        if not ended:
+            self.close()
+        return self._done and not self._counts["failed"]
+
+    def close(self) -> None:
+        """End the process; where all is compiled, let it note that first."""
+        if not self._closed:
+            self._end(0.0 if self.cold else _END_SECONDS)
+
+    def _end(self, seconds: float) -> str:
+        """End the process after so many seconds; return its status and last words."""
+        self._closed = True
+        self.cold.clear()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        # compilers that it started end as well
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        status = self._process.wait()
+        with self._log as log:
             log.seek(0)
             last = log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-            say(f"compiling ended with status {status}: {' '.join(last)[:300]}")
-    return ended and not counts["failed"]
+        return f"{status}: {' '.join(last)[:300]}"
 
 
 def _start(job: Job, package: str, log: Any) -> subprocess.Popen[bytes]:

@@ -32,20 +32,20 @@ class Node:
 class Run:
     """Run tests of known durations on workers of GPUs of some capacities.
 
-    `cases` are (seconds, tests, bytes). A worker runs a test when it knows the next, or
-    that there is none; that is xdist's way.
+    `cases` are (seconds, tests, bytes); the definition of each is its number. A worker
+    runs a test when it knows the next, or that there is none; that is xdist's way.
     """
 
-    def __init__(self, cases, workers, capacities=(math.inf,)):
+    def __init__(self, cases, workers, capacities=(math.inf,), compilation=None):
         self.capacities = capacities
         self.seconds = [s / n for s, n, _ in cases for _ in range(n)]
         self.needs = [b for _, n, b in cases for _ in range(n)]
         self.case = [k for k, (_, n, _) in enumerate(cases) for _ in range(n)]
-        plan = Plan([(n, b) for _, n, b in cases])
+        plan = Plan([(n, b, str(k)) for k, (_, n, b) in enumerate(cases)])
         spread = SimpleNamespace(
             plan=lambda: plan,
             room=lambda n: (n.place, capacities[n.place]),
-            warm=lambda live: None,
+            warm=lambda live: compilation,
         )
         tx = [f"{workers}*popen"]
         options = {"tx": tx, "maxschedchunk": None}
@@ -178,4 +178,61 @@ def test_a_plan_of_other_tests_spreads_them_one_by_one():
     run.collection.pop()
     run.schedule.node2collection = dict.fromkeys(run.nodes, run.collection)
     run.go()
+    assert sorted(run.done) == list(range(5))
+
+
+class Compilation:
+    """Compilers that tell one definition after the other, at the times of a run."""
+
+    def __init__(self, ready):
+        self.ready, self.cold, self.waited = dict(ready), set(ready), 0
+        self.finished = False
+
+    def take(self, *, wait):
+        """Pass to the next definition, if somebody waits, or to those whose time it is."""
+        left = {n: at for n, at in self.ready.items() if n in self.cold}
+        if wait:
+            name = min(left, key=left.get)
+            assert left[name] > self.run.now, "what is ready is told without waiting"
+            self.run.now, self.waited = left[name], self.waited + 1
+        self.cold -= {name for name, at in left.items() if at <= self.run.now}
+
+    def finish(self):
+        self.cold, self.finished = set(), True
+
+
+def compiling(cases, workers, ready):
+    compilation = Compilation(ready)
+    compilation.run = Run(cases, workers, compilation=compilation)
+    return compilation.run, compilation
+
+
+def test_tests_whose_kernels_are_compiled_run_meanwhile():
+    # the longest needs the module that takes longest
+    cases = [(9.0, 3, 0)] + [(1.0, 2, 0)] * 30
+    run, compilation = compiling(cases, 2, {"0": 8.0, "5": 4.0})
+    seconds = run.go()
+    assert sorted(run.done) == list(range(63))
+    assert all(len(workers) == 1 for workers in run.ran.values())
+    assert compilation.waited == 0
+    # 39 s of tests for two workers; the long case begins at 8 s
+    assert seconds <= 23.0
+    assert run.done.index(0) > 8
+
+
+def test_workers_wait_where_all_else_is_done():
+    cases = [(2.0, 2, 0), (3.0, 2, 0), (1.0, 1, 0)]
+    run, compilation = compiling(cases, 2, {"0": 50.0, "1": 60.0})
+    # a case's last test waits with its worker for the next case
+    assert run.go() == 64.0
+    assert compilation.waited == 2
+    assert sorted(run.done) == list(range(5))
+
+
+def test_tests_of_another_plan_wait_for_all_compilers():
+    run, compilation = compiling([(1.0, 2, 0)] * 3, 2, {"1": 5.0})
+    run.collection.pop()
+    run.schedule.node2collection = dict.fromkeys(run.nodes, run.collection)
+    run.go()
+    assert compilation.finished
     assert sorted(run.done) == list(range(5))

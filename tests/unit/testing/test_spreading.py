@@ -54,7 +54,7 @@ def test_the_cases_that_took_longest_come_first_and_stay_together():
     ordered, cases = by_case(tests, {**seconds, tests[2].nodeid: 0.1}, on_gpu=True)
     expected = ["test_contract[b]", "test_x[b]", "test_contract[a]", "test_x[a]"]
     assert names(ordered) == expected
-    assert cases == [(2, GIB), (2, GIB)]
+    assert cases == [(2, GIB, "TestA"), (2, GIB, "TestA")]
 
 
 def test_of_what_never_ran_the_large_cases_and_the_slow_providers_come_first():
@@ -74,14 +74,14 @@ def test_of_what_never_ran_the_large_cases_and_the_slow_providers_come_first():
         "absent]",
     ]
     # a CPU's memory is shared in another way
-    assert cases == [(1, 0)] * 5
+    assert sorted(cases) == [(1, 0, "")] + [(1, 0, "TestA")] * 4
 
 
 def test_a_case_of_relations_is_another_case_and_so_is_another_class_s():
     related = item("a", 1, "test_metamorphic", kind="related")
     tests = [item("a", 1), related, item("a", 1, cls="TestB"), item("a", 1, "test_x")]
     _, cases = by_case(tests, {}, on_gpu=True)
-    assert sorted(cases) == [(1, GIB), (1, GIB), (2, GIB)]
+    assert sorted(cases) == [(1, GIB, "TestA"), (1, GIB, "TestB"), (2, GIB, "TestA")]
 
 
 def test_tests_of_others_are_spread_one_by_one():
@@ -89,7 +89,7 @@ def test_tests_of_others_are_spread_one_by_one():
     another = SimpleNamespace(nodeid="test_own.py::test_b[x]")
     ordered, cases = by_case([other, another], {}, on_gpu=True)
     assert ordered == [other, another]
-    assert cases == [(1, 0), (1, 0)]
+    assert cases == [(1, 0, ""), (1, 0, "")]
 
 
 def test_definitions_are_live_whose_tests_call_kernels():
@@ -240,7 +240,7 @@ def test_a_worker_leaves_the_plan_that_the_parent_reads(tmp_path):
     config.cache["reference-tests/seconds-cpu"] = {tests[1].nodeid: 0.001}
     Spreading(config, CPU).pytest_collection_modifyitems(tests)
     assert names(tests) == ["test_contract[a]", "test_x[a]", "test_contract[b]"]
-    assert parent.plan().of_each_test() == ([0, 0, 1], [0, 0, 0])
+    assert parent.plan().of_each_test() == [(n, 0, "TestA") for n in (0, 0, 1)]
     parent.pytest_unconfigure()
     assert parent.plan() == Plan()
 

@@ -15,7 +15,7 @@ from generator.testing import available, harness, warming
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.warm_worker import Warming, calls_of
-from generator.testing.warming import Job, cold, usual_jobs, warm
+from generator.testing.warming import Compilation, Job, cold, usual_jobs
 from tests.builders import CPU, ROOT
 
 
@@ -65,8 +65,16 @@ class Compiler:
             "flashinfer.jit.core": self.core,
         }
 
-    def call(self, label, *modules, provider="flashinfer", needs_cuda=True, error=None):
-        """Return a call that loads modules one after the other."""
+    def call(
+        self,
+        label,
+        *modules,
+        provider="flashinfer",
+        needs_cuda=True,
+        error=None,
+        name="one",
+    ):
+        """Return a call that loads modules one after the other, for a definition."""
 
         def make(device):
             for module in modules:
@@ -82,7 +90,7 @@ class Compiler:
             label=label,
             provider=provider,
             backend=Backend(label, needs_cuda=needs_cuda),
-            cls=SimpleNamespace(interface=interface),
+            cls=SimpleNamespace(interface=interface, name=name),
         )
 
 
@@ -90,7 +98,8 @@ def run(monkeypatch, compiler, calls, jobs=4):
     for name, module in compiler.modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     events = []
-    Warming(jobs, CPU, lambda **event: events.append(event)).run(calls)
+    names = {call.cls.name for call in calls}
+    Warming(jobs, CPU, lambda **event: events.append(event)).run(calls, names)
     return events
 
 
@@ -116,6 +125,13 @@ def test_no_more_than_asked_for_at_a_time_the_first_ones_first(monkeypatch):
     assert compiler.built == ["m0", "m1", "m2", "m3"]
 
 
+def test_what_takes_longest_begins_first_wherever_it_is_found(monkeypatch):
+    compiler = Compiler()
+    names = ["norm", "batch_prefill_fa2", "gemm_sm90", "topk"]
+    run(monkeypatch, compiler, [compiler.call(n, n) for n in names], 1)
+    assert compiler.built == names[::-1]
+
+
 def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
     compiler = Compiler()
     calls = [compiler.call("op", "first", "second"), compiler.call("other", "second")]
@@ -124,11 +140,42 @@ def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
     assert "op" in compiler.made
 
 
+def test_a_definition_is_ready_when_all_that_its_calls_lacked_is_compiled(monkeypatch):
+    compiler = Compiler(there=["there"])
+    calls = [
+        compiler.call("op", "first", "second", name="two"),
+        compiler.call("op", "first", "second", name="same"),
+        compiler.call("other", "first", name="one"),
+        compiler.call("fine", "there", name="none"),
+        compiler.call("triton", provider="sglang", name="two"),
+        compiler.call("triton", provider="sglang", name="triton"),
+        compiler.call("cublas", provider="pytorch", name="torch"),
+    ]
+    events = [
+        (event["event"], event["name"])
+        for event in run(monkeypatch, compiler, calls, 1)
+        if event["event"] in ("compiled", "ready")
+    ]
+    ready = [name for kind, name in events if kind == "ready"]
+    names = ["none", "one", "same", "torch", "triton", "two"]
+    assert sorted(ready) == names
+    first, second = (events.index(("compiled", n)) for n in ("first", "second"))
+    at = {name: events.index(("ready", name)) for name in names}
+    assert max(at["none"], at["torch"]) < first < at["one"]
+    assert at["one"] < second < min(at["two"], at["same"])
+
+
+def test_definitions_whose_module_does_not_compile_are_ready_too(monkeypatch):
+    compiler = Compiler(broken=["bad"])
+    calls = [compiler.call("op", "bad", name=name) for name in ("a", "b")]
+    assert told(run(monkeypatch, compiler, calls), "ready") == ["a", "b"]
+
+
 def test_what_is_compiled_already_is_not_compiled_again(monkeypatch):
     compiler = Compiler(there=["there"])
     events = run(monkeypatch, compiler, [compiler.call("op", "there")])
     assert compiler.built == []
-    assert events == []
+    assert events == [{"event": "ready", "name": "one"}]
 
 
 def test_a_module_that_does_not_compile_is_told_and_the_others_are_made(monkeypatch):
@@ -149,7 +196,10 @@ def test_a_module_that_does_not_compile_is_told_and_the_others_are_made(monkeypa
 def test_a_kernel_that_raises_is_told(monkeypatch):
     compiler = Compiler()
     events = run(monkeypatch, compiler, [compiler.call("op", error=ValueError("no"))])
-    assert events == [{"event": "failed", "name": "op", "why": "ValueError: no"}]
+    assert events == [
+        {"event": "failed", "name": "op", "why": "ValueError: no"},
+        {"event": "ready", "name": "one"},
+    ]
 
 
 def test_of_sglang_what_a_gpu_compiles_is_called_once(monkeypatch):
@@ -196,10 +246,12 @@ def test_what_rendered_tests_call_ends_where_it_would_wait(monkeypatch):
 
 
 WORKER = """
-import json, os, sys
+import json, os, sys, time
 job = json.load(sys.stdin)
 print("not an event", file=sys.stderr)
 for event in json.loads(os.environ["EVENTS"]):
+    if event == "wait":
+        time.sleep(60)
     print(json.dumps(event), flush=True)
 print(os.environ.get("CUDA_VISIBLE_DEVICES"), job["jobs"], file=sys.stderr)
 sys.exit(int(os.environ["STATUS"]))
@@ -209,7 +261,7 @@ DONE = {"event": "done"}
 
 @pytest.fixture
 def worker(tmp_path, monkeypatch):
-    """Return what runs `warm` with a worker that prints given events."""
+    """Return what compiles with a worker that prints given events."""
     package = tmp_path / "pretended_warm"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -217,12 +269,17 @@ def worker(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     def go(events, status=0):
+        compilation, lines = begin(events, status)
+        return compilation.finish(), lines
+
+    def begin(events, status=0):
         monkeypatch.setenv("EVENTS", json.dumps(events))
         monkeypatch.setenv("STATUS", str(status))
         lines = []
         job = Job({"test_x.py": ["a", "b"]}, 3)
-        return warm(job, "pretended_warm", lines.append), lines
+        return Compilation(job, "pretended_warm", lines.append), lines
 
+    go.begin = begin
     return go
 
 
@@ -253,6 +310,28 @@ def test_a_worker_that_dies_says_what_it_said_last(worker):
     assert lines[1:] == [f"compiling ended with status 3: {_first_gpu()} 3"]
 
 
+def test_who_waits_for_the_compilers_is_known_while_they_run(worker):
+    compilation, lines = worker.begin([{"event": "ready", "name": "b"}, "wait"])
+    assert compilation.cold == {"a", "b"}
+    compilation.take(wait=True)
+    assert compilation.cold == {"a"}
+    began = time.monotonic()
+    compilation.take(wait=False)
+    # a run that is interrupted ends them, and says nothing of it
+    compilation.close()
+    assert time.monotonic() - began < 10
+    assert compilation.cold == set()
+    assert len(lines) == 1
+
+
+def test_definitions_of_which_a_dead_worker_said_nothing_wait_no_more(worker):
+    compilation, lines = worker.begin([{"event": "ready", "name": "b"}], status=3)
+    while compilation.cold:
+        compilation.take(wait=True)
+    assert lines[1:] == [f"compiling ended with status 3: {_first_gpu()} 3"]
+    compilation.take(wait=True)
+
+
 def _first_gpu():
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
@@ -280,6 +359,6 @@ def test_without_flashinfer_nothing_is_cold(monkeypatch):
 
 
 def test_some_modules_are_compiled_at_a_time_on_any_machine(monkeypatch):
-    for cores, jobs in ((1, 1), (16, 4)):
+    for cores, jobs in ((1, 1), (16, 8)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=cores: set(range(n)))
         assert usual_jobs() == jobs
