@@ -151,17 +151,28 @@ def test_the_products_of_gemm_are_about_one():
 
 
 @pytest.mark.parametrize(
-    ("name", "tokens"),
+    "name",
     [
-        ("gdn_prefill_qk4_v8_d128_k_last", "total_seq_len"),
-        ("mamba_ssd_prefill_h64_d64_s128_ng4", "total_tokens"),
+        "chain_speculative_sampling_v129280",
+        "gdn_prefill_qk4_v8_d128_k_last",
+        "mamba_ssd_prefill_h64_d64_s128_ng4",
+        "mamba_ssu_decode_h64_d64_s128_ng4",
+        "sampling_from_probs_v128256",
+        "top_p_renorm_probs_v128256",
+        "topk_sigmoid_e16_k1",
     ],
 )
-def test_states_of_a_workload_are_finite(name, tokens):
-    """It has axes and no parameters: keys and rates of any size would explode."""
+def test_a_workload_has_values_of_its_op(name):
+    """It has axes and no parameters: of any values states explode, and no law is one."""
     definition = known(name)
-    axes = {tokens: 400, "num_seqs": 1, "len_cu_seqlens": 2}
+    file = ROOT / "workloads" / definition.op_type / f"{name}.jsonl"
+    lines = file.read_text("utf-8").splitlines()
+    found = [json.loads(line)["workload"]["axes"] for line in lines]
+    axes = min(found, key=lambda axes: sum(axes.values()))
     workload = Case("workload", "medium", axes)
     inputs = op_of(definition.op_type).make_inputs(definition, workload, Stream(name))
-    outputs = op_of(definition.op_type).oracle(definition, inputs)
-    assert all(float(output.abs().max()) < 100.0 for output in outputs)
+    assert set(inputs) == set(definition.interface.inputs)
+    tensors = [v for v in inputs.values() if isinstance(v, torch.Tensor)]
+    assert all(float(v.double().abs().max()) < 1e6 for v in tensors)
+    for part in (n for n in inputs if n.endswith("probs")):
+        assert torch.allclose(inputs[part].sum(-1), torch.ones(()))

@@ -103,9 +103,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     # powers of two times a factor: an exponential would differ between libraries
     powers = torch.tensor([2.0**n for n in stream.child("A").integers(-4, 4, heads)])
     rates = powers * (1.0 + drawn("mantissa", heads, std=0.4).abs())
-    bias = (drawn("dt_bias", heads) + case.params["dt_mean"]).to(bf16)
+    # a workload has neither, but slots of its own
+    dt_mean, padding = case.params.get("dt_mean", -0.5), case.params.get("padding", ())
+    bias = (drawn("dt_bias", heads) + dt_mean).to(bf16)
     slots = stream.child("slots").permutation(axes["state_cache_size"])[:batch]
-    slots[list(case.params["padding"])] = PAD_SLOT
+    slots[list(padding)] = PAD_SLOT
     dt = drawn("dt", batch, heads, std=0.5).to(bf16)
     skip = drawn("D", heads, std=2.0).to(bf16)
     groups = (batch, axes["ngroups"], dstate)

@@ -61,7 +61,8 @@ def _logits(
     """Return the first rows whose choice is clear, of as many as it takes."""
     tokens, experts = case.axes["num_tokens"], definition.axes["num_experts"]
     dtype = getattr(torch, definition.interface.input_specs["router_logits"].dtype)
-    std, mean = case.params["std"], case.params.get("mean", 0.0)
+    # a workload has neither
+    std, mean = case.params.get("std", 2.0), case.params.get("mean", 0.0)
     kept: list[torch.Tensor] = []
     while sum(len(rows) for rows in kept) < tokens:
         shape = (2 * tokens + 8, experts)

@@ -20,7 +20,9 @@ def row_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, 
     two values; as logits these are their units of 2^-24.
     """
     source, setting = definition.interface.input_specs.items()
-    rows = case.params["rows"]
+    # a workload has settings of its own
+    usual = "normal" if source[0] == "logits" else "half"
+    rows = case.params.get("rows", ((usual, 1.0),) * case.axes["batch_size"])
     vocab_size = definition.axes["vocab_size"]
     made = torch.stack(
         [

@@ -74,9 +74,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     [batch_size]. Logits are logarithms plus 3, so that a softmax has to divide.
     """
     vocab_size, batch_size = definition.axes["vocab_size"], case.axes["batch_size"]
+    # a workload has settings of its own
+    usual = (("zipf", 50, 0.9, batch_size),)
     rows = [
         (distribution, k, p)
-        for distribution, k, p, count in case.params["rows"]
+        for distribution, k, p, count in case.params.get("rows", usual)
         for _ in range(count)
     ]
     order = stream.child("order").permutation(batch_size).tolist()
