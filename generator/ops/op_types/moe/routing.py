@@ -211,31 +211,38 @@ def set_rivals(
     here: Sequence[int],
     offset: int,
 ) -> None:
-    """Change the first tokens so that two local experts are rivals for the last place.
+    """Change the first tokens so that experts, and groups, are rivals for the last place.
 
     `logits` float32 [tokens, experts] and `bias` bfloat16 [experts] are changed. The
     first of `here` has a rival in its group; the logits of both differ by 2^-10, in
-    bfloat16 by nothing, and they win in turns. A token's other experts are clearly
-    better, elsewhere if there are such, and the rest is clearly worse.
+    bfloat16 by nothing, and they win in turns. Another group's two best are worse, or
+    better by as little. A token's other experts are clearly better, elsewhere if there
+    are such, and the rest is clearly worse.
     """
     experts, local = experts_of(definition)
     n_group, kept = definition.constants["n_group"], definition.constants["topk_group"]
     size, first = experts // n_group, here[0]
     mates = (*here[1:], *range(offset, offset + local))
     second = next(e for e in mates if e // size == first // size and e != first)
-    # as many groups as a token selects beside the rivals'
-    groups = [g for g in range(n_group) if g != first // size][: kept - 1]
-    places = [g * size + i for g in groups or [0] for i in range(size)]
+    groups = [g for g in range(n_group) if g != first // size]
+    # as many groups as a token selects beside the rivals', two in each at least
+    places = [g * size + i for i in range(size) for g in groups[: kept - 1] or [0]]
     better = [e for e in places if not offset <= e < offset + local]
     if experts == local:
         better = [e for e in here if e not in (first, second)]
     rows = logits[:_RIVALS]
     rows.copy_(stream.values(tuple(rows.shape), 0.25) - 6.0)
     rows[:, better[: definition.constants["top_k"] - 1]] += 10.0
-    rows[:, [first, second]] = 0.5
+    rivals = [first, second]
+    for group in groups[kept - 1 : kept]:
+        rivals += [group * size, group * size + 1]
+    rows[:, rivals] = 0.5
     rows[::2, first] += 2.0**-10
     rows[1::2, second] += 2.0**-10
-    bias[second] = bias[first]
+    for expert in rivals[2:3]:
+        rows[2::4, expert] += 2.0**-9
+        rows[3::4, expert] += 2.0**-9
+    bias[rivals] = bias[first].clone()
 
 
 def packed_choices(
