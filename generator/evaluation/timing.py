@@ -3,7 +3,8 @@
 A call is an ordinary one with a clock around it: the solution can't tell which calls are
 judged, since outputs are fetched only after its answer. The worker's events measure the
 call, and the judge's own clock around question and answer bounds what they may say.
-The launch of kernels counts, for the reference and the production kernel as well.
+The launch of kernels counts, for the reference and the production kernel as well: these
+are called in turn with the solution, so that all of them come after the same wait.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -34,10 +34,10 @@ from generator.testing.providers import PROVIDERS, backend_obstacle
 
 ITERATIONS, _WARM_UPS, _JUDGED = 100, 100, 4
 # of large workloads, whose values take 0.1 s to be written before each call
-_FEWEST, _SECONDS = 20, 5.0
+_FEWEST, _SECONDS = 20, 10.0
 _SLOTS = 4
 _IDLE_CALLS = 20
-_OF_JUDGE = 4 * ITERATIONS // 3
+_RIVALS_WARM_UPS = 3
 # warm-up ends where the medians of this many calls differ by less than this share
 _WINDOW, _STABLE = 10, 0.02
 # workloads larger than this are not copied a hundred times
@@ -114,6 +114,7 @@ class _Sitting:
         clock = Clock(torch)
         stable = self._until_stable()
         judged = set(self._draw.sample(range(_FEWEST), _JUDGED))
+        rivals = _rivals(self._one, clock)
         answers: list[Answer] = []
         spent = 0.0
         while len(answers) < _FEWEST or (
@@ -121,29 +122,28 @@ class _Sitting:
         ):
             begun, is_judged = time.monotonic(), len(answers) in judged
             answers.append(self._called(is_judged))
+            for rival in rivals:
+                rival.call(clock)
             # to judge takes longer than to call
             spent += 0.0 if is_judged else time.monotonic() - begun
         figures = [self._milliseconds(answer) for answer in answers]
         self._check_clock(answers)
         latency = statistics.median(figures)
-        reference = _of_judge(clock, self._one, self._one.run)
+        reference, *kernels = rivals
         timing: dict[str, Any] = {
             "latency_ms": latency,
             "spread_ms": _spread(figures),
             "iterations": len(figures),
             "warm_up_stable": stable,
-            "reference_latency_ms": reference,
-            "speedup_factor": reference / latency,
+            "reference_latency_ms": reference.milliseconds,
+            "speedup_factor": reference.milliseconds / latency,
             "clocks_mhz": _clocks(),
         }
-        for name, kernel in _production(self._one):
-            with suppress(Exception):
-                # a kernel that does not run here is no reason against the solution
-                milliseconds = _of_judge(clock, self._one, kernel)
-                if milliseconds < timing.get("production_latency_ms", float("inf")):
-                    timing["production"] = name
-                    timing["production_latency_ms"] = milliseconds
-                    timing["speedup_over_production"] = milliseconds / latency
+        if kernels:
+            kernel = min(kernels, key=lambda kernel: kernel.milliseconds)
+            timing["production"] = kernel.name
+            timing["production_latency_ms"] = kernel.milliseconds
+            timing["speedup_over_production"] = kernel.milliseconds / latency
         return timing
 
     def _until_stable(self) -> bool:
@@ -226,29 +226,54 @@ def idle_calls(session: Session) -> list[Answer]:
     return [session.idle_clock() for _ in range(_IDLE_CALLS)][_IDLE_CALLS // 2 :]
 
 
-def _of_judge(clock: Clock, one: Round, run: Callable[..., Any]) -> float:
-    """Return the median time of a function that the judge's own process calls.
+@dataclass
+class _Rival:
+    """Hold a function that the judge's own process calls in turn with the solution.
 
-    The inputs are restored before each call, as they are for a solution.
+    `given` are the inputs of a call, which is restored from `kept` before each.
     """
+
+    name: str
+    run: Callable[..., Any]
+    given: Mapping[str, Any]
+    kept: Mapping[str, Any]
+    figures: list[float] = field(default_factory=list)
+
+    def call(self, clock: Clock) -> None:
+        """Call it once, and keep how long that took."""
+        for name, value in self.given.items():
+            if isinstance(value, torch.Tensor):
+                value.copy_(self.kept[name])
+        times, _ = clock.around(lambda: self.run(*self.given.values()))
+        self.figures.append(float(times["milliseconds"]))
+
+    @property
+    def milliseconds(self) -> float:
+        """Return the median time of a call."""
+        return statistics.median(self.figures)
+
+
+def _rivals(one: Round, clock: Clock) -> list[_Rival]:
+    """Return the reference, then the production kernels that run here, warmed up."""
     cuda = torch.device("cuda")
     kept, given = (
         {n: fresh(v, cuda) for n, v in one.trial.inputs.items()} for _ in range(2)
     )
-    # compiles, where it does: that may take longer than all that is measured
-    clock.around(lambda: run(*given.values()))
-    figures: list[float] = []
-    begun = time.monotonic()
-    while len(figures) < _OF_JUDGE and (
-        len(figures) < 2 or time.monotonic() - begun < _SECONDS
-    ):
-        for name, value in given.items():
-            if isinstance(value, torch.Tensor):
-                value.copy_(kept[name])
-        times, _ = clock.around(lambda: run(*given.values()))
-        figures.append(float(times["milliseconds"]))
-    # the first quarter warms up
-    return statistics.median(figures[len(figures) // 4 :])
+    found = []
+    for name, run in [("", one.run), *_production(one)]:
+        rival = _Rival(name, run, given, kept)
+        try:
+            # compiles, where it does
+            for _ in range(_RIVALS_WARM_UPS):
+                rival.call(clock)
+        except Exception:
+            # a kernel that does not run here is no reason against the solution
+            if not name:
+                raise
+            continue
+        rival.figures.clear()
+        found.append(rival)
+    return found
 
 
 def _production(one: Round) -> list[tuple[str, Callable[..., Any]]]:

@@ -147,9 +147,13 @@ class ChainDistribution:
         return verdict([], samples, laws, rows)
 
     def _defined(self, question: Question) -> torch.Tensor:
+        """Return the rows that each of the sources defines: bool [batch_size]."""
         rows = torch.ones(len(question.inputs["draft_token_ids"]), dtype=torch.bool)
-        undefined = self.undefined.get(question.source.split("/")[0])
-        return rows if undefined is None else ~undefined(question.inputs).cpu()
+        for source in filter(None, (question.source, question.other)):
+            undefined = self.undefined.get(source.split("/")[0])
+            if undefined is not None:
+                rows &= ~undefined(question.inputs).cpu()
+        return rows
 
 
 def _malformed(value: Any, drafts: torch.Tensor) -> str | None:

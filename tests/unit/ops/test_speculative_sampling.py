@@ -1,0 +1,72 @@
+"""Rows that one of two sources leaves undefined are not held against the other."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from generator.ops.op_types.speculative_sampling.op import POLICIES
+from generator.testing.compare import ERROR, FAILED, PASSED
+from generator.testing.definition import Case
+from generator.testing.policy import Question
+from tests.builders import known
+
+DEFINITION = known("chain_speculative_sampling_v129280")
+VOCABULARY = DEFINITION.axes["vocab_size"]
+CASE = Case("c", "small", {"batch_size": 2, "num_drafts": 1})
+
+
+def probabilities(*tokens):
+    """Return rows of which each has one token."""
+    rows = torch.zeros(len(tokens), VOCABULARY)
+    rows[torch.arange(len(tokens)), torch.tensor(tokens)] = 1.0
+    return rows
+
+
+@pytest.fixture
+def inputs():
+    """Return two chains of one draft, accepted for certain; the first draft had no 3."""
+    return {
+        "draft_probs": torch.stack([probabilities(7), probabilities(5)]),
+        "draft_token_ids": torch.tensor([[3], [5]], dtype=torch.int32),
+        "target_probs": torch.stack([probabilities(3, 9), probabilities(5, 9)]),
+    }
+
+
+RIGHT = torch.tensor([[3, 9], [5, 9]], dtype=torch.int32)
+# as SGLang's kernel has it: a token without a draft is rejected
+REJECTED = torch.tensor([[3, -1], [5, 9]], dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "verdict"),
+    [
+        ("sglang/triton", None, PASSED),
+        ("flashinfer", "sglang/triton", PASSED),
+        ("sglang/triton", "flashinfer", PASSED),
+        ("flashinfer", None, FAILED),
+        ("flashinfer", "pytorch", FAILED),
+    ],
+)
+def test_rows_that_either_source_leaves_undefined_are_passed_over(
+    inputs, source, other, verdict
+):
+    question = Question(DEFINITION, CASE, inputs, source, other)
+    result = POLICIES["accepted_token_ids"].judge(REJECTED, RIGHT, question)
+    assert result.verdict == verdict, result.findings
+
+
+def test_a_wrong_draw_of_a_defined_row_is_seen(inputs):
+    wrong = torch.tensor([[3, 9], [5, 8]], dtype=torch.int32)
+    about = DEFINITION, CASE, inputs, "flashinfer", "sglang/triton"
+    result = POLICIES["accepted_token_ids"].judge(wrong, RIGHT, Question(*about))
+    assert result.verdict == FAILED
+
+
+def test_sources_that_define_no_row_together_prove_nothing(inputs):
+    one = {name: value[:1] for name, value in inputs.items()}
+    about = DEFINITION, CASE, one, "flashinfer", "sglang/triton"
+    result = POLICIES["accepted_token_ids"].judge(
+        RIGHT[:1], RIGHT[:1], Question(*about)
+    )
+    assert result.verdict == ERROR
