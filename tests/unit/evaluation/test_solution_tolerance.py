@@ -9,7 +9,7 @@ from generator.evaluation.judge import Judge, _sizes
 from generator.evaluation.rounds import ORACLE, REFERENCE, solution_tests
 from generator.testing.relation import Bound, Claim
 from generator.testing.tolerance import Tolerance
-from tests.builders import loaded
+from tests.builders import CPU, loaded
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,8 @@ def test_a_claim_about_several_outputs_has_twice_its_own_bound(
     bound = Bound(Tolerance(rtol=0.0, atol=0.25, nmse=None), "seven deviations")
     dots = torch.full((4,), 11.0)
     claim = Claim("q_out·k_out", dots + 0.25 * times, dots, bound)
-    assert Judge._claimed(None, claim, one).verdict == verdict  # type: ignore[arg-type]
+    judge = Judge(None, None, CPU, True, 1)  # type: ignore[arg-type]
+    assert judge._claimed(claim, one).verdict == verdict
 
 
 def test_an_axis_that_no_input_has_comes_from_a_constraint() -> None:
