@@ -38,6 +38,7 @@ _FEWEST, _SECONDS = 20, 10.0
 _SLOTS = 4
 _IDLE_CALLS = 20
 _RIVALS_WARM_UPS = 3
+_WARM_UP_SECONDS = 5.0
 # warm-up ends where the medians of this many calls differ by less than this share
 _WINDOW, _STABLE = 10, 0.02
 # workloads larger than this are not copied a hundred times
@@ -112,9 +113,10 @@ class _Sitting:
     def timing(self) -> dict[str, Any]:
         """Return medians, spreads and clocks. Raises Refused."""
         clock = Clock(torch)
+        # some compile, which is no time for a warm GPU to wait
+        rivals = _rivals(self._one, clock)
         stable = self._until_stable()
         judged = set(self._draw.sample(range(_FEWEST), _JUDGED))
-        rivals = _rivals(self._one, clock)
         answers: list[Answer] = []
         spent = 0.0
         while len(answers) < _FEWEST or (
@@ -149,8 +151,8 @@ class _Sitting:
     def _until_stable(self) -> bool:
         """Warm up; return whether the times became stable within the calls allowed."""
         figures: list[float] = []
-        begun = time.monotonic()
-        while len(figures) < _WARM_UPS and time.monotonic() - begun < _SECONDS:
+        end = time.monotonic() + _WARM_UP_SECONDS
+        while len(figures) < _WARM_UPS and time.monotonic() < end:
             figures.append(self._milliseconds(self._called(False)))
             if len(figures) >= 2 * _WINDOW and len(figures) % _WINDOW == 0:
                 before = statistics.median(figures[-2 * _WINDOW : -_WINDOW])
