@@ -60,5 +60,6 @@ def warm(
             raise Failure(f"{file.name}: {obstacle}")
         of_file[str(test_file.resolve())].append(file.name)
     package = f"{SUPPORT if is_standalone(folder) else 'generator'}.testing"
-    say = lambda line: write_lines([line])
-    return status_of(Compilation(Job(of_file, jobs), package, say).finish())
+    job = Job(of_file, jobs)
+    compilation = Compilation(job, package, lambda line: write_lines([line]))
+    return status_of(compilation.finish())

@@ -139,7 +139,7 @@ class Compilation:
             self._end(0.0 if self.cold else _END_SECONDS)
 
     def _end(self, seconds: float) -> str:
-        """End the process after so many seconds; return its status and last words."""
+        """Kill the process unless it exits within `seconds`; return status and last line."""
         self._closed = True
         self.cold.clear()
         with suppress(subprocess.TimeoutExpired):
