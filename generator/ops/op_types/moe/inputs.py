@@ -131,9 +131,14 @@ def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     if "hidden_states_scale" in definition.interface.inputs:
         shape = (hidden // BLOCK, tokens)
         made["hidden_states_scale"] = draw_scales(
-            own.child("scale"), shape, 1.0 / CODE_STD, "all_bits" in case.params
+            own.child("scale"), shape, 1.0 / CODE_STD, **_bits(case)
         )
     return made
+
+
+def _bits(case: Case) -> dict[str, bool]:
+    """Return which bits the scales of a case have, as `draw_scales` takes it."""
+    return {name: name in case.params for name in ("all_bits", "below")}
 
 
 def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             "gemm1_weights": draw_mx(one, first, sizes[0]),
             "gemm2_weights": draw_mx(two, second, more * sizes[1]),
         }
-    all_bits = "all_bits" in case.params
+    bits = _bits(case)
     made: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),
         "gemm2_weights": draw_f8(two, second),
@@ -170,14 +175,14 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
         ):
             shape = (experts, rows // BLOCK, columns // BLOCK)
-            scales = draw_scales(own.child("scale"), shape, size / CODE_STD, all_bits)
+            scales = draw_scales(own.child("scale"), shape, size / CODE_STD, **bits)
             made[name] = scales
         return made
     # hidden states have no scale here: the scale of the first product includes theirs
     undone = sizes[0] / CODE_STD**2
-    gate = draw_scales(one.child("gate"), (experts,), undone, all_bits)
-    up = draw_scales(one.child("up"), (experts,), undone, all_bits)
-    down = draw_scales(two.child("down"), (experts,), 1.0, all_bits)
+    gate = draw_scales(one.child("gate"), (experts,), undone, **bits)
+    up = draw_scales(one.child("up"), (experts,), undone, **bits)
+    down = draw_scales(two.child("down"), (experts,), 1.0, **bits)
     down = _limited(definition, gate, up, down)
     return {
         **made,
