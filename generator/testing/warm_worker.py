@@ -7,8 +7,9 @@ Which modules FlashInfer compiles depends on what its functions are given, so ea
 is called on a definition's smallest case. A module that is not compiled ends the call
 before FlashInfer would wait for it; it is compiled beside the others, and then one call
 for each label is made again, which may ask for another module. SGLang's Triton kernels and
-those of CuTe DSL are compiled by their calls. A definition is ready when all that its calls
-lacked is compiled: its tests need not wait for those of others.
+those of CuTe DSL are compiled by their calls, one after the other: Triton compiles for a
+definition's constants, and workers that met a kernel at once would all tune it. A definition
+is ready when all that its calls lacked is compiled: its tests need not wait for those of others.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -41,9 +43,11 @@ from generator.testing.warming import STAMP, Job
 # modules that take longest come first: one file that takes minutes, or ten of CUTLASS
 _SLOWEST = ("pod_", "topk", "sampling", "_sm90", "_prefill_")
 # ninja's processes a module: a module has from 1 to about 20 files
-_MODULE_JOBS = "4"
-# what a thread's compilers yield to those of the thread before it
-_NICER = 2
+_MODULE_JOBS = "6"
+# FlashInfer has kernels compressed for size, which is a seventh of what the top k takes
+_COMPRESS = "--compress-mode=balance"
+# what the first thread's compilers yield to tests, and each thread's to the one's before it
+_NICE, _NICER = 3, 1
 
 
 class NotCompiled(BaseException):
@@ -125,20 +129,17 @@ class Warming:
 
     def run(self, calls: list[Call], names: Iterable[str]) -> None:
         """Make the calls for some definitions; return when all modules are compiled."""
-        # SGLang's process compiles beside FlashInfer's modules, its PyTorch code nothing;
-        # which kernel it takes depends on the types of the inputs
-        sglang: dict[Any, list[Call]] = defaultdict(list)
-        for c in calls:
-            if c.provider == "sglang" and c.backend.needs_cuda:
-                sglang[c.label, tuple(c.cls.interface.inputs.items())].append(c)
+        # SGLang's process compiles beside FlashInfer's modules, its PyTorch code nothing
+        sglang = [
+            call
+            for call in calls
+            if call.provider == "sglang" and call.backend.needs_cuda
+        ]
         flashinfer = [call for call in calls if call.provider == "flashinfer"]
-        same = list(sglang.values())
-        self._unmade.update(
-            call.cls.name for group in [flashinfer, *same] for call in group
-        )
+        self._unmade.update(call.cls.name for call in [*flashinfer, *sglang])
         for name in set(names) - self._unmade.keys():
             self._tell(event="ready", name=name)
-        beside = threading.Thread(target=self._ask_all, args=[same])
+        beside = threading.Thread(target=self._ask_all, args=[sglang])
         self._intercept()
         for call in flashinfer:
             self._call([call])
@@ -151,12 +152,12 @@ class Warming:
                 self._call(group)
         beside.join()
 
-    def _ask_all(self, groups: list[list[Call]]) -> None:
-        for group in groups:
+    def _ask_all(self, calls: list[Call]) -> None:
+        for call in calls:
             start = time.monotonic()
-            self._call(group)
+            self._call([call])
             seconds = time.monotonic() - start
-            self._tell(event="called", name=group[0].label, seconds=seconds)
+            self._tell(event="called", name=call.label, seconds=seconds)
 
     def _call(self, group: list[Call]) -> None:
         """Make the first of some calls that load the same; wait with all if it can't be."""
@@ -229,9 +230,10 @@ class Warming:
 
 
 def _yield_to(threads: int) -> None:
-    """Lower this thread's priority below that of as many others, on Linux."""
+    """Lower this thread's priority below that of tests and as many others, on Linux."""
+    nice = _NICE + _NICER * threads
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER * threads)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
 def _rank(name: str) -> int:
@@ -247,6 +249,18 @@ def _compile(module: Any) -> str:
     except Exception as error:  # noqa: BLE001 - whatever it is, tests will say it too
         return _first_line(error)
     return ""
+
+
+def compress_quickly() -> None:
+    """Have nvcc compress kernels quickly, whatever else it is asked, if it knows how."""
+    from flashinfer.jit.cpp_ext import get_cuda_path
+
+    with suppress(OSError, RuntimeError, subprocess.CalledProcessError):
+        nvcc = os.path.join(get_cuda_path(), "bin", "nvcc")
+        known = subprocess.run([nvcc, "--help"], capture_output=True, check=True)
+        if _COMPRESS.partition("=")[0].encode() in known.stdout:
+            asked = os.environ.get("NVCC_APPEND_FLAGS", "")
+            os.environ["NVCC_APPEND_FLAGS"] = f"{_COMPRESS} {asked}".rstrip()
 
 
 def _first_line(error: Exception) -> str:
@@ -280,6 +294,7 @@ def main() -> int:
             out.flush()
 
     os.environ.setdefault("MAX_JOBS", _MODULE_JOBS)
+    compress_quickly()
     job = Job(**json.load(sys.stdin))
     device = torch.device("cuda", 0)
     names = itertools.chain.from_iterable(job.files.values())

@@ -24,6 +24,8 @@ STAMP = "reference-kernels.json"
 
 # of a process that said its last word, until it is killed
 _END_SECONDS = 10.0
+# a call that takes longer has compiled something
+_COMPILED_SECONDS = 2.0
 Say = Callable[[str], object]
 
 
@@ -115,7 +117,7 @@ class Compilation:
         if kind == "compiled":
             of = f"{self._counts['compiled']} of {self._counts['compiling']}"
             self._say(f"compiled {name} ({of}, {event['seconds']:.0f} s)")
-        elif kind == "called":
+        elif kind == "called" and event["seconds"] >= _COMPILED_SECONDS:
             self._say(f"called {name} ({event['seconds']:.0f} s)")
         elif kind == "failed":
             self._say(f"could not compile {name}: {event['why']}")

@@ -14,7 +14,7 @@ import pytest
 from generator.testing import available, harness, warming
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.warm_worker import Warming, calls_of
+from generator.testing.warm_worker import Warming, calls_of, compress_quickly
 from generator.testing.warming import Compilation, Job, cold, usual_jobs
 from tests.builders import CPU, ROOT
 
@@ -202,17 +202,43 @@ def test_a_kernel_that_raises_is_told(monkeypatch):
     ]
 
 
-def test_of_sglang_what_a_gpu_compiles_is_called_once(monkeypatch):
+def test_of_sglang_what_a_gpu_compiles_is_called_by_each_definition(monkeypatch):
     compiler = Compiler()
     calls = [
-        compiler.call("triton", provider="sglang"),
-        compiler.call("triton", provider="sglang"),
+        compiler.call("triton", provider="sglang", name="one"),
+        compiler.call("triton", provider="sglang", name="two"),
         compiler.call("native", provider="sglang", needs_cuda=False),
         compiler.call("cublas", provider="pytorch"),
     ]
     events = run(monkeypatch, compiler, calls)
-    assert compiler.made == ["triton"]
-    assert told(events, "called") == ["triton"]
+    assert compiler.made == ["triton", "triton"]
+    assert told(events, "called") == ["triton", "triton"]
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "then"),
+    [
+        ("--compress-mode [size,balance]", None, "--compress-mode=balance"),
+        ("--compress-mode [size,balance]", "-g", "--compress-mode=balance -g"),
+        ("--threads <number>", "-g", "-g"),
+        ("--threads <number>", None, None),
+    ],
+)
+def test_nvcc_compresses_quickly_if_it_can(tmp_path, monkeypatch, options, asked, then):
+    nvcc = tmp_path / "bin" / "nvcc"
+    nvcc.parent.mkdir()
+    nvcc.write_text(f"#!/bin/sh\necho '{options}'\n")
+    nvcc.chmod(0o755)
+    found = ModuleType("flashinfer.jit.cpp_ext")
+    found.get_cuda_path = lambda: str(tmp_path)
+    monkeypatch.setitem(sys.modules, "flashinfer.jit.cpp_ext", found)
+    monkeypatch.delenv("NVCC_APPEND_FLAGS", raising=False)
+    if asked:
+        monkeypatch.setenv("NVCC_APPEND_FLAGS", asked)
+    # what the function sets is put back after the test
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    compress_quickly()
+    assert os.environ.get("NVCC_APPEND_FLAGS") == then
 
 
 def test_what_rendered_tests_call_ends_where_it_would_wait(monkeypatch):
@@ -288,6 +314,7 @@ def test_progress_is_a_line_on_each_module(worker):
     events += [
         {"event": "compiled", "name": "b", "seconds": 19.7},
         {"event": "called", "name": "moe sglang/triton", "seconds": 4.2},
+        {"event": "called", "name": "moe sglang/triton", "seconds": 0.3},
     ]
     fine, lines = worker([*events, DONE])
     assert fine
