@@ -24,7 +24,7 @@ def warm(
     choice: Choice = options.part,
     tests: Path | None = options.tests,
     jobs: int = options.jobs(
-        _usual_jobs, "half of the cores, as each runs up to four compilers,"
+        _usual_jobs, "three for 8 cores, as each runs up to five compilers,"
     ),
 ) -> int:
     """Compile the kernels that the tests need.

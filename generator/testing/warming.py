@@ -39,7 +39,7 @@ class Job:
 
 def usual_jobs() -> int:
     """Return how many modules to compile at a time: half of them have one or two files."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+    return max(1, len(os.sched_getaffinity(0)) * 3 // 8)
 
 
 def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
