@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from generator.ops.op_types.moe.weights import (
     draw_f8_rows,
     draw_mx,
     draw_scales,
+    draw_scales_below,
     power_of_two,
 )
 from generator.testing.definition import Case, Definition
@@ -130,15 +133,16 @@ def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     made = {"hidden_states": draw_f8_rows(own, tokens, hidden)}
     if "hidden_states_scale" in definition.interface.inputs:
         shape = (hidden // BLOCK, tokens)
-        made["hidden_states_scale"] = draw_scales(
-            own.child("scale"), shape, 1.0 / CODE_STD, **_bits(case)
-        )
+        draw = _scales_of(case)
+        made["hidden_states_scale"] = draw(own.child("scale"), shape, 1.0 / CODE_STD)
     return made
 
 
-def _bits(case: Case) -> dict[str, bool]:
-    """Return which bits the scales of a case have, as `draw_scales` takes it."""
-    return {name: name in case.params for name in ("all_bits", "below")}
+def _scales_of(case: Case) -> Callable[..., torch.Tensor]:
+    """Return what draws the scales of a case, given a stream, a shape and an RMS."""
+    if "below" in case.params:
+        return draw_scales_below
+    return partial(draw_scales, all_bits="all_bits" in case.params)
 
 
 def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -164,7 +168,7 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             "gemm1_weights": draw_mx(one, first, sizes[0]),
             "gemm2_weights": draw_mx(two, second, more * sizes[1]),
         }
-    bits = _bits(case)
+    draw = _scales_of(case)
     made: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),
         "gemm2_weights": draw_f8(two, second),
@@ -175,14 +179,13 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
         ):
             shape = (experts, rows // BLOCK, columns // BLOCK)
-            scales = draw_scales(own.child("scale"), shape, size / CODE_STD, **bits)
-            made[name] = scales
+            made[name] = draw(own.child("scale"), shape, size / CODE_STD)
         return made
     # hidden states have no scale here: the scale of the first product includes theirs
     undone = sizes[0] / CODE_STD**2
-    gate = draw_scales(one.child("gate"), (experts,), undone, **bits)
-    up = draw_scales(one.child("up"), (experts,), undone, **bits)
-    down = draw_scales(two.child("down"), (experts,), 1.0, **bits)
+    gate = draw(one.child("gate"), (experts,), undone)
+    up = draw(one.child("up"), (experts,), undone)
+    down = draw(two.child("down"), (experts,), 1.0)
     down = _limited(definition, gate, up, down)
     return {
         **made,

@@ -31,6 +31,8 @@ E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 # significant bits of a scale: all of a float32, or four
 _ALL_BITS, _FEW_BITS = 24, 4
 _BELOW_MIDPOINT = 1.0 + 2.0**-8 - 2.0**-16
+# steps of the probability that a scale is twice another
+_SHARES = 1000
 # root mean square of uniform e2m1 codes
 MX_STD = math.sqrt(sum(v * v for v in E2M1) / 8)
 
@@ -42,29 +44,35 @@ def draw_f8(stream: Stream, shape: tuple[int, int, int]) -> Tiled:
 
 
 def draw_scales(
-    stream: Stream,
-    shape: Sequence[int],
-    size: float,
-    all_bits: bool = False,
-    below: bool = False,
+    stream: Stream, shape: Sequence[int], size: float, all_bits: bool = False
 ) -> torch.Tensor:
     """Return float32 scales of `shape`, of 4 significant bits and an RMS near `size`.
 
-    With `all_bits` they have 24, so that bfloat16 holds hardly any; with `below` they
-    are below midpoints of bfloat16. They are multiples of a power of two, so the RMS is
-    within a factor of sqrt(2) of `size`.
+    With `all_bits` they have 24, so that bfloat16 holds hardly any. They are multiples of
+    a power of two, so the RMS is within a factor of sqrt(2) of `size`.
     """
     count = math.prod(shape)
     bits = _ALL_BITS if all_bits else _FEW_BITS
     drawn = stream.integers(2 ** (bits - 1), 2**bits, count)
     # 8 … 15, or any value from 8 to 16
     mantissas = torch.tensor(drawn, dtype=torch.float32) * 2.0 ** (_FEW_BITS - bits)
-    if below:
-        mantissas = torch.full_like(mantissas, 2.0 ** (_FEW_BITS - 1) * _BELOW_MIDPOINT)
     doubled = torch.tensor(stream.child("doubled").integers(0, 2, count))
     # the mean square of 8 … 15 is 137.5, that of 1 and 2 is 2.5
     unit = 2.0 ** round(math.log2(size / math.sqrt(137.5 * 2.5)))
     return (mantissas * (1 + doubled) * unit).reshape(tuple(shape))
+
+
+def draw_scales_below(
+    stream: Stream, shape: Sequence[int], size: float
+) -> torch.Tensor:
+    """Return float32 scales of `shape`, below midpoints of bfloat16, of RMS `size`."""
+    power = 2.0 ** math.floor(math.log2(size / _BELOW_MIDPOINT))
+    unit = power * _BELOW_MIDPOINT
+    # of 1 and 2 the squares are 1 and 4
+    share = ((size / unit) ** 2 - 1.0) / 3.0
+    drawn = stream.integers(0, _SHARES, math.prod(shape))
+    doubled = torch.tensor(drawn) < share * _SHARES
+    return (unit * (1.0 + doubled.float())).reshape(tuple(shape))
 
 
 def draw_mx(stream: Stream, shape: tuple[int, int, int], std: float) -> Tiled:
