@@ -7,6 +7,7 @@ given as an input. Weights are float8 with a scale per block of 128·128, fp4 in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -46,16 +47,14 @@ _BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.0
 _F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008))
 _BELOW = "scales-below-midpoints"
 _ROUNDED_SCALES = (
-    "scales that are rounded to bfloat16 make outputs smaller by 0.4 % each. A kernel that "
-    "rounds dequantised values, of states, of gate and up and of the second weights, makes "
-    "them larger by 0.5 %, which is 2.2e-5 of the power; one that rounds values between "
-    "the products to float8_e4m3 does neither: 24 tokens' norms, each off by 1.5e-3, are "
-    "3e-4 in the mean"
+    "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %. Kernels that round "
+    "dequantised values, of states, of gate and up and of the second weights, make them "
+    "larger by 0.03 %, and so do those that round values between the products to "
+    "float8_e4m3: what is rounded has 5e-4 more power; 24 tokens' norms, each off by 1.5e-3, "
+    "are 3e-4 in the mean"
 )
-_BELOW_BF16 = Tolerance(
-    2e-2, 3e-2, 1e-4, 0.999, cosine=0.9999, norm_ratio=(0.998, 1.008)
-)
-_BELOW_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.998, 1.008))
+_BELOW_BF16 = replace(_BF16, norm_ratio=(0.998, 1.002))
+_BELOW_F8 = replace(_F8, norm_ratio=(0.998, 1.002))
 TOLERANCES = (
     # the first that applies wins
     *(
@@ -172,7 +171,8 @@ def _case(
     if rivals:
         params["rivals"] = True
     if below:
-        params["below"] = True
+        # with DeepSeek's 2.5 outputs would be up to 15, more than bounds assume
+        params |= {"below": True, "factor": 1.0}
     elif size != "small" and _weights_of(definition) != "fp4":
         params["all_bits"] = True
     if unusual:

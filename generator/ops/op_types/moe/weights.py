@@ -4,10 +4,9 @@ A scale is an integer of 8 … 15 times a power of two, unless a case needs all 
 float32. Multiplied by the four significant bits of a float8_e4m3 it has eight: bfloat16
 holds the dequantised value, and comparisons show the computation, not the quantisation.
 
-Scales below midpoints of bfloat16 are (1 + 2^-8 - 2^-16) times a power of two. Rounded to
-bfloat16 each is 0.39 % smaller. Multiplied by a float8_e4m3 first and rounded then, only
-those of a power of two are: the products with 9/8 … 15/8 are rounded up, by 0.08 % in the mean
-of all eight.
+Scales below midpoints of bfloat16 are (1 + 27/256 - 2^-16) times a power of two. Rounded to
+bfloat16 each is 0.35 % smaller. Multiplied by a float8_e4m3 first and rounded then, as many
+products are rounded up as down: those of bell-shaped values are 0.006 % larger.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CODE_STD = 100.0
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 # significant bits of a scale: all of a float32, or four
 _ALL_BITS, _FEW_BITS = 24, 4
-_BELOW_MIDPOINT = 1.0 + 2.0**-8 - 2.0**-16
+_BELOW_MIDPOINT = 1.0 + 27 * 2.0**-8 - 2.0**-16
 # steps of the probability that a scale is twice another
 _SHARES = 1000
 # root mean square of uniform e2m1 codes
