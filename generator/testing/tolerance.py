@@ -11,8 +11,9 @@ class Tolerance:
     """Bound a comparison: |actual - expected| <= atol + rtol·|expected|, and the rest.
 
     `nmse` bounds Σ(a-e)²/Σe². `hit_ratio` below 1 is the share of elements that must be
-    within atol and rtol; then `cosine` and `norm_ratio` bound the direction and the
-    length of the whole, so that no output of zeros or of another sign passes.
+    within atol and rtol; then `cosine` and `norm_ratio`, |actual| over |expected|, bound the
+    direction and the length of the whole, so that no output of zeros or of another sign
+    passes.
     """
 
     rtol: float

@@ -89,24 +89,29 @@ _EIGHT_BITS = (
 _BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
 _F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008))
 _BELOW = "scales-below-midpoints"
-_ROUNDED_SCALES = (
-    "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %. Kernels that round "
-    "dequantised values, of states, of gate and up and of the second weights, make them "
-    "larger by 0.03 %, and so do those that round values between the products to "
-    "float8_e4m3: what is rounded has 5e-4 more power; 24 tokens' norms, each off by 1.5e-3, "
-    "are 3e-4 in the mean"
+_SCALED_BF16 = (
+    "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm decides; "
+    "the kernel rounds dequantised values instead, of states, of gate and up and of the second "
+    "weights, which makes them larger by 0.12 %; 0.02 % of 24 tokens' norms are chance"
+)
+_SCALED_F8 = (
+    "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm decides; "
+    "the kernel makes them larger: SGLang's is handed states in bfloat16 and finds their "
+    "scales in a block's largest value, 448 · 1.105, which bfloat16 rounds up by 0.153 %, for "
+    "gate and for up; what is rounded to float8_e4m3 has 5e-4 more power, 0.03 % of the norm, "
+    "and as much is chance"
 )
 _BELOW_BF16 = replace(_BF16, norm_ratio=(0.998, 1.002))
-_BELOW_F8 = replace(_F8, norm_ratio=(0.998, 1.002))
+_BELOW_F8 = replace(_F8, norm_ratio=(0.996, 1.002))
 TOLERANCES = (
     # the first that applies wins
     *(
-        Override("output", bound, _ROUNDED_SCALES, source=source, case=_BELOW)
-        for source, bound in (
-            ("sglang/triton-bf16", _BELOW_BF16),
-            ("sglang/triton-fp8", _BELOW_F8),
-            ("flashinfer/trtllm-fp8-block", _BELOW_F8),
-            ("flashinfer/trtllm-fp8-per-tensor", _BELOW_F8),
+        Override("output", bound, reason, source=source, case=_BELOW)
+        for source, bound, reason in (
+            ("sglang/triton-bf16", _BELOW_BF16, _SCALED_BF16),
+            ("sglang/triton-fp8", _BELOW_F8, _SCALED_F8),
+            ("flashinfer/trtllm-fp8-block", _BELOW_F8, _SCALED_F8),
+            ("flashinfer/trtllm-fp8-per-tensor", _BELOW_F8, _SCALED_F8),
         )
     ),
     Override("output", Tolerance(4e-3, 2e-4, 5e-6), _ROUNDED_ONCE, source="oracle"),
