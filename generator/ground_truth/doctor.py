@@ -104,6 +104,8 @@ def diagnose(machine: Machine) -> list[Check]:
     checks += [_package(machine, *package) for package in _PACKAGES]
     checks.append(_cuda(machine))
     checks += [_provider(machine, provider) for provider in PROVIDERS]
+    if machine.version("flashinfer-python") and machine.capability is not None:
+        checks.append(_compiled_kernels(machine))
     return [*checks, _sandbox()]
 
 
@@ -155,6 +157,16 @@ def _provider(machine: Machine, provider: Library) -> Check:
         advice = "pip install 'gen-tests[torch]' on a machine with a CUDA device"
     state = State.BROKEN if obstacle.kind is Kind.BROKEN else State.ABSENT
     return Check(name, state, obstacle.reason, advice)
+
+
+def _compiled_kernels(machine: Machine) -> Check:
+    """Return whether FlashInfer's wheel of compiled modules is there."""
+    name, wheel = "compiled kernels", "flashinfer-jit-cache"
+    version = machine.version(wheel)
+    if version is not None:
+        return Check(name, State.FINE, f"{wheel} {version}")
+    detail = f"{wheel} not installed: the first run on a GPU compiles for minutes"
+    return Check(name, State.ABSENT, detail, "flashinfer install-jit-cache-wheel")
 
 
 def served(machine: Machine, dataset: Path) -> list[Served]:

@@ -34,6 +34,7 @@ COMPLETE = {
     "huggingface_hub": "2.4.0",
     "pygit2": "1.21.0",
     "flashinfer-python": "0.6.18.post1",
+    "flashinfer-jit-cache": "0.6.18.post1+cu130",
     "sglang": "0.5.23",
 }
 
@@ -234,3 +235,15 @@ def test_the_command_s_exit_status_says_whether_tests_can_run(
     checks = found["checks"]
     (torch,) = [check for check in checks if check["name"] == "torch"]
     assert torch["state"] == ("broken" if failures else "fine")
+
+
+def test_flashinfers_compiled_modules_are_looked_for_where_they_would_be_used() -> None:
+    name, wheel = "compiled kernels", "flashinfer-jit-cache"
+    lacking = {key: version for key, version in COMPLETE.items() if key != wheel}
+    (without,) = (c for c in diagnose(Imagined(90, lacking)) if c.name == name)
+    assert (without.state, without.needed) == (State.ABSENT, False)
+    assert without.advice == "flashinfer install-jit-cache-wheel"
+    (there,) = (c for c in diagnose(Imagined(90, COMPLETE)) if c.name == name)
+    assert COMPLETE[wheel] in there.detail
+    for machine in (Imagined(None, lacking), Imagined(90, {"torch": "2.13.0"})):
+        assert name not in {check.name for check in diagnose(machine)}
