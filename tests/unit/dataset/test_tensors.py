@@ -62,7 +62,7 @@ def tensor_files(draw: st.DrawFn) -> bytes:
     return file_of(header, bytes(max(0, end + draw(st.sampled_from([0, 0, -1, 1])))))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(data=tensor_files())
 def test_safetensors_agrees(
     data: bytes, tmp_path_factory: pytest.TempPathFactory

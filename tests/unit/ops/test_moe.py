@@ -110,27 +110,28 @@ def test_one_wrong_expert_of_one_token_is_caught(name):
     """The smallest fault of routing: the other tokens are right."""
     definition = small(name)
     cls = rendered(name, run_of(loaded(name).reference))
-    (case,) = cases_of(cls, ("medium",))
-    trial = trial_of(cls, case)
-    given = trial.lazy_inputs()
-    expected = moe.oracle(definition, given)
-    choices = moe_routing.choices(definition, given)
-    offset = given.get("local_expert_offset", 0)
-    count = moe_routing.experts_of(definition)[1]
-    token, expert = next(
-        (t, e)
-        for t, choice in enumerate(choices)
-        for e in choice
-        if offset <= e < offset + count
-    )
-    other = offset + (expert - offset + 1) % count
-    choices[token][other] = choices[token].pop(expert)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moe_routing, "choices", lambda *_: choices)
-        wrong = moe.oracle(definition, given).to(torch.bfloat16)
-    for source in ("oracle", *sources(name)):
-        tolerance = cls.tolerance("output", source, case.name)
-        assert not compare(wrong, expected, tolerance, same_dtype=False).passed
+    for case in cases_of(cls, ("medium",)):
+        trial = trial_of(cls, case)
+        given = trial.lazy_inputs()
+        expected = moe.oracle(definition, given)
+        choices = moe_routing.choices(definition, given)
+        offset = given.get("local_expert_offset", 0)
+        count = moe_routing.experts_of(definition)[1]
+        token, expert = next(
+            (t, e)
+            for t, choice in enumerate(choices)
+            for e in choice
+            if offset <= e < offset + count
+        )
+        other = offset + (expert - offset + 1) % count
+        choices[token][other] = choices[token].pop(expert)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(moe_routing, "choices", lambda *_, made=choices: made)
+            wrong = moe.oracle(definition, given).to(torch.bfloat16)
+        for source in ("oracle", *sources(name)):
+            tolerance = cls.tolerance("output", source, case.name)
+            found = compare(wrong, expected, tolerance, same_dtype=False)
+            assert not found.passed, (case.name, source)
 
 
 def rounded(tensor, dtype):
