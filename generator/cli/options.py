@@ -167,9 +167,9 @@ tolerance = value(
 
 
 def _cores() -> int:
-    from generator.validation.parallel import default_jobs
+    from generator.execution.cores import usable_cores
 
-    return default_jobs()
+    return usable_cores()
 
 
 def jobs(

@@ -76,8 +76,8 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
+    from generator.execution.cores import usable_cores
     from generator.review.review import make_review, with_results, with_solutions
-    from generator.validation.parallel import default_jobs
 
     if execute or output is not None:
         # rendering and the sandbox take time to import
@@ -87,13 +87,13 @@ def review(
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
-        made = make_review(sources, default_jobs(), trust_evidence=trust_evidence)
+        made = make_review(sources, usable_cores(), trust_evidence=trust_evidence)
         if execute:
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
             made = made if executed is None else with_results(made, executed)
             with progress("Evaluating the solutions that the change brings"):
-                found = evaluate_change(made.changes, sources, device, default_jobs())
+                found = evaluate_change(made.changes, sources, device, usable_cores())
             made = made if found is None else with_solutions(made, found)
         if output is not None:
             for one in FORMATS:

@@ -24,7 +24,7 @@ def warm(
     choice: Choice = options.part,
     tests: Path | None = options.tests,
     jobs: int = options.jobs(
-        _usual_jobs, "three for 8 cores, as each runs up to five compilers,"
+        _usual_jobs, "seven for 16 cores, as each runs up to five compilers,"
     ),
 ) -> int:
     """Compile the kernels that the tests need.
@@ -59,7 +59,11 @@ def warm(
         if obstacle:
             raise Failure(f"{file.name}: {obstacle}")
         of_file[str(test_file.resolve())].append(file.name)
-    package = f"{SUPPORT if is_standalone(folder) else 'generator'}.testing"
-    job = Job(of_file, jobs)
-    compilation = Compilation(job, package, lambda line: write_lines([line]))
+    package, place = "generator", Path(__file__).parents[2]
+    if is_standalone(folder):
+        package, place = SUPPORT, folder.resolve()
+    compilation = Compilation(
+        f"{package}.testing", place, lambda line: write_lines([line])
+    )
+    compilation.begin(Job(of_file, jobs))
     return status_of(compilation.finish())

@@ -86,6 +86,24 @@ def bind(name: str) -> None:
     os.environ[VISIBLE] = name
 
 
+def sleep_while_waiting() -> None:
+    """Let this process's threads sleep while they wait for a GPU; CUDA has them spin.
+
+    Spinning takes cores from the others of many processes that share a GPU: of a run
+    with 16, more than a fifth of its CPU time. Call this where CUDA is usable, before it
+    is first used. Without cuda-bindings, which torch's CUDA builds need, nothing changes.
+    """
+    with suppress(ImportError, RuntimeError):
+        from cuda.bindings import driver
+
+        driver.cuInit(0)
+        _, count = driver.cuDeviceGetCount()
+        for place in range(count or 0):
+            _, device = driver.cuDeviceGet(place)
+            blocking = driver.CUctx_flags.CU_CTX_SCHED_BLOCKING_SYNC
+            driver.cuDevicePrimaryCtxSetFlags(device, blocking)
+
+
 def _names(asked: str) -> list[str]:
     """Return the names in CUDA_VISIBLE_DEVICES; an empty one and -1 show no GPU."""
     names = [name.strip() for name in asked.split(",")]

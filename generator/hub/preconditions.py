@@ -10,6 +10,7 @@ from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
+from generator.execution.cores import usable_cores
 from generator.hub.remote import TESTS
 from generator.problems import Failure, Problem, Severity
 from generator.problems.messages import did_you_mean, one_line, quote, some
@@ -22,7 +23,6 @@ from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, agreed, table_of
 from generator.rules.catalogue import RULES
 from generator.rules.load import Loaded, load_definitions
-from generator.validation.parallel import default_jobs
 from generator.validation.validate import Counts, make_plan, run_plan
 
 RENDERING = "rendering-stale"
@@ -81,7 +81,7 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     plan = make_plan(root, names=names if len(files) < len(found.files) else ())
     read = (replace(u, loaded=loaded.by_path.get(u.file.path)) for u in plan.units)
     plan = replace(plan, units=tuple(read))
-    problems = tuple(run_plan(plan, Counts(), jobs=default_jobs()))
+    problems = tuple(run_plan(plan, Counts(), jobs=usable_cores()))
     objections = [*_of_problems(problems, {(f.op_type, f.name) for f in files})]
     objections += _of_rendering(root, loaded, {f.op_type for f in files})
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from generator.execution.gpus import sleep_while_waiting
 from generator.testing.obstacle import Obstacle
 from generator.testing.spreading import Spreading, bind_worker
 from generator.testing.summary_table import SummaryTable
@@ -94,6 +95,8 @@ def pytest_configure(config: pytest.Config) -> None:
             f"--sizes {sizes!r}: choose out of {', '.join(SIZES)}, comma-separated"
         )
     device = _device(config)
+    if device.type == "cuda":
+        sleep_while_waiting()
     from generator.testing.context import ContextGuard
     from generator.testing.evidence import EvidencePlugin
     from generator.testing.exhaustion import MemoryGuard

@@ -15,6 +15,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from generator.testing.definition import Definition
@@ -60,6 +61,11 @@ class Provider:
         self.losses = 0
         # why memory of the GPU can't be shared with the worker; None until tried
         self.not_shared: str | None = None
+
+    @cached_property
+    def not_installed(self) -> Obstacle | None:
+        """Why SGLang can't be had, which every test asks when it is collected."""
+        return _not_installed()
 
     def ask(self, file: str, name: str, *question: Any) -> Any:
         """Return what the function `name` of a module's file returns for a question."""
@@ -149,7 +155,7 @@ _provider = Provider()
 
 def absence() -> Obstacle | None:
     """Return why SGLang can't be asked here, None where it may be; starts nothing."""
-    return _provider.refusal or _not_installed()
+    return _provider.refusal or _provider.not_installed
 
 
 def ask(

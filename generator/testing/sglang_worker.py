@@ -23,6 +23,7 @@ from unittest import mock
 
 import torch
 
+from generator.execution.gpus import sleep_while_waiting
 from generator.testing.sglang import Unavailable
 from generator.testing.sglang_light import load
 from generator.testing.sglang_wire import Message, pack, receive, send
@@ -74,6 +75,8 @@ def main(descriptor: int) -> None:
         traceback.print_exc()
         connection.send(("failed", reason))
         _exit()
+    if _cuda.is_available():
+        sleep_while_waiting()
     # collecting garbage after each answer passes over what the import made
     gc.freeze()
     connection.send(("ready", how))

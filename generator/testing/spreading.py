@@ -23,12 +23,13 @@ from typing import Any
 
 import pytest
 
+from generator.execution.cores import usable_cores
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.testing.definition import Backend, Case
 from generator.testing.nursery import Nursery
 from generator.testing.run_plan import Plan
 from generator.testing.sglang_light import NURSERY_VARIABLE
-from generator.testing.warming import Compilation, Job, cold, usual_jobs
+from generator.testing.warming import Compilation, Job, all_cold, cold, usual_jobs
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
@@ -55,10 +56,7 @@ def bind_worker(config: pytest.Config) -> None:
         bind(given[_GPU])
     if given.get(_NURSERY) is not None:
         os.environ[NURSERY_VARIABLE] = given[_NURSERY]
-    cores = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    share = cores // given["workercount"]
+    share = usable_cores() // given["workercount"]
     os.environ.setdefault("OMP_NUM_THREADS", str(max(share, 1)))
 
 
@@ -193,6 +191,9 @@ class Spreading:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="reference-tests-")
             self._nursery = self._started_nursery(node.workerinput["workercount"])
+            if self._on_gpu and all_cold():
+                # its imports take as long as collecting the tests
+                self._compilation = self._started_compilation()
         if self._nursery is not None:
             node.workerinput[_NURSERY] = self._nursery.address
         node.workerinput[_PLAN] = os.path.join(self._folder.name, "plan.json")
@@ -267,12 +268,26 @@ class Spreading:
     def warm(self, live: Mapping[str, list[str]]) -> Compilation | None:
         """Begin to compile kernels of definitions that nobody compiled yet; say so."""
         files = cold(live)
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if files and reporter is not None:
-            package = __name__.rpartition(".")[0]
-            job = Job(files, usual_jobs())
-            self._compilation = Compilation(job, package, reporter.write_line)
+        if not files:
+            self._end_compilation()
+            return None
+        if self._compilation is None:
+            self._compilation = self._started_compilation()
+        self._compilation.begin(Job(files, usual_jobs()))
         return self._compilation
+
+    def _started_compilation(self) -> Compilation:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        say = (lambda _: None) if reporter is None else reporter.write_line
+        nursery = self._nursery
+        address = {} if nursery is None else {NURSERY_VARIABLE: nursery.address}
+        package = __name__.rpartition(".")[0]
+        folder = Path(__file__).parents[len(package.split("."))]
+        return Compilation(package, folder, say, address)
+
+    def _end_compilation(self) -> None:
+        if self._compilation is not None:
+            self._compilation.close()
 
     def plan(self) -> Plan:
         """Return the workers' plan, an empty one where none of them made it."""
@@ -315,7 +330,6 @@ class Spreading:
     def pytest_unconfigure(self) -> None:
         """Remove the plan; end the nursery and compilers of a run that was interrupted."""
         self._end_nursery()
-        if self._compilation is not None:
-            self._compilation.close()
+        self._end_compilation()
         if self._folder is not None:
             self._folder.cleanup()

@@ -5,8 +5,8 @@ how many modules to compile side by side, and writes events as lines of JSON to 
 
 Which modules FlashInfer compiles depends on what its functions are given, so each backend
 is called on a definition's smallest case. A module that is not compiled ends the call
-before FlashInfer would wait for it; it is compiled beside the others, and then one call
-for each label is made again, which may ask for another module. SGLang's Triton kernels and
+before FlashInfer would wait for it; it is compiled beside the others, from when it is
+found, and then one call for each label is made again, which may ask for another module. SGLang's Triton kernels and
 those of CuTe DSL are compiled by their calls, one after the other: Triton compiles for a
 definition's constants, and workers that met a kernel at once would all tune it. A definition
 is ready when all that its calls lacked is compiled: its tests need not wait for those of others.
@@ -17,16 +17,18 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import PriorityQueue, SimpleQueue
 from typing import Any
 
 import pytest
@@ -41,14 +43,12 @@ from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
 # modules that take longest come first: one file that takes minutes, or ten of CUTLASS
-_SLOWEST = ("pod_", "topk", "sampling", "_sm90", "_prefill_")
+_SLOWEST = ("pod_", "topk", "_prefill_.*_sm90", "gemm_sm90", "sampling", "_prefill_")
 # ninja's processes a module: a module has from 1 to about 20 files, and one of CUTLASS takes
 # 3.3 GB
 _MODULE_JOBS = "5"
 # FlashInfer has kernels compressed for size, which is a seventh of what the top k takes
 _COMPRESS = "--compress-mode=balance"
-# what the first thread's compilers yield to tests, and each thread's to the one's before it
-_NICE, _NICER = 3, 1
 
 
 class NotCompiled(BaseException):
@@ -111,17 +111,16 @@ class Warming:
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device
-        # a thread's compilers have its priority: the slowest module, which begins
-        # first, is waited for in the end, and so gets the cores that it can use
-        places = itertools.count()
-        self._pool = ThreadPoolExecutor(
-            jobs, initializer=lambda: _yield_to(next(places))
-        )
+        self._pool = ThreadPoolExecutor(jobs)
         self._tell = tell
         self._start = time.monotonic()
-        self._compiling: dict[str, Future[str]] = {}
-        # found before any is compiled: they begin in the order of what they take
-        self._found: dict[str, Any] | None = {}
+        # modules that no call may load yet, by name
+        self._lacking: set[str] = set()
+        # of them those that nobody compiles yet, the slowest first
+        self._found: PriorityQueue[tuple[int, int, Any]] = PriorityQueue()
+        # each module that was compiled, and why that failed
+        self._compiled: SimpleQueue[tuple[str, str]] = SimpleQueue()
+        self._failures: dict[str, str] = {}
         # by module and label: the calls that lacked it, of which the first is made again
         self._waiting: dict[str, dict[str, list[Call]]] = {}
         # by definition: how many of its calls are still to be made
@@ -141,15 +140,12 @@ class Warming:
         for name in set(names) - self._unmade.keys():
             self._tell(event="ready", name=name)
         beside = threading.Thread(target=self._ask_all, args=[sglang])
+        beside.start()
         self._intercept()
         for call in flashinfer:
             self._call([call])
-        found, self._found = self._found or {}, None
-        for name in sorted(found, key=_rank):
-            self._compile(found[name])
-        beside.start()
         while self._waiting:
-            for group in self._compiled():
+            for group in self._next_compiled():
                 self._call(group)
         beside.join()
 
@@ -166,13 +162,11 @@ class Warming:
         try:
             call.make(self._device)
         except NotCompiled as lacking:
-            name = lacking.module.name
-            labels = self._waiting.setdefault(name, {})
+            module = lacking.module
+            labels = self._waiting.setdefault(module.name, {})
             labels.setdefault(call.label, []).extend(group)
-            if self._found is not None:
-                self._found[name] = lacking.module
-            elif name not in self._compiling:
-                self._compile(lacking.module)
+            if module.name not in self._lacking:
+                self._compile(module)
             return
         except Exception as error:
             self._tell(event="failed", name=call.label, why=_first_line(error))
@@ -181,8 +175,35 @@ class Warming:
         self._made(group)
 
     def _compile(self, module: Any) -> None:
+        """Have a module compiled when it is the slowest of those that wait for it."""
+        self._lacking.add(module.name)
         self._tell(event="compiling", name=module.name)
-        self._compiling[module.name] = self._pool.submit(_compile, module)
+        self._found.put((_rank(module.name), len(self._lacking), module))
+        self._pool.submit(self._compile_slowest)
+
+    def _compile_slowest(self) -> None:
+        module = self._found.get()[-1]
+        why = ""
+        try:
+            module.build(verbose=False, need_lock=True)
+        except Exception as error:  # noqa: BLE001 - whatever it is, tests will say it too
+            why = _first_line(error)
+        self._compiled.put((module.name, why))
+
+    def _next_compiled(self) -> list[list[Call]]:
+        """Wait until a module is compiled; return the calls that waited, by label."""
+        name, why = self._compiled.get()
+        self._lacking.remove(name)
+        groups = list(self._waiting.pop(name).values())
+        if why:
+            self._failures[name] = why
+            self._tell(event="failed", name=name, why=why)
+            for group in groups:
+                self._made(group)
+            return []
+        seconds = time.monotonic() - self._start
+        self._tell(event="compiled", name=name, seconds=seconds)
+        return groups
 
     def _made(self, group: list[Call]) -> None:
         """Note that some calls load what they need, or never will."""
@@ -193,63 +214,28 @@ class Warming:
         for name in ready:
             self._tell(event="ready", name=name)
 
-    def _compiled(self) -> list[list[Call]]:
-        """Wait until a module is compiled; return the calls that waited, by label."""
-        futures = {self._compiling[name]: name for name in self._waiting}
-        again: list[list[Call]] = []
-        for done in wait(futures, return_when=FIRST_COMPLETED).done:
-            name, why = futures[done], done.result()
-            groups = self._waiting.pop(name).values()
-            if why:
-                self._tell(event="failed", name=name, why=why)
-                for group in groups:
-                    self._made(group)
-                continue
-            seconds = time.monotonic() - self._start
-            self._tell(event="compiled", name=name, seconds=seconds)
-            again.extend(groups)
-        return again
-
     def _intercept(self) -> None:
         """Let a call end where FlashInfer would compile a module by nvcc and wait."""
         from flashinfer.jit import core
 
         build_and_load = core.JitSpec.build_and_load
-        compiling = self._compiling
 
         def load(module: Any, *given: Any, **named: Any) -> Any:
             if hasattr(module, "write_ninja"):
-                state = compiling.get(module.name)
-                ready = module.is_compiled if state is None else state.done()
-                if not ready:
-                    raise NotCompiled(module)
-                if state is not None and state.result():
+                if module.name in self._failures:
                     raise RuntimeError(f"{module.name} does not compile")
+                # of one that is being compiled half a file may be there
+                if module.name in self._lacking or not module.is_compiled:
+                    raise NotCompiled(module)
             return build_and_load(module, *given, **named)
 
         core.JitSpec.build_and_load = load
 
 
-def _yield_to(threads: int) -> None:
-    """Lower this thread's priority below that of tests and as many others, on Linux."""
-    nice = _NICE + _NICER * threads
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
-
-
 def _rank(name: str) -> int:
     """Return a module's place among all: those that take longest come first."""
-    slow = (rank for rank, part in enumerate(_SLOWEST) if part in name)
+    slow = (rank for rank, part in enumerate(_SLOWEST) if re.search(part, name))
     return next(slow, len(_SLOWEST))
-
-
-def _compile(module: Any) -> str:
-    """Compile a module of FlashInfer; return why that failed, or nothing."""
-    try:
-        module.build(verbose=False, need_lock=True)
-    except Exception as error:  # noqa: BLE001 - whatever it is, tests will say it too
-        return _first_line(error)
-    return ""
 
 
 def compress_quickly() -> None:
@@ -295,8 +281,14 @@ def main() -> int:
             out.flush()
 
     os.environ.setdefault("MAX_JOBS", _MODULE_JOBS)
+    # FlashInfer is imported while the tests are collected that make up the job
     compress_quickly()
-    job = Job(**json.load(sys.stdin))
+    told = sys.stdin.read()
+    if not told:
+        return 0
+    job = Job(**json.loads(told))
+    # beside the rendered files may lie what they import
+    sys.path[1:1] = dict.fromkeys(str(Path(file).parent) for file in job.files)
     device = torch.device("cuda", 0)
     names = itertools.chain.from_iterable(job.files.values())
     Warming(job.jobs, device, tell).run(list(calls_of(job, device)), names)

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+from generator.execution.cores import usable_cores
 from generator.execution.gpus import VISIBLE, visible_gpus
 
 STAMP = "reference-kernels.json"
@@ -39,7 +40,7 @@ class Job:
 
 def usual_jobs() -> int:
     """Return how many modules to compile at a time: half of them have one or two files."""
-    return max(1, len(os.sched_getaffinity(0)) * 3 // 8)
+    return max(1, usable_cores() * 7 // 16)
 
 
 def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -47,13 +48,11 @@ def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
     Imports nothing of FlashInfer's; none are cold where it is not installed.
     """
-    try:
-        version = importlib.metadata.version("flashinfer-python")
-    except importlib.metadata.PackageNotFoundError:
+    stamps = _stamps()
+    if stamps is None:
         return {}
-    base = Path(os.environ.get("FLASHINFER_WORKSPACE_BASE") or Path.home())
     compiled: set[str] = set()
-    for stamp in (base / ".cache" / "flashinfer" / version).glob(f"*/{STAMP}"):
+    for stamp in stamps:
         # half a file is none: it is written again
         with suppress(OSError, ValueError):
             compiled.update(json.loads(stamp.read_text("ascii")))
@@ -63,27 +62,55 @@ def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:
     return {file: names for file, names in left.items() if names}
 
 
+def all_cold() -> bool:
+    """Return whether FlashInfer is installed and nobody compiled any kernel yet."""
+    return _stamps() == []
+
+
+def _stamps() -> list[Path] | None:
+    """Return the stamps of the installed FlashInfer, one a GPU's model; None without it."""
+    try:
+        version = importlib.metadata.version("flashinfer-python")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    base = Path(os.environ.get("FLASHINFER_WORKSPACE_BASE") or Path.home())
+    return list((base / ".cache" / "flashinfer" / version).glob(f"*/{STAMP}"))
+
+
 class Compilation:
     """Compile the kernels of a job in a process of its own; know who still waits for it.
 
-    `cold` holds the definitions whose kernels are not compiled yet. `package` is the one
-    whose `warm_worker` does it: that which the rendered files import. `say` gets a line
-    on each module, in the thread that calls `take`.
+    The process starts at once and imports FlashInfer; `begin` gives it the job. `cold`
+    holds the definitions whose kernels are not compiled yet. `package` is the one whose
+    `warm_worker` does it: that which the rendered files import, in `folder`. `say` gets a
+    line on each module, in the thread that calls `take`. `environment` is added to this
+    process's own.
     """
 
-    def __init__(self, job: Job, package: str, say: Say) -> None:
-        self.cold = {name for names in job.files.values() for name in names}
+    def __init__(
+        self,
+        package: str,
+        folder: Path,
+        say: Say,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.cold: set[str] = set()
         self._say = say
         self._counts = {"compiling": 0, "compiled": 0, "failed": 0}
         # each line that the process writes, then nothing more: None
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `_end` closes it
-        say(
+        self._process = _start(package, folder, self._log, environment or {})
+        self._begun = self._done = self._closed = False
+
+    def begin(self, job: Job) -> None:
+        """Give the process its job, and say so."""
+        self._begun = True
+        self.cold = {name for names in job.files.values() for name in names}
+        self._say(
             f"compiling kernels of {len(self.cold)} definitions, {job.jobs} modules "
             "at a time"
         )
-        self._process = _start(job, package, self._log)
-        self._done = self._closed = False
         Thread(target=self._talk, args=[job], daemon=True).start()
 
     def _talk(self, job: Job) -> None:
@@ -138,7 +165,7 @@ class Compilation:
     def close(self) -> None:
         """End the process; where all is compiled, let it note that first."""
         if not self._closed:
-            self._end(0.0 if self.cold else _END_SECONDS)
+            self._end(_END_SECONDS if self._begun and not self.cold else 0.0)
 
     def _end(self, seconds: float) -> str:
         """Kill the process unless it exits within `seconds`; return status and last line."""
@@ -149,6 +176,9 @@ class Compilation:
         # compilers that it started end as well
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        if not self._begun:
+            # nobody else closes its pipes
+            self._process.communicate()
         status = self._process.wait()
         with self._log as log:
             log.seek(0)
@@ -156,12 +186,11 @@ class Compilation:
         return f"{status}: {' '.join(last)[:300]}"
 
 
-def _start(job: Job, package: str, log: Any) -> subprocess.Popen[bytes]:
-    own = __name__.split(".")
-    paths = [str(Path(__file__).resolve().parents[len(own) - 1])]
-    paths += list(dict.fromkeys(str(Path(file).parent) for file in job.files))
-    paths += filter(None, [os.environ.get("PYTHONPATH")])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+def _start(
+    package: str, folder: Path, log: Any, more: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    paths = filter(None, [str(folder), os.environ.get("PYTHONPATH")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
     if gpus := visible_gpus().found:
         # FlashInfer compiles for all models that it sees, a test's worker sees one
         environment[VISIBLE] = gpus[0].name

@@ -26,13 +26,6 @@ Checked = Iterator[tuple[DefinitionFiles, CheckedDefinition]]
 """Units in order, each with its outcome."""
 
 
-def default_jobs() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def outcomes(
     root: Path,
     units: Sequence[DefinitionFiles],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from generator.execution.gpus import Gpu, Gpus, bind, visible_gpus
+from generator.execution.gpus import Gpu, Gpus, bind, sleep_while_waiting, visible_gpus
 from tests.unit.execution.nvml import GIB, Library
 
 
@@ -84,3 +85,35 @@ def test_a_process_is_bound_to_one(monkeypatch):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
     (gpu,) = found(monkeypatch, "3").found
     assert gpu.model == "NVIDIA GPU-d444"
+
+
+def test_a_process_sleeps_while_it_waits_for_any_gpu_that_it_sees(monkeypatch):
+    done = []
+    driver = SimpleNamespace(
+        CUctx_flags=SimpleNamespace(CU_CTX_SCHED_BLOCKING_SYNC=4),
+        cuInit=lambda flags: done.append("init"),
+        cuDeviceGetCount=lambda: (0, 2),
+        cuDeviceGet=lambda place: (0, f"device {place}"),
+        cuDevicePrimaryCtxSetFlags=lambda *given: done.append(given),
+    )
+    bindings = ModuleType("cuda.bindings")
+    bindings.driver = driver
+    monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
+    sleep_while_waiting()
+    assert done == ["init", ("device 0", 4), ("device 1", 4)]
+    # a driver that says no
+    driver.cuDeviceGetCount = lambda: (999, None)
+    sleep_while_waiting()
+    assert done[3:] == ["init"]
+
+
+@pytest.mark.parametrize("error", [ImportError, RuntimeError])
+def test_without_cudas_bindings_or_driver_a_process_spins(monkeypatch, error):
+    class Missing:
+        def __getattr__(self, name):
+            raise error(name)
+
+    monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", Missing())
+    sleep_while_waiting()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from generator.testing import memory, sglang, sglang_process, spreading
 from generator.testing.definition import Backend, Case
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.run_plan import Plan
+from generator.testing.sglang_light import NURSERY_VARIABLE
 from generator.testing.spreading import Spreading, by_case, live_definitions
 from tests.builders import CPU, known
 
@@ -112,6 +114,8 @@ class Cache(dict):
 class Config:
     """Stand in for pytest's config of xdist's parent, or of a worker."""
 
+    pluginmanager = SimpleNamespace(get_plugin=lambda name: None)
+
     def __init__(self, device=None, dist="load", workerinput=None):
         self.options = {"--device": device, "numprocesses": 4, "dist": dist}
         self.cache = Cache()
@@ -205,6 +209,68 @@ def test_workers_share_one_import_of_sglang(begun, monkeypatch):
     for _ in range(2):
         parent.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
     assert said == ["each worker imported SGLang itself: it fell over"]
+    parent.pytest_unconfigure()
+
+
+class Compilation:
+    """Pretend the process that compiles."""
+
+    made: ClassVar[list[Compilation]] = []
+
+    def __init__(self, package, folder, say, environment):
+        assert (folder / package.replace(".", "/") / "warm_worker.py").exists()
+        self.environment, self.jobs, self.closed = environment, [], 0
+        self.begin = self.jobs.append
+        Compilation.made.append(self)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """Return the processes that were started to compile; all is cold."""
+    monkeypatch.setattr(Compilation, "made", [])
+    monkeypatch.setattr(spreading, "Compilation", Compilation)
+    monkeypatch.setattr(spreading, "all_cold", lambda: True)
+    monkeypatch.setattr(spreading, "cold", lambda live: live)
+    gpus = (Gpu("0", "A", 90, 100, 100),)
+    monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+    return Compilation.made
+
+
+def test_where_all_is_cold_compilers_start_before_the_tests_are_collected(compilations):
+    parent = Spreading(Config(), CUDA)
+    for worker in (node("gw0"), node("gw1")):
+        parent.pytest_configure_node(worker)
+    (only,) = compilations
+    assert only.environment == {NURSERY_VARIABLE: "there"}
+    assert only.jobs == []
+    assert parent.warm({"test_x.py": ["a"]}) is only
+    assert [job.files for job in only.jobs] == [{"test_x.py": ["a"]}]
+    parent.pytest_unconfigure()
+    assert only.closed
+
+
+def test_compilers_that_find_nothing_to_do_end(compilations):
+    parent = Spreading(Config(), CUDA)
+    parent.pytest_configure_node(node("gw0"))
+    assert parent.warm({}) is None
+    assert [(one.jobs, one.closed) for one in compilations] == [([], 1)]
+    parent.pytest_unconfigure()
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_where_something_is_compiled_they_start_when_tests_need_them(
+    compilations, monkeypatch, device
+):
+    if device is CUDA:
+        monkeypatch.setattr(spreading, "all_cold", lambda: False)
+    parent = Spreading(Config(), device)
+    parent.pytest_configure_node(node("gw0"))
+    assert compilations == []
+    parent.warm({"test_x.py": ["a"]})
+    assert [len(one.jobs) for one in compilations] == [1]
     parent.pytest_unconfigure()
 
 

@@ -15,7 +15,7 @@ from generator.testing import available, harness, warming
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.warm_worker import Warming, calls_of, compress_quickly
-from generator.testing.warming import Compilation, Job, cold, usual_jobs
+from generator.testing.warming import Compilation, Job, all_cold, cold, usual_jobs
 from tests.builders import CPU, ROOT
 
 
@@ -125,11 +125,30 @@ def test_no_more_than_asked_for_at_a_time_the_first_ones_first(monkeypatch):
     assert compiler.built == ["m0", "m1", "m2", "m3"]
 
 
-def test_what_takes_longest_begins_first_wherever_it_is_found(monkeypatch):
+def test_compiling_begins_with_what_is_found_first_then_with_what_takes_longest(
+    monkeypatch,
+):
     compiler = Compiler()
-    names = ["norm", "batch_prefill_fa2", "gemm_sm90", "topk"]
+    names = ["norm", "gemm", "batch_prefill_x", "batch_prefill_x_sm90", "topk"]
+    # the others are found while the first one is compiled
     run(monkeypatch, compiler, [compiler.call(n, n) for n in names], 1)
-    assert compiler.built == names[::-1]
+    assert compiler.built == [names[0], *names[:0:-1]]
+
+
+def test_a_module_of_which_half_is_there_is_not_loaded(monkeypatch):
+    compiler = Compiler()
+    build = compiler.core.JitSpec.build
+
+    def linked_early(module, verbose, need_lock):
+        compiler.there.add(module.name)
+        build(module, verbose, need_lock)
+
+    compiler.core.JitSpec.build = linked_early
+    calls = [compiler.call(f"op{n}", "module") for n in range(3)]
+    calls[1].make = lambda device: time.sleep(0.02)
+    events = [e["event"] for e in run(monkeypatch, compiler, calls)]
+    assert events == ["compiling", "compiled", "ready"]
+    assert compiler.made == ["op2", "op0"] or compiler.made == ["op0", "op2"]
 
 
 def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
@@ -292,7 +311,6 @@ def worker(tmp_path, monkeypatch):
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "warm_worker.py").write_text(WORKER)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     def go(events, status=0):
         compilation, lines = begin(events, status)
@@ -303,7 +321,9 @@ def worker(tmp_path, monkeypatch):
         monkeypatch.setenv("STATUS", str(status))
         lines = []
         job = Job({"test_x.py": ["a", "b"]}, 3)
-        return Compilation(job, "pretended_warm", lines.append), lines
+        compilation = Compilation("pretended_warm", tmp_path, lines.append)
+        compilation.begin(job)
+        return compilation, lines
 
     go.begin = begin
     return go
@@ -359,6 +379,27 @@ def test_definitions_of_which_a_dead_worker_said_nothing_wait_no_more(worker):
     compilation.take(wait=True)
 
 
+def test_a_process_that_is_given_no_job_ends_and_says_nothing(worker, tmp_path):
+    lines = []
+    idle = Compilation("pretended_warm", tmp_path, lines.append)
+    began = time.monotonic()
+    idle.close()
+    assert time.monotonic() - began < 10
+    assert lines == []
+
+
+def test_the_process_has_what_is_added_to_the_environment(
+    worker, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("EVENTS", "[]")
+    lines = []
+    more = {"STATUS": "5"}
+    compilation = Compilation("pretended_warm", tmp_path, lines.append, more)
+    compilation.begin(Job({"test_x.py": ["a"]}, 1))
+    assert not compilation.finish()
+    assert lines[1].startswith("compiling ended with status 5")
+
+
 def _first_gpu():
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
@@ -368,11 +409,13 @@ def test_cold_are_the_definitions_that_no_stamp_names(tmp_path, monkeypatch):
     monkeypatch.setenv("FLASHINFER_WORKSPACE_BASE", str(tmp_path))
     monkeypatch.setattr(warming.importlib.metadata, "version", lambda name: "0.6")
     assert cold(live) == live
+    assert all_cold()
     for arch, names in {"90a": ["a"], "100a": ["c"]}.items():
         folder = tmp_path / ".cache" / "flashinfer" / "0.6" / arch
         folder.mkdir(parents=True)
         (folder / warming.STAMP).write_text(json.dumps(names))
     assert cold(live) == {"test_x.py": ["b"]}
+    assert not all_cold()
     (folder / warming.STAMP).write_text('["c", "b')
     assert cold(live) == {"test_x.py": ["b"], "test_y.py": ["c"]}
 
@@ -383,9 +426,10 @@ def test_without_flashinfer_nothing_is_cold(monkeypatch):
 
     monkeypatch.setattr(warming.importlib.metadata, "version", absent)
     assert cold({"test_x.py": ["a"]}) == {}
+    assert not all_cold()
 
 
 def test_some_modules_are_compiled_at_a_time_on_any_machine(monkeypatch):
-    for cores, jobs in ((1, 1), (16, 6)):
+    for cores, jobs in ((1, 1), (16, 7)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=cores: set(range(n)))
         assert usual_jobs() == jobs
