@@ -24,7 +24,7 @@ def warm(
     choice: Choice = options.part,
     tests: Path | None = options.tests,
     jobs: int = options.jobs(
-        _usual_jobs, "seven for 16 cores, as each runs up to five compilers,"
+        _usual_jobs, "three for 8 cores, as each runs up to five compilers,"
     ),
 ) -> int:
     """Compile the kernels that the tests need.

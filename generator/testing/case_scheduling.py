@@ -52,6 +52,8 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
         self._spread = spread
         # of each test the number of its case, the bytes and the definition
         self._tests: list[tuple[int, int, str]] = []
+        # by definition the bytes of the smallest case, which is called to compile kernels
+        self._smallest: dict[str, int] = {}
         self._compilation: Compilation | None = None
 
     def schedule(self) -> None:
@@ -64,6 +66,7 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
             self.pending[:] = range(len(self.collection))
             plan = self._spread.plan()
             self._tests = plan.of_each_test()
+            self._smallest = plan.smallest_cases()
             self._compilation = self._spread.warm(plan.live)
             if len(self._tests) != len(self.pending):
                 # another plug-in left tests out after the plan was made
@@ -123,6 +126,10 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]
         )
         held = self._held(node, largest)
         cold = self._compilation.cold if self._compilation is not None else ()
+        if place == 0:
+            # compiling calls kernels on the first GPU; of what is large, one at a time
+            called = (self._smallest.get(name, 0) for name in cold)
+            others += max((size for size in called if size <= largest), default=0)
         start = 0
         while start < len(self.pending):
             case, _, definition = self._tests[self.pending[start]]

@@ -24,3 +24,10 @@ class Plan:
             for number, (tests, needed, definition) in enumerate(self.cases)
             for _ in range(tests)
         ]
+
+    def smallest_cases(self) -> dict[str, int]:
+        """Return for each definition the bytes of the case that needs least."""
+        smallest: dict[str, int] = {}
+        for _, needed, definition in self.cases:
+            smallest[definition] = min(needed, smallest.get(definition, needed))
+        return smallest

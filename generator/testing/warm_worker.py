@@ -24,7 +24,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +41,14 @@ from generator.testing.record_worker import can_go_on, classes_of
 from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
-# modules that take longest come first: one file that takes minutes, or ten of CUTLASS
-_SLOWEST = ("pod_", "topk", "_prefill_.*_sm90", "gemm_sm90", "sampling", "_prefill_")
+# modules that take longest come first: one file that takes minutes, then ten of CUTLASS
+_SLOWEST = ("pod_|topk", "_prefill_.*_sm90", "gemm_sm90", "sampling", "_prefill_")
 # ninja's processes a module: a module has from 1 to about 20 files, and one of CUTLASS takes
 # 3.3 GB
 _MODULE_JOBS = "5"
+# what all compilers but those of the slowest modules yield to tests, and to these: several
+# cores are of no use to a single file, for which all wait in the end
+_NICE = 5
 # FlashInfer has kernels compressed for size, which is a seventh of what the top k takes
 _COMPRESS = "--compress-mode=balance"
 
@@ -111,7 +113,7 @@ class Warming:
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device
-        self._pool = ThreadPoolExecutor(jobs)
+        self._slots = threading.Semaphore(jobs)
         self._tell = tell
         self._start = time.monotonic()
         # modules that no call may load yet, by name
@@ -179,15 +181,19 @@ class Warming:
         self._lacking.add(module.name)
         self._tell(event="compiling", name=module.name)
         self._found.put((_rank(module.name), len(self._lacking), module))
-        self._pool.submit(self._compile_slowest)
+        # not of a pool: a thread that has yielded once does so for ever
+        threading.Thread(target=self._compile_slowest, daemon=True).start()
 
     def _compile_slowest(self) -> None:
-        module = self._found.get()[-1]
-        why = ""
-        try:
-            module.build(verbose=False, need_lock=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, tests will say it too
-            why = _first_line(error)
+        with self._slots:
+            rank, _, module = self._found.get()
+            if rank:
+                _yield_to_others()
+            why = ""
+            try:
+                module.build(verbose=False, need_lock=True)
+            except Exception as error:  # noqa: BLE001 - tests will say it too
+                why = _first_line(error)
         self._compiled.put((module.name, why))
 
     def _next_compiled(self) -> list[list[Call]]:
@@ -230,6 +236,12 @@ class Warming:
             return build_and_load(module, *given, **named)
 
         core.JitSpec.build_and_load = load
+
+
+def _yield_to_others() -> None:
+    """Lower the priority of this thread and of what it starts, on Linux."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 def _rank(name: str) -> int:

@@ -40,7 +40,7 @@ class Job:
 
 def usual_jobs() -> int:
     """Return how many modules to compile at a time: half of them have one or two files."""
-    return max(1, usable_cores() * 7 // 16)
+    return max(1, usable_cores() * 3 // 8)
 
 
 def cold(live: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -220,6 +220,20 @@ def test_tests_whose_kernels_are_compiled_run_meanwhile():
     assert run.done.index(0) > 8
 
 
+def test_a_gpu_has_room_for_what_is_called_to_compile_kernels():
+    # of the first definition, 60 bytes are called until 9 s; 200 fit nowhere
+    cases = [(1.0, 2, 60), (1.0, 2, 200), *[(3.0, 2, 50)] * 4]
+    compilation = Compilation({"0": 9.0, "1": 20.0})
+    run = compilation.run = Run(cases, 4, capacities=(100,), compilation=compilation)
+    begun = []
+    hand_out = run._start
+    run._start = lambda: (hand_out(), begun.append((run.now, len(run.running))))
+    run.go()
+    assert sorted(run.done) == list(range(12))
+    # cases of 50 wait, as 60 and 50 are more than 100; what fits nowhere holds nobody up
+    assert min(now for now, running in begun if running) == 9.0
+
+
 def test_workers_wait_where_all_else_is_done():
     cases = [(2.0, 2, 0), (3.0, 2, 0), (1.0, 1, 0)]
     run, compilation = compiling(cases, 2, {"0": 50.0, "1": 60.0})
