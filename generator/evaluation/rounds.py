@@ -54,7 +54,7 @@ class SolutionTests(AllTests):
         """
         strict = found = super().tolerance(output, ORACLE, case)
         for kernel in _kernels(cls):
-            found = looser(found, _turned(super().tolerance(output, kernel, case)))
+            found = looser(found, _inverted(super().tolerance(output, kernel, case)))
         if source != ORACLE or found.hit_ratio < 1.0:
             return found
         rtol = max(strict.rtol, found.rtol - strict.rtol)
@@ -69,8 +69,11 @@ class SolutionTests(AllTests):
         return super().tolerance(output, ORACLE, case)
 
 
-def _turned(tolerance: Tolerance) -> Tolerance:
-    """Return the tolerance of a kernel held against a reference, given the reverse."""
+def _inverted(tolerance: Tolerance) -> Tolerance:
+    """Invert the bounds of a norm's ratio: tests divide the reference's by the kernel's.
+
+    The judge divides a solution's by the reference's.
+    """
     if tolerance.norm_ratio is None:
         return tolerance
     low, high = tolerance.norm_ratio

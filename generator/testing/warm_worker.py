@@ -42,7 +42,14 @@ from generator.testing.trial import Trial
 from generator.testing.warming import STAMP, Job
 
 # modules that take longest come first: one file that takes minutes, then ten of CUTLASS
-_SLOWEST = ("pod_|topk", "_prefill_.*_sm90", "gemm_sm90", "sampling", "_prefill_")
+_SLOWEST = (
+    "pod_|topk",
+    "_prefill_.*_sm90",
+    "gemm_sm90",
+    "sampling",
+    "_prefill_",
+    "norm|rope",
+)
 # ninja's processes a module: a module has from 1 to about 20 files, and one of CUTLASS takes
 # 3.3 GB
 _MODULE_JOBS = "5"
