@@ -127,6 +127,7 @@ class Warming:
         self._lacking: set[str] = set()
         # of them those that nobody compiles yet, the slowest first
         self._found: PriorityQueue[tuple[int, int, Any]] = PriorityQueue()
+        self._numbers = itertools.count()
         # each module that was compiled, and why that failed
         self._compiled: SimpleQueue[tuple[str, str]] = SimpleQueue()
         self._failures: dict[str, str] = {}
@@ -187,7 +188,7 @@ class Warming:
         """Have a module compiled when it is the slowest of those that wait for it."""
         self._lacking.add(module.name)
         self._tell(event="compiling", name=module.name)
-        self._found.put((_rank(module.name), len(self._lacking), module))
+        self._found.put((_rank(module.name), next(self._numbers), module))
         # not of a pool: a thread that has yielded once does so for ever
         threading.Thread(target=self._compile_slowest, daemon=True).start()
 

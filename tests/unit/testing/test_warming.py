@@ -135,6 +135,14 @@ def test_compiling_begins_with_what_is_found_first_then_with_what_takes_longest(
     assert compiler.built == [names[0], *names[:0:-1]]
 
 
+def test_of_those_that_take_as_long_the_one_found_first_begins(monkeypatch):
+    # the second modules of some calls are found one after the other, as others end
+    compiler = Compiler()
+    calls = [compiler.call(f"op{n}", f"a{n}", f"b{n}") for n in range(5)]
+    run(monkeypatch, compiler, calls, 1)
+    assert compiler.built == [f"{part}{n}" for part in "ab" for n in range(5)]
+
+
 def test_compilers_yield_to_those_of_a_module_that_takes_minutes(monkeypatch):
     compiler, priority = Compiler(), {}
     build = compiler.core.JitSpec.build
