@@ -6,10 +6,11 @@ how many modules to compile side by side, and writes events as lines of JSON to 
 Which modules FlashInfer compiles depends on what its functions are given, so each backend
 is called on a definition's smallest case. A module that is not compiled ends the call
 before FlashInfer would wait for it; it is compiled beside the others, from when it is
-found, and then one call for each label is made again, which may ask for another module. SGLang's Triton kernels and
-those of CuTe DSL are compiled by their calls, one after the other: Triton compiles for a
-definition's constants, and workers that met a kernel at once would all tune it. A definition
-is ready when all that its calls lacked is compiled: its tests need not wait for those of others.
+found, and then one call for each label is made again, which may ask for another module.
+SGLang's Triton kernels and those of CuTe DSL are compiled by their calls, one after the
+other: Triton compiles for a definition's constants, and workers that met a kernel at once
+would all tune it. A definition is ready when all that its calls lacked is compiled: its
+tests need not wait for those of others.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class Warming:
         self._numbers = itertools.count()
         # each module that was compiled, and why that failed
         self._compiled: SimpleQueue[tuple[str, str]] = SimpleQueue()
-        self._failures: dict[str, str] = {}
+        # of those that calls may load now, or never: why it failed, if it did
+        self._outcomes: dict[str, str] = {}
         # by module and label: the calls that lacked it, of which the first is made again
         self._waiting: dict[str, dict[str, list[Call]]] = {}
         # by definition: how many of its calls are still to be made
@@ -208,9 +210,9 @@ class Warming:
         """Wait until a module is compiled; return the calls that waited, by label."""
         name, why = self._compiled.get()
         self._lacking.remove(name)
+        self._outcomes[name] = why
         groups = list(self._waiting.pop(name).values())
         if why:
-            self._failures[name] = why
             self._tell(event="failed", name=name, why=why)
             for group in groups:
                 self._made(group)
@@ -236,10 +238,12 @@ class Warming:
 
         def load(module: Any, *given: Any, **named: Any) -> Any:
             if hasattr(module, "write_ninja"):
-                if module.name in self._failures:
+                why = self._outcomes.get(module.name)
+                if why:
                     raise RuntimeError(f"{module.name} does not compile")
                 # of one that is being compiled half a file may be there
-                if module.name in self._lacking or not module.is_compiled:
+                lacks = module.name in self._lacking or not module.is_compiled
+                if why is None and lacks:
                     raise NotCompiled(module)
             return build_and_load(module, *given, **named)
 

@@ -176,6 +176,14 @@ def test_a_module_of_which_half_is_there_is_not_loaded(monkeypatch):
     assert compiler.made == ["op2", "op0"] or compiler.made == ["op0", "op2"]
 
 
+def test_a_module_is_compiled_once_even_if_flashinfer_does_not_find_it(monkeypatch):
+    compiler = Compiler()
+    monkeypatch.setattr(compiler.core.JitSpec, "is_compiled", False)
+    events = run(monkeypatch, compiler, [compiler.call("op", "module")])
+    assert compiler.built == ["module"]
+    assert told(events, "ready") == ["one"]
+
+
 def test_a_call_that_needs_a_second_module_gets_it(monkeypatch):
     compiler = Compiler()
     calls = [compiler.call("op", "first", "second"), compiler.call("other", "second")]
