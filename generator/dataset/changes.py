@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 
 from generator.dataset.artifacts import Key
-from generator.dataset.paths import is_dataset, is_evidence, is_rendered
+from generator.dataset.paths import (
+    is_dataset,
+    is_evidence,
+    is_rendered,
+    is_written_by_rendering,
+)
 
 UNRECORDED = "blob/ground_truth/unrecorded.json"
 """Says which definitions have no recording, and why."""
+
+_RUNS = re.compile(
+    # a checkout's own software and tests; what pytest imports from beside a test
+    r"(?i)^(generator|kernel_judge|templates|tools|tests|benchmarks|\.github|\.git|oracles)/"
+    r"|(^|/)(reference_support|__pycache__|[^/]*\.(dist|egg)-info)/"
+    # modules, extensions, archives on sys.path, shell, templates, configuration
+    r"|\.(py[a-z]?|ipynb|pth|so(\.[0-9.]+)?|dylib|dll|whl|egg|zip|tar|gz|sh|bash|bat|ps1"
+    r"|c|cc|cpp|cu|cuh|h|hpp|jinja2?|j2|toml|ini|cfg|conf|ya?ml|lock|env)$"
+    # obeyed by name: git, pip, make, docker, direnv, LFS, editors
+    r"|(^|/)(\.git[a-z]+|\.lfsconfig|\.envrc|\.netrc|\.pypirc|\.python-version|makefile"
+    r"|dockerfile|jenkinsfile|justfile|noxfile|codeowners"
+    r"|(requirements|constraints)[^/]*\.txt|entry_points\.txt)$"
+)
+_PAGES = re.compile(r"(README\.md|LICENSE|NOTICE|(tables|assets)/[^.][^/]*)")
 
 Files = dict[str, list[str]]
 """The files of one definition: kind → paths, sorted."""
@@ -66,4 +87,47 @@ def owner_of(path: str) -> tuple[Key, str] | None:
             return (op_type, file.removesuffix(".jsonl")), "traces"
         case ["traces", op_type, file] if file.endswith(".jsonl"):
             return (op_type, file.removesuffix(".jsonl")), "traces"
+        case ["custom_inputs", op_type, file] if file.endswith(".py"):
+            return (op_type, file.removesuffix(".py")), "custom_inputs"
     return None
+
+
+class PathClass(str, Enum):
+    """Say what the commands do with a path of a dataset's repository."""
+
+    DATA = "data"
+    """Validated and compared; nothing runs it but a sandbox or a rendered test."""
+
+    SOURCE = "source"
+    """Python text that gen-tests copies into rendered tests, which pytest runs."""
+
+    RENDERED = "rendered"
+    """A path that gen-tests writes; pytest runs it, whoever wrote the file."""
+
+    PAGES = "pages"
+    """The card's files: read by people and by `card`, never run."""
+
+    RUNS = "runs"
+    """Imported, executed or obeyed by Python, pytest, git or CI, without being asked."""
+
+    UNKNOWN = "unknown"
+    """Nothing here knows what reads it."""
+
+
+def class_of(path: str) -> PathClass:
+    """Return the class of a path below a repository's root.
+
+    A path is DATA only where a reader of the dataset expects exactly that path: another
+    file in a dataset's folder is of the class that its name gives it. A link has the
+    class of its own path; what it leads to is not asked.
+    """
+    if is_written_by_rendering(path):
+        return PathClass.RENDERED
+    owner = owner_of(path)
+    if owner is not None and owner[1] == "custom_inputs":
+        return PathClass.SOURCE
+    if _RUNS.search(path):
+        return PathClass.RUNS
+    if owner is not None or is_evidence(path) or path == UNRECORDED:
+        return PathClass.DATA
+    return PathClass.PAGES if _PAGES.fullmatch(path) else PathClass.UNKNOWN

@@ -41,7 +41,15 @@ PATH_UNPORTABLE = warning("""path-unportable: A file's name has characters that 
     Fix: Rename it: letters, digits, hyphens, underscores and dots.
     Finds: `gemm?.json`, or `con.json`""")
 
-FOLDERS = ("definitions", "workloads", "blob", "solutions", "traces", "verification")
+FOLDERS = (
+    "definitions",
+    "workloads",
+    "blob",
+    "solutions",
+    "traces",
+    "verification",
+    "custom_inputs",
+)
 """The folders of a dataset; what else lies in a repository is not its content."""
 
 _LAYOUT = {
@@ -50,6 +58,8 @@ _LAYOUT = {
     "blob": "blob/workloads/<op_type>/<definition>/<name>.safetensors",
     "solutions": "solutions/<author>/<op_type>/<definition>/<name>.json",
     "traces": "traces/<author>/<op_type>/<definition>.jsonl",
+    "verification": "verification/<name>.json",
+    "custom_inputs": "custom_inputs/<op_type>/<definition>.py",
 }
 
 RECORDINGS = Path("blob") / "ground_truth"
@@ -64,6 +74,11 @@ CUSTOM_INPUTS = "custom_inputs"
 AUDIT = f"{VERIFICATION}/audit.json"
 CHECKERS_KEPT = f"{VERIFICATION}/checkers.json"
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
+_WRITTEN = re.compile(
+    r"tests/references/((test_\w+|conftest)\.py|pytest\.ini|SHA256SUMS"
+    r"|reference_support/(\w+/)*\w+\.(py|json))",
+    re.ASCII,
+)
 _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
@@ -278,6 +293,11 @@ def is_dataset(path: str) -> bool:
 def is_rendered(path: str) -> bool:
     """Return whether a path is that of a rendered reference test."""
     return _RENDERED.fullmatch(path) is not None
+
+
+def is_written_by_rendering(path: str) -> bool:
+    """Return whether gen-tests writes a file of that path: tests, and what they import."""
+    return _WRITTEN.fullmatch(path) is not None
 
 
 def is_evidence(path: str) -> bool:
