@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,11 @@ from generator.problems.messages import plural
 from generator.rendering.custom import Custom, read_custom
 from generator.rendering.files import FileOutcome, FileStatus, write_files
 from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
+from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
 from generator.rules.elsewhere import edited
 from generator.rules.load import Loaded, load_definitions
-
-_HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def _held_definitions(
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return [], []
-    held = set(_HEADER_LINE.findall(text)) - {d.name for d in definitions}
+    held = rendered_definitions(text).keys() - {d.name for d in definitions}
     if not held:
         return [], []
     loaded = load_definitions(dataset, op_types=[definitions[0].op_type])

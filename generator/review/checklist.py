@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +18,11 @@ from generator.dataset.blobs import (
 )
 from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import read_text_file
 from generator.dataset.json_file import read_json_lines
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line, plural, quote, some
+from generator.rendering.read_back import rendered_definitions
 from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import is_ground_truth
@@ -31,6 +32,7 @@ from generator.rules.catalogue import group_of
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ONE_DEFINITION = "one definition per pull request"
+_MAX_TEST_BYTES = 16 << 20
 _CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
 _OF_BLOBS = {
@@ -38,8 +40,6 @@ _OF_BLOBS = {
     WORKLOAD_PATH.id: "blobs",
     WORKLOAD_BLOB_LFS.id: "pointers",
 }
-_HEADER_ROWS = 400
-_HASHED = re.compile(r"[0-9a-f]{64}  \S+$")
 
 
 @dataclass(frozen=True)
@@ -193,12 +193,11 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
     shown = one_line(path)
     if path not in known.sides.head:
         return _absent(known, "tests/references", path)
-    try:
-        with open(known.root / path, encoding="utf-8") as stream:
-            hashes = set(filter(_HASHED.match, islice(stream, _HEADER_ROWS)))
-    except (OSError, UnicodeDecodeError):
+    content = read_text_file(known.root / path, path, _MAX_TEST_BYTES)
+    if isinstance(content, Problem):
         return Finding(UNKNOWN, f"{shown} can't be read")
-    if f"{new.sha256}  {new.name}\n" in hashes:
+    hashes = rendered_definitions(content.decode("utf-8", "replace"))
+    if hashes.get(new.name) == new.sha256:
         return Finding(YES, f"{shown} names its SHA-256")
     if not hashes:
         return Finding(UNKNOWN, f"{shown} is not a test that gen-tests rendered")

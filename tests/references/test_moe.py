@@ -9,32 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048
-6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664  moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
-66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab  moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
-6f9203bf90a8ca8d6ecc49b9429fafa8df9619394339a37adc03fdb3739f0348  moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512
-5521a8a03ea9c85317646eec53302d9b81e5c773a23b7ac356100469070a2945  moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
-f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4  moe_fp8_block_scale_renorm_topk8_e128_h2048_i768
-c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
-4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b  trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
-27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547  trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
-87f7986d2e05b1da01161ac686d02b7e792c3bf1d379a861375d51cc73e058c5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
-cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
-1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
-9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
-19e443237fb89d4d1dbf15f0e704491615ebd53ecf76c98d4b56f3df8e3fc542  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
-8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1  trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512
-a262612181202eb787cf3dd8accf87b0494a8bcf45b03abb0d5c657f834de048  trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536
-7ada71764e082f7d7cc4c7fafa8fa615038c51b9e4bbc4d88e325d0d3bba5b69  trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512
-ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192
-d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
-e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
-391c288390ab4183263240b074eb996029b58c5f74e98e2928ed21b49af5d620  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
-c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
-379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
-b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
 """
 
 from __future__ import annotations
@@ -1201,6 +1175,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
+    sha256 = "4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1225,6 +1200,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
+    sha256 = "6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1249,6 +1225,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 8  # "ng8" in the name
     TOPK_GROUP = 4  # "kg4" in the name
+    sha256 = "66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1272,6 +1249,7 @@ class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "6f9203bf90a8ca8d6ecc49b9429fafa8df9619394339a37adc03fdb3739f0348"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1295,6 +1273,7 @@ class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "5521a8a03ea9c85317646eec53302d9b81e5c773a23b7ac356100469070a2945"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1316,6 +1295,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1337,6 +1317,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1360,6 +1341,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1383,6 +1365,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1402,6 +1385,7 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "87f7986d2e05b1da01161ac686d02b7e792c3bf1d379a861375d51cc73e058c5"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1421,6 +1405,7 @@ class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1440,6 +1425,7 @@ class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1458,6 +1444,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1477,6 +1464,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "19e443237fb89d4d1dbf15f0e704491615ebd53ecf76c98d4b56f3df8e3fc542"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1498,6 +1486,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1519,6 +1508,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "a262612181202eb787cf3dd8accf87b0494a8bcf45b03abb0d5c657f834de048"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1540,6 +1530,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "7ada71764e082f7d7cc4c7fafa8fa615038c51b9e4bbc4d88e325d0d3bba5b69"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1560,6 +1551,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1580,6 +1572,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1600,6 +1593,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1621,6 +1615,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "391c288390ab4183263240b074eb996029b58c5f74e98e2928ed21b49af5d620"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1642,6 +1637,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1663,6 +1659,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1681,6 +1678,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
+    sha256 = "b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e"
 
 
 if __name__ == "__main__":
