@@ -24,9 +24,9 @@ import torch
 
 from generator.dataset.definition import Definition
 from generator.evaluation.arena import Layout
-from generator.evaluation.confined import Answer
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
+from generator.evaluation.session import Answer
 from generator.evaluation.verdict import (
     INCORRECT_DTYPE,
     INCORRECT_SHAPE,
