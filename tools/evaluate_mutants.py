@@ -39,7 +39,7 @@ from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, RAISED
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.problems import Failure
 from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of

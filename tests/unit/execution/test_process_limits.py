@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from generator.execution.child import Link
-from generator.mutation.limits import TimeIsUp, limit_memory, time_limit
+from generator.execution.process_limits import TimeIsUp, limit_memory, time_limit
 from tests.unit.execution.test_child import of_child
 
 
