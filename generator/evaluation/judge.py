@@ -77,7 +77,6 @@ class Judge:
     passes_outputs: bool
     secret: int
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
-    _first: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
     def judge(self) -> list[CaseVerdict]:
@@ -133,10 +132,7 @@ class Judge:
         actual = answers[0]
         if calls > 1:
             actual = tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
-        metrics = self._compared(name, one, actual)
-        if calls == 1 and not one.tests.policies:
-            self._repeated(one, actual)
-        return metrics
+        return self._compared(name, one, actual)
 
     def _called(
         self,
@@ -239,17 +235,6 @@ class Judge:
             if tensors and all(same_bits(a, b) for a, b in same):
                 refused.verdict = REWARD_HACK
                 refused.reason = "it returned an earlier call's answer to other inputs"
-
-    def _repeated(self, one: Round, actual: tuple[Any, ...]) -> None:
-        """Hold two answers to the same values against each other. Raises Refused.
-
-        On a GPU the order of atomic additions may differ: there each was judged alone.
-        """
-        first = self._first.setdefault(id(one), actual)
-        is_cpu = self.device.type == "cpu"
-        if is_cpu and not all(map(same_bits, first, actual)):
-            why = "it returned other bits to the same values at other addresses"
-            raise Refused(INCORRECT_NUMERICAL, why)
 
     def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
         """Judge one relation between calls. Raises Refused."""
