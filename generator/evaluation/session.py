@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import socket
 import time
@@ -77,6 +78,7 @@ class Session:
         self.device, self._allowed = device, allowed
         self._slots: dict[int, Slot] = {}
         self._returned: Sequence[Returned] | None = None
+        self._budget, self._left = math.inf, math.inf
         _, self.pid = self._received(_START_SECONDS)
 
     def close(self) -> None:
@@ -86,6 +88,10 @@ class Session:
         for slot in self._slots.values():
             slot.close()
         self._slots = {}
+
+    def allow(self, seconds: float) -> None:
+        """Allow that many seconds for all that is asked from now on."""
+        self._budget = self._left = seconds
 
     def build(self, solution: Solution, arguments: int) -> None:
         """Build the solution; `arguments` is how many are passed by position."""
@@ -193,12 +199,19 @@ class Session:
         nonce = secrets.token_hex(8)
         self._alive()
         self._keeper.go()
+        begun = time.monotonic()
         self._channel.settimeout(seconds)
         try:
             send(self._channel, {**frame, "nonce": nonce}, files)
         except OSError:
             raise Refused(RUNTIME_ERROR, self._ending()) from None
-        answer, pid = self._received(seconds)
+        try:
+            answer, pid = self._received(min(seconds, max(self._left, 0.01)))
+        except Refused as refused:
+            if refused.verdict == TIMEOUT and self._left < seconds:
+                refused.reason = f"its calls took over {self._budget:g} s together"
+            raise
+        self._left -= time.monotonic() - begun
         if pid != self.pid:
             raise Refused(REWARD_HACK, "another process than its own answered")
         if answer.pop("nonce", None) != nonce:

@@ -210,7 +210,7 @@ BY_PROCESSES = (
             "    os.chmod(folder + '/planted', 0)\n"
             "return norm(x, weight)"
         ),
-        (PASSED,),
+        (PASSED, RUNTIME),
         "harmless: what it can write to is its own, and goes with it",
     ),
     Hack(
