@@ -36,6 +36,7 @@ class Solution:
         self._torch: Any = importlib.import_module("torch")
         self._channel, self._device = channel, device
         self._memory: dict[int, Any] = {}
+        self._maps: dict[int, Any] = {}
         self._on_device: dict[int, Any] = {}
         self._tensors: dict[tuple[Any, ...], Any] = {}
         self._call: Callable[..., Any] | None = None
@@ -44,6 +45,7 @@ class Solution:
         self._builds = importlib.import_module("building").build
         self._seed, self._no_grad = torch.manual_seed, torch.no_grad
         self._tensor, self._copy = torch.Tensor, torch.Tensor.copy_
+        self._pointer = torch.Tensor.data_ptr
         self._synchronize = torch.cuda.synchronize
         self._clock: Any = None
         self._clocks = importlib.import_module("events").Clock
@@ -80,6 +82,7 @@ class Solution:
             self._on_device[slot] = torch.empty(size, dtype=torch.uint8, device="cuda")
         else:
             self._on_device[slot] = self._memory[slot]
+        self._maps[slot] = shared
         self._tensors = {k: t for k, t in self._tensors.items() if k[0] != slot}
 
     def _build(self, how: Mapping[str, Any]) -> Frame:
@@ -135,12 +138,22 @@ class Solution:
         if "at" not in one:
             return one.get("value")
         key = (slot, one["at"], one["dtype"], *one["shape"])
-        if key not in self._tensors:
+        begin = self._on_device[slot].data_ptr() + one["at"]
+        known = self._tensors.get(key)
+        # one that was sent to another process lies elsewhere since
+        if known is None or (one["bytes"] and self._pointer(known) != begin):
             dtype = getattr(self._torch, one["dtype"])
-            flat = self._on_device[slot][one["at"] : one["at"] + one["bytes"]]
+            flat = self._bytes(slot, one["at"], one["bytes"])
             # each with a version of its own, which nothing from outside changes
             self._tensors[key] = flat.view(dtype).view(one["shape"]).data
         return self._tensors[key]
+
+    def _bytes(self, slot: int, at: int, count: int) -> Any:
+        """Return a part of a slot; on a CPU with a storage of its own."""
+        if self._device == "cuda" or count == 0:
+            return self._on_device[slot][at : at + count]
+        how = {"dtype": self._torch.uint8, "count": count, "offset": at}
+        return self._torch.frombuffer(self._maps[slot], **how)
 
     def _described(self, slot: int, value: Any, inputs: Sequence[Frame]) -> Frame:
         """Return what the judge holds against the declaration of an output."""
