@@ -123,8 +123,7 @@ class Solution:
             return timed
         if how["passes_outputs"]:
             return {"outputs": "passed", **timed}
-        # a named tuple is one as well
-        values = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        values = list(returned) if type(returned) in (tuple, list) else [returned]
         described = [self._described(slot, value, how["inputs"]) for value in values]
         if len(values) == len(how["outputs"]):
             self._returned = list(zip(values, how["outputs"], strict=True))

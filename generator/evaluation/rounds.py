@@ -234,15 +234,13 @@ def rounds_of(
     own_cases: bool = True,
     fuzz: int = 0,
     axes: Mapping[str, int] | None = None,
-    run: Callable[..., Any] | None = None,
 ) -> Asked:
     """Return what to ask solutions of a definition; `secret` seeds all values.
 
-    Each case has two rounds, values A and B. `axes` replace constant axes. `run` stands
-    for the reference's, whose text is executed in this process without it.
+    Each case has two rounds, values A and B. `axes` replace constant axes.
     """
     tests = solution_tests(definition, axes)
-    run = run or _when_called(definition.reference)
+    run = _when_called(definition.reference)
     draw = random.Random(secret)
     known = tests.definition()
     left_out: list[str] = []

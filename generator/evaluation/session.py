@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from generator.evaluation.arena import Layout, Slot, laid_out
 from generator.evaluation.channel import received
 from generator.evaluation.frames import Garbled, send
-from generator.evaluation.keeper import Keeper
-from generator.evaluation.returned import (
-    Returned,
-    check_returned,
-    output_of,
-    parsed,
-)
+from generator.evaluation.returned import check_returned, living, output_of
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
@@ -34,6 +27,8 @@ from generator.problems.messages import one_line
 from generator.testing.definition import TensorSpec
 
 _START_SECONDS = 120.0
+# what may go on for a moment after a call: a thread that was joined, a child that ended
+_LINGER_SECONDS = 0.25
 _SHORT = 500
 
 
@@ -44,6 +39,20 @@ class Allowed:
     call_seconds: float = 60.0
     build_seconds: float = 300.0
     memory_bytes: int = 8 << 30
+
+
+class Keeper(Protocol):
+    """Hold the sandbox of a session, in which `pid` is its first process."""
+
+    @property
+    def device(self) -> str: ...
+    @property
+    def allowed(self) -> Allowed: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def alive(self) -> Callable[[], None]: ...
+    def end(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -66,38 +75,25 @@ class Session:
     Every method that asks raises Refused where there is no honest answer.
     """
 
-    def __init__(
-        self,
-        channel: socket.socket,
-        keeper: Keeper,
-        device: str,
-        allowed: Allowed,
-        alive: Callable[[], None],
-    ) -> None:
-        self._channel, self._keeper, self._alive = channel, keeper, alive
-        self.device, self._allowed = device, allowed
+    def __init__(self, keeper: Keeper, channel: socket.socket) -> None:
+        self._within, self._channel = keeper, channel
         self._slots: dict[int, Slot] = {}
-        self._returned: Sequence[Returned] | None = None
-        self._budget, self._left = math.inf, math.inf
+        self._threads = 0
         _, self.pid = self._received(_START_SECONDS)
 
-    def close(self) -> None:
-        """End all processes of the solution."""
+    def close(self) -> str:
+        """End the solution's process; return how it ended, if badly."""
         self._channel.close()
-        self._keeper.close()
         for slot in self._slots.values():
             slot.close()
         self._slots = {}
-
-    def allow(self, seconds: float) -> None:
-        """Allow that many seconds for all that is asked from now on."""
-        self._budget = self._left = seconds
+        return self._within.end()
 
     def build(self, solution: Solution, arguments: int) -> None:
         """Build the solution; `arguments` is how many are passed by position."""
-        allowed = self._allowed
+        allowed = self._within.allowed
         limits = {"CORE": 0}
-        if self.device == "cpu":
+        if self._within.device == "cpu":
             limits["DATA"] = allowed.memory_bytes
         how = {**solution.how(), "arguments": arguments, "limits": limits}
         answer = self._ask({"build": how}, allowed.build_seconds)
@@ -126,7 +122,7 @@ class Session:
                 shared.close()
             shared = self._slots[slot] = Slot.of(layout.size)
             frame = {"slot": slot, "bytes": shared.size}
-            self._ask(frame, self._allowed.call_seconds, [shared.file])
+            self._ask(frame, self._within.allowed.call_seconds, [shared.file])
         shared.write(layout, inputs)
         return layout
 
@@ -150,14 +146,11 @@ class Session:
             "times": times,
         }
         begun = time.perf_counter()
-        answer = self._ask({"call": how}, self._allowed.call_seconds)
+        answer = self._ask({"call": how}, self._within.allowed.call_seconds)
         seconds = time.perf_counter() - begun
-        if self.device == "cpu":
-            # what goes on is stopped until the next question
-            self._keeper.stop()
-        self._returned = parsed(answer.get("outputs"), passes_outputs)
-        if self._returned is not None:
-            check_returned(self._returned, layout, self.device)
+        self._described = answer.get("outputs")
+        if self._described != "passed":
+            check_returned(self._described, layout, self._within.device)
         if not times:
             return Answer(seconds=seconds)
         elapsed = {k: answer.get(k) for k in ("milliseconds", "rest")}
@@ -170,48 +163,40 @@ class Session:
     def fetch(self, slot: int, layout: Layout) -> Answer:
         """Take the outputs of the last call away, and look at all that was left."""
         shared = self._slots[slot]
-        if self.device == "cuda":
-            seconds = self._allowed.call_seconds
+        if self._within.device == "cuda":
+            seconds = self._within.allowed.call_seconds
             how = {"slot": slot, "bytes": shared.size, "used": layout.size}
             self._ask({"fetch": how}, seconds)
-        self._keeper.stop()
-        returned: Sequence[Returned | None] = self._returned or [None] * len(
-            layout.outputs
-        )
         outputs = [
             output_of(shared, place, one)
-            for place, one in zip(layout.outputs, returned, strict=True)
+            for place, one in zip(layout.outputs, self._values(layout), strict=True)
         ]
-        is_overrun, changed = shared.is_overrun(layout), shared.changed(layout)
-        self._keeper.check()
-        if is_overrun:
+        self._check_alive()
+        if shared.is_overrun(layout):
             raise Refused(RUNTIME_ERROR, "it wrote outside of its arguments")
-        return Answer(tuple(outputs), tuple(changed))
+        return Answer(tuple(outputs), tuple(shared.changed(layout)))
 
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
         """Return an input as the last call left it."""
         return self._slots[slot].taken(layout.inputs[number])
+
+    def _values(self, layout: Layout) -> Sequence[Mapping[str, Any]]:
+        if isinstance(self._described, list):
+            return self._described
+        return [{}] * len(layout.outputs)
 
     def _ask(
         self, frame: Mapping[str, Any], seconds: float, files: Sequence[int] = ()
     ) -> dict[str, Any]:
         """Return the one answer to a frame. Raises Refused."""
         nonce = secrets.token_hex(8)
-        self._alive()
-        self._keeper.go()
-        begun = time.monotonic()
+        self._within.alive()
         self._channel.settimeout(seconds)
         try:
             send(self._channel, {**frame, "nonce": nonce}, files)
         except OSError:
             raise Refused(RUNTIME_ERROR, self._ending()) from None
-        try:
-            answer, pid = self._received(min(seconds, max(self._left, 0.01)))
-        except Refused as refused:
-            if refused.verdict == TIMEOUT and self._left < seconds:
-                refused.reason = f"its calls took over {self._budget:g} s together"
-            raise
-        self._left -= time.monotonic() - begun
+        answer, pid = self._received(seconds)
         if pid != self.pid:
             raise Refused(REWARD_HACK, "another process than its own answered")
         if answer.pop("nonce", None) != nonce:
@@ -232,4 +217,20 @@ class Session:
             raise Refused(RUNTIME_ERROR, self._ending()) from None
 
     def _ending(self) -> str:
-        return self._keeper.ending() or "it closed its channel"
+        return self._within.end() or "it ended its process"
+
+    def _check_alive(self) -> None:
+        """Raise Refused where the call left a thread or a process behind."""
+        until = time.monotonic() + _LINGER_SECONDS
+        while True:
+            threads, others = living(self.pid, self._within.pid)
+            if self._within.device == "cuda" and not self._threads:
+                # the driver's own, and those that compile
+                self._threads = threads
+            if threads <= max(self._threads, 1) and not others:
+                return
+            if time.monotonic() > until:
+                break
+            time.sleep(0.005)
+        what = "a process" if others else "a thread"
+        raise Refused(REWARD_HACK, f"{what} that it began lives on after its return")

@@ -1,13 +1,11 @@
-"""Inside the sandbox: start the processes of each solution, stop and end them.
+"""Inside the sandbox: start a process for each solution.
 
-This file, `namespaces`, `frames`, `calling`, `events` and `building` import the standard
-library and torch, and nothing else of ours is visible where they run.
+This file, `frames`, `calling`, `events`, `building` and `execution/limits` import the
+standard library and torch, and nothing else of ours is visible where they run.
 
 `python worker.py CHANNEL DEVICE` is the first process of the sandbox. It runs no code of
-a solution: it imports torch, and forks a keeper for each solution. The keeper is the
-first process of namespaces of its own: what runs there can neither stop nor end it. It
-forks the solution's process, stops everything when the judge reads, and takes everything
-along when it ends.
+a solution: it imports torch, forks a process for each solution, and afterwards ends all
+processes but itself and empties the folders that they could write to.
 """
 
 from __future__ import annotations
@@ -19,188 +17,91 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-_STOPPED = (b"T", b"t", b"Z", b"X")
-# a process that waits for a child of vfork stops only when that goes on: tried again
-_TRIES, _TRY_SECONDS = 10, 0.2
-_LEAVING_SECONDS = 1.0
+_FOLDERS = ("/tmp", "/dev/shm")
 
 
 def main() -> None:
     """Serve the judge until it closes the channel."""
     channel = socket.socket(fileno=int(sys.argv[1]))
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    namespaces: Any = importlib.import_module("namespaces")
+    device = sys.argv[2]
+    sys.path.insert(0, os.path.dirname(__file__))
+    limits = importlib.import_module("limits")
     frames: Any = importlib.import_module("frames")
-    importlib.import_module("calling")
+    # nobody of the same user may look into this process; what a solution leaves behind
+    # becomes a child of it, where the judge sees it
+    limits.hide_memory()
+    limits.adopt_orphans()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    os.close(null)
     torch = importlib.import_module("torch")
+    calling: Any = importlib.import_module("calling")
     torch.set_num_threads(1)
     gc.freeze()
     frames.send(channel, {"ready": torch.__version__})
-    keeper = 0
+    child = 0
     while True:
         try:
             frame, files = frames.receive(channel)
         except (EOFError, OSError):
             os._exit(0)
-        if keeper:
-            # all that is below it ends before it does
-            os.kill(keeper, signal.SIGKILL)
-            os.waitpid(keeper, 0)
-        keeper, failed = 0, ""
-        try:
-            namespaces.begin_processes()
-            keeper = os.fork()
-            if keeper == 0:
+        if "begin" in frame:
+            child = os.fork()
+            if child == 0:
+                own = os.dup(files[0])
                 channel.close()
-                _keep(frame, files, sys.argv[2])
-        except OSError as error:
-            failed = str(error)
-        for file in files:
-            os.close(file)
-        frames.send(channel, {"failed": failed})
+                os.close(files[0])
+                limits.hide_memory(hidden=False)
+                try:
+                    calling.Solution(socket.socket(fileno=own), device).serve()
+                except (EOFError, OSError):
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            for file in files:
+                os.close(file)
+            frames.send(channel, {"begun": child})
+        else:
+            frames.send(channel, {"ended": _end(child)})
 
 
-def _keep(how: Mapping[str, Any], files: Sequence[int], device: str) -> None:
-    """Be the keeper of one solution; never returns."""
-    try:
-        namespaces: Any = importlib.import_module("namespaces")
-        keeper = socket.socket(fileno=files[0])
-        try:
-            namespaces.enter(how)
-            namespaces.hide(hidden=True)
-            _Keeper(keeper, _forked(how, files, device)).serve()
-        except OSError as error:
-            frames: Any = importlib.import_module("frames")
-            frames.send(keeper, {"failed": str(error)})
-    except (EOFError, OSError):
-        os._exit(0)
-    finally:
-        os._exit(1)
-
-
-def _forked(how: Mapping[str, Any], files: Sequence[int], device: str) -> int:
-    """Start the solution's process, which has its own channel alone."""
-    pid = os.fork()
-    if pid:
-        os.close(files[1])
-        return pid
-    try:
-        os.close(files[0])
-        namespaces: Any = importlib.import_module("namespaces")
-        calling: Any = importlib.import_module("calling")
-        namespaces.hide(hidden=False)
-        namespaces.filter_calls(bytes.fromhex(how["filter"]))
-        os.environ["HOME"] = namespaces.HOME
-        calling.Solution(socket.socket(fileno=files[1]), device).serve()
-    except (EOFError, OSError):
-        os._exit(0)
-    finally:
-        os._exit(1)
-    return 0
-
-
-class _Keeper:
-    """Stop, continue and watch all processes of a namespace but this one, its first."""
-
-    def __init__(self, channel: socket.socket, pid: int) -> None:
-        self._frames: Any = importlib.import_module("frames")
-        self._channel, self._pid = channel, pid
-        self._status: int | None = None
-
-    def serve(self) -> None:
-        """Answer the judge until it closes the channel: all processes end then."""
-        self._frames.send(self._channel, {"ready": True})
-        while True:
-            frame, _ = self._frames.receive(self._channel)
-            answer: dict[str, Any]
-            if frame["do"] == "stop":
-                answer = {"moving": self._stop(), "state": self._threads()}
-            elif frame["do"] == "check":
-                answer = {"state": self._threads()}
-            elif frame["do"] == "go":
-                self._signal(signal.SIGCONT)
-                continue
-            else:
-                answer = {"ended": self._ended()}
-            self._frames.send(self._channel, answer)
-
-    def _stop(self) -> list[str]:
-        """Stop everything; return the threads that can't be, as `pid name state`."""
-        moving: list[str] = []
-        for _ in range(_TRIES):
-            until = time.monotonic() + _TRY_SECONDS
-            while time.monotonic() < until:
-                self._signal(signal.SIGSTOP)
-                self._reap()
-                moving = [
-                    f"{pid} {name} {state}"
-                    for pid, name, state, _ in self._threads()
-                    if state.encode() not in _STOPPED
-                ]
-                if not moving:
-                    return []
-                time.sleep(0.0002)
-            self._signal(signal.SIGCONT)
-            time.sleep(0.005)
-        return moving[:4]
-
-    def _threads(self) -> list[tuple[str, str, str, str]]:
-        """Return each thread of all other processes: pid, name, state, how often it ran.
-
-        A process whose first thread ended is a zombie there, whatever its others do.
-        """
-        found = []
-        for pid in os.listdir("/proc"):
-            if not pid.isdecimal() or pid == "1":
-                continue
-            with suppress(OSError):
-                for thread in os.listdir(f"/proc/{pid}/task"):
-                    with suppress(OSError):
-                        found.append(_thread(pid, thread))
-        return sorted(found)
-
-    def _ended(self) -> int | None:
-        """Return how the solution's process ended, None where it lives on."""
-        until = time.monotonic() + _LEAVING_SECONDS
-        while self._status is None and time.monotonic() < until:
-            self._reap()
-            time.sleep(0.001)
-        if self._status is None:
-            return None
-        return os.waitstatus_to_exitcode(self._status)
-
-    def _reap(self) -> None:
+def _end(child: int) -> int:
+    """End all other processes, empty what they could write to; return an exit code."""
+    own, status = os.getpid(), None
+    while True:
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
         with suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, ended = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     break
-                if pid == self._pid:
-                    self._status = status
+                status = ended if pid == child else status
+        if {int(n) for n in os.listdir("/proc") if n.isdecimal()} <= {1, own}:
+            break
+        time.sleep(0.001)
+    for folder in (*_FOLDERS, os.getcwd()):
+        _empty(folder)
+    os.makedirs(os.environ.get("HOME", "/tmp/home"), 0o700, exist_ok=True)
+    return 0 if status is None else os.waitstatus_to_exitcode(status)
 
-    def _signal(self, number: int) -> None:
-        """Send a signal to all processes of the namespace but this one."""
-        with suppress(ProcessLookupError):
-            os.kill(-1, number)
 
-
-def _thread(pid: str, thread: str) -> tuple[str, str, str, str]:
-    """Return what /proc has of a thread. Raises OSError."""
-    with open(f"/proc/{pid}/task/{thread}/stat", "rb", 0) as file:
-        text = file.read(1024)
-    name = text[text.index(b"(") + 1 : text.rindex(b")")]
-    state = text[text.rindex(b")") + 2 :].split()[0].decode()
-    with open(f"/proc/{pid}/task/{thread}/schedstat", "rb", 0) as file:
-        ran = file.read(200).decode().split()[-1]
-    return f"{pid}/{thread}", name.decode("ascii", "replace"), state, ran
+def _empty(folder: str) -> None:
+    """Remove what is in a folder, but not what is mounted there."""
+    device = os.lstat(folder).st_dev
+    for entry in os.scandir(folder):
+        if entry.stat(follow_symlinks=False).st_dev != device:
+            continue
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.path)
+            continue
+        with suppress(OSError):
+            os.chmod(entry.path, 0o700)
+            _empty(entry.path)
+            os.rmdir(entry.path)
 
 
 if __name__ == "__main__":

@@ -159,16 +159,16 @@ BY_VALUES = (
             "    out.copy_(norm(x, weight))\n"
             "threading.Thread(target=later).start()"
         ),
-        (NUMERICAL,),
-        "every thread is stopped from the answer until the outputs were read",
+        (HACK,),
+        "threads are counted from outside",
         True,
     ),
     Hack(
         "a fork goes on",
         "import os, time\n"
         + run("if os.fork() == 0:\n    time.sleep(30)\nreturn norm(x, weight)"),
-        (PASSED,),
-        "harmless: it is stopped from the answer until the next question",
+        (HACK,),
+        "processes are counted from outside",
     ),
     Hack(
         "a daemon of its own session",
@@ -181,8 +181,8 @@ BY_VALUES = (
             "os.wait()\n"
             "return norm(x, weight)"
         ),
-        (PASSED,),
-        "harmless: every process of the namespace is stopped",
+        (HACK,),
+        "orphans become children of the worker",
     ),
     Hack(
         "tensor subclass",
