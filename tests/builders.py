@@ -15,8 +15,7 @@ import torch
 
 from generator.dataset.definition import Axis, Tensor
 from generator.dataset.definition import Definition as Loaded
-from generator.ops.reference_text import reference_text, variants
-from generator.ops.registry import op_packages
+from generator.ops.registry import op_folder, op_packages
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rules.load import load_definitions
 from generator.testing.definition import Case, Definition, Interface
@@ -31,11 +30,11 @@ from generator.testing.trial import Trial
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
 REFERENCES = {
-    "_".join((name, *words)): reference_text(op_type, name, words)
+    path.stem: path
     for op_type in op_packages()
-    for name, words in variants(op_type)
+    for path in sorted((op_folder(op_type) / "references").glob("*.py"))
 }
-"""The texts of all references, by name and words: `gqa_paged_decode_cap_window`."""
+"""The references of all families by name: the texts of the definitions' `run()`."""
 
 
 @cache

@@ -54,6 +54,17 @@ def review(
         "Accept the evidence in verification/ that the change itself adds; its author "
         "wrote it."
     ),
+    accepted: tuple[str, ...] = options.several(
+        "Accept that a file, or something in it, is gone (removal:PATH), or that it "
+        "checks less (weaker:PATH); a PATH that ends in / is a folder; may be repeated.",
+        "KIND:PATH",
+        "--accept",
+    ),
+    unproven: tuple[str, ...] = options.several(
+        "Accept this definition though nothing can be compared with it; may be repeated.",
+        "NAME",
+        "--allow-unproven",
+    ),
     execute: bool = options.flag(
         "Run the reference tests of changed definitions, and the solutions that the change "
         "adds, in a sandbox; with --trust, the tests' result does not count as evidence."
@@ -69,7 +80,7 @@ def review(
     Hub. Both sides are read through
     git or from the Hub; nothing is checked out, and no code of the dataset runs without
     --execute. Exit status: 0 approve, 1 changes needed, 2 wrong usage or unreadable
-    input, 3 needs a GPU.
+    input, 3 needs a person or a GPU.
     """
     if (hub is None) != (pr is None):
         raise click.UsageError("--hub and --pr go together.")
@@ -77,7 +88,12 @@ def review(
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
     from generator.execution.cores import usable_cores
-    from generator.review.review import make_review, with_results, with_solutions
+    from generator.review.review import (
+        Asked,
+        make_review,
+        with_results,
+        with_solutions,
+    )
 
     if execute or output is not None:
         # rendering and the sandbox take time to import
@@ -87,7 +103,8 @@ def review(
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
-        made = make_review(sources, usable_cores(), trust_evidence=trust_evidence)
+        asked = Asked(trust_evidence, accepted, unproven)
+        made = make_review(sources, usable_cores(), asked)
         if execute:
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
@@ -108,7 +125,7 @@ def review(
             )
     for text in shown(made, form, prefix=prefix, notes=notes):
         write(text)
-    return STATUSES[made.verdict]
+    return STATUSES[made.decision.status]
 
 
 def _sources(

@@ -17,6 +17,7 @@ import torch
 from generator.dataset.constraints import evaluate
 from generator.dataset.python_source import parse_expression
 from generator.evaluation.arena import Layout
+from generator.evaluation.confined import Answer
 from generator.evaluation.rounds import (
     REFERENCE,
     Asked,
@@ -25,7 +26,6 @@ from generator.evaluation.rounds import (
     relation_name,
     shuffled,
 )
-from generator.evaluation.session import Answer
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     ORDER,

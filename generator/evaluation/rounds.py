@@ -19,7 +19,7 @@ import torch
 from generator.dataset.definition import Definition as Loaded
 from generator.mutation.bench import loaded
 from generator.mutation.classes import AllTests, rendered_class
-from generator.ops.variation import varied
+from generator.mutation.variation import varied
 from generator.testing import generic
 from generator.testing.definition import Case, Definition
 from generator.testing.harness import ReferenceTests

@@ -17,10 +17,9 @@ import torch
 
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
-from generator.evaluation.confined import Confinement
+from generator.evaluation.confined import Allowed, Answer, Confinement
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import REFERENCE, Asked, rounds_of
-from generator.evaluation.session import Allowed, Answer
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.timing import idle_calls, timed

@@ -19,7 +19,8 @@ from generator.reports.report import Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
 from generator.results.verification_report import LINES, line_row
 from generator.review.change import Change, make_changes
-from generator.review.checklist import ONE_DEFINITION, ReviewContext, answer_all
+from generator.review.checklist import ONE_DEFINITION, answer_all
+from generator.review.context import ReviewContext
 from generator.review.report import checklist
 from generator.review.sources import Sides
 from generator.review.tree import Tree, TreeEntry

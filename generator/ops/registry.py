@@ -102,9 +102,7 @@ def other_files() -> tuple[Path, ...]:
     """
     others = [o for o, p in op_packages().items() if not p.startswith(f"{_OWN}.")]
     found = [path for op_type in others for path in op_folder(op_type).rglob("*")]
-    return tuple(
-        sorted(path for path in found if path.suffix in (".py", ".json", ".jinja"))
-    )
+    return tuple(sorted(path for path in found if path.suffix in (".py", ".json")))
 
 
 def op_module(op_type: str, name: str = "op") -> ModuleType:

@@ -15,6 +15,7 @@ from generator.ops.registry import op_folder, op_specs
 from generator.problems.messages import one_line, quote
 from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
 from generator.rules.constants import resolve_constants
+from generator.rules.screen import screen
 from generator.testing.tolerance import DEFAULTS, EXACT
 
 _SHOWN = 12
@@ -173,13 +174,16 @@ def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
 def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
     """Return whether two references mean the same by their syntax, and what differs.
 
-    The same syntax tree, docstrings aside, means the same. Neither text is executed.
+    The same syntax tree, docstrings aside, means the same, unless the text may look at
+    itself: at its docstrings, or at the numbers of its lines. Neither text is executed.
     """
     if old == new:
         return True, []
     was, now = _normalised(old), _normalised(new)
     if was is None or now is None:
         return False, ["the reference is not Python that can be compared"]
+    if was == now and screen(old) + screen(new):
+        return False, ["the layout of a reference that may read its own text changed"]
     if was == now:
         return True, ["only comments, docstrings or layout of the reference changed"]
     diff = line_diff(was, now)

@@ -101,6 +101,28 @@ class Repository:
                 found[name] = TreeEntry(f"{entry.filemode:06o}", str(entry.id))
         return found
 
+    def outside(self, old: str, new: str | None) -> tuple[str, ...]:
+        """Return the changed paths above the dataset's root, as `../x` of its folder.
+
+        `new` is None for the working tree. Without `old` everything there is new.
+        """
+        if not self.prefix:
+            return ()
+        before = self.git.revparse_single(f"{old}^{{tree}}" if old else _NO_FILES)
+        assert isinstance(before, pygit2.Tree)
+        if new is not None:
+            after = self.git.revparse_single(f"{new}^{{tree}}")
+            assert isinstance(after, pygit2.Tree)
+            deltas = [*before.diff_to_tree(after).deltas]
+        else:
+            index = self.git.index
+            deltas = [*index.diff_to_tree(before).deltas]
+            deltas += index.diff_to_workdir(_LOOSE).deltas
+        paths = {os.fsdecode(d.new_file.raw_path) for d in deltas}
+        up = "../" * self.prefix.count("/")
+        above = (path for path in paths if not path.startswith(self.prefix))
+        return tuple(sorted(up + path for path in above))
+
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Yield each object's content, one after the other in memory; raises Failure."""
         objects = self.git.odb
@@ -130,8 +152,10 @@ class Repository:
         below = {p[len(self.prefix) :] for p in paths if p.startswith(self.prefix)}
         lying = {*_lying(root)}
         found = {p: e for p, e in base.items() if p not in below}
+        config = self.git.config
+        has_modes = "core.filemode" not in config or config.get_bool("core.filemode")
         for path in below | (lying - base.keys()):
-            entry = _entry_of(root / path, base.get(path))
+            entry = _entry_of(root / path, base.get(path), has_modes=has_modes)
             if entry is not None:
                 found[path] = entry
         # what lies behind a link is elsewhere; a submodule is a folder, and no file
@@ -157,10 +181,16 @@ def _lying(root: Path) -> Iterator[str]:
             folders[:] = [name for name in folders if name != ".git"]
 
 
-def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
+def _entry_of(
+    file: Path, base: TreeEntry | None, *, has_modes: bool
+) -> TreeEntry | None:
     """Return the entry that a file of the working tree would be; None if unreadable."""
     try:
-        size = file.lstat().st_size
+        status = file.lstat()
+        size, mode = status.st_size, "100755" if status.st_mode & 0o100 else "100644"
+        if not has_modes:
+            is_known = base is not None and base.is_file
+            mode = base.mode if base is not None and is_known else "100644"
         if file.is_symlink():
             content = os.fsencode(os.readlink(file))
             return TreeEntry("120000", str(pygit2.hash(content)))
@@ -173,8 +203,8 @@ def _entry_of(file: Path, base: TreeEntry | None) -> TreeEntry | None:
                     digest.update(piece)
             pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
             if str(pygit2.hash(pointer)) == base.oid:
-                return TreeEntry("100644", base.oid)
-        return TreeEntry("100644", str(pygit2.hashfile(str(file))))
+                return TreeEntry(mode, base.oid)
+        return TreeEntry(mode, str(pygit2.hashfile(str(file))))
     except (OSError, pygit2.GitError):
         return None
 

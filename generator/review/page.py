@@ -26,18 +26,20 @@ from generator.results.verification import lines_of
 from generator.results.verification_report import nmse_of
 from generator.review import figures
 from generator.review.change import Change
-from generator.review.checklist import ReviewContext
+from generator.review.context import ReviewContext
 from generator.review.executed import Executed, ExecutedComparison
 from generator.review.line_diff import DiffLine, line_diff
 from generator.review.report import (
+    classes,
     details,
     headline,
+    of_checks,
     of_claims,
     of_run,
     of_solutions,
     title,
 )
-from generator.review.review import VERDICTS, Review
+from generator.review.review import FAILED_RUN, Review
 from generator.testing.error_map import WITHIN
 
 _LONGEST = 1000
@@ -186,7 +188,7 @@ def page(review: Review) -> str:
     return jinja.get_template("review/page.html.jinja").render(
         review=review,
         # the tests that failed have a list of their own
-        reasons=[r for r in review.reasons if r not in review.of_tests],
+        reasons=[str(r) for r in review.grounds if r.point != FAILED_RUN],
         counts=[review.count(severity) for severity in _SEVERITIES],
         groups=groups,
         solutions=of_solutions(review.evaluated) if review.evaluated else None,
@@ -196,7 +198,12 @@ def page(review: Review) -> str:
         ids={comparison: f"c{n}" for n, comparison in enumerate(comparisons, 1)},
         drawings={*[c for c in comparisons if c.where][:FIGURES]},
         result_of=result_of,
-        new=sorted(review.compared.new, key=lambda p: _SEVERITIES.index(p.severity)),
+        new=sorted(
+            (*review.findings, *review.compared.new),
+            key=lambda p: _SEVERITIES.index(p.severity),
+        ),
+        classes=classes(review),
+        checks=of_checks(review.checks),
         diffs=list(_diffs(review)),
         css=Markup(css),
         script=Markup(script),
@@ -206,7 +213,6 @@ def page(review: Review) -> str:
         nmse_of=nmse_of,
         within=WITHIN,
         headline=headline,
-        verdicts=VERDICTS,
         title=title,
         details=details,
         place=place,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from generator.evaluation.verdict import PASSED, SKIPPED
 from generator.problems import Severity
-from generator.problems.messages import plural
+from generator.problems.messages import one_line, plural, some
 from generator.reports.report import (
     Code,
     Conclusion,
@@ -19,8 +19,13 @@ from generator.reports.report import (
     Table,
 )
 from generator.review.change import Change
-from generator.review.checklist import NO, UNKNOWN, YES, Answer
-from generator.review.review import VERDICTS, Review
+from generator.review.checklist import Answer
+from generator.review.checks import CheckChange
+from generator.review.decision import Decision
+from generator.review.findings import RULES
+from generator.review.points import NO, UNKNOWN, YES
+from generator.review.review import Review
+from generator.review.treatment import Treatment
 from generator.rules.catalogue import GROUPS
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 _VERDICTS = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 _CLAIMS = 200
+_FILES = 5
+_CHECKS = 200
 _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
 
 
@@ -36,11 +43,11 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
     """Return the report: the checklist matters most, what changed is detail."""
     reasons = review.reasons
     if review.is_empty:
-        reasons = ("Nothing of the dataset changed.",)
+        reasons = ("Nothing changed.",)
     conclusion = Conclusion(
-        review.verdict, counted(review), VERDICTS[review.verdict], reasons
+        review.decision.status, counted(review), review.decision.value, reasons
     )
-    is_short = len(review.answers) <= 12
+    is_short = len(review.answers) <= 14
     return Report(
         title="Dataset review",
         command="trace-dataset review --format text",
@@ -48,11 +55,15 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
         payload=review.as_dict(),
         sections=(
             Section("What to run on a GPU", [_quoted(review.to_run)]),
-            Section("Checklist", [checklist(review.answers)], is_open=is_short),
+            Section("Changed files", _if_any(classes(review))),
+            Section(
+                "What tests check, before and after", _if_any(of_checks(review.checks))
+            ),
+            Section("Checklist", _if_any(checklist(review.answers)), is_open=is_short),
         ),
-        problems=review.compared.new,
+        problems=(*review.findings, *review.compared.new),
         details=tuple(_details(review)),
-        rules=GROUPS,
+        rules={**GROUPS, "review": RULES},
         about=headline(review),
         kind="new",
         prefix=prefix,
@@ -60,14 +71,51 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
     )
 
 
+def _if_any(table: Table) -> list[Table]:
+    return [table] if table.rows else []
+
+
 def checklist(answers: Iterable[Answer]) -> Table:
-    """Return answers as a table."""
+    """Return answers as a table; advice is no test case, whatever its answer."""
     rows = []
     for a in answers:
         cells = (Quoted(a.definition), a.point, a.answer, Quoted(a.seen))
-        rows.append(Row(cells, _ANSWERS[a.answer]))
+        rows.append(Row(cells, _ANSWERS.get(a.answer) if a.required else None))
     columns = ("definition", "point", "answer", "seen")
     return Table(rows, columns, words=columns, keys=2, marked="answer")
+
+
+def classes(review: Review) -> Table:
+    """Return each class of changed files: what was checked of it, and what not."""
+    against = {f: r.decision for r in reversed(review.grounds) for f in r.files}
+    rows = []
+    for treatment, paths in review.by_treatment().items():
+        asked = {against.get(path, Decision.APPROVE) for path in paths}
+        status = Status.OPEN if treatment.could else Status.PASSED
+        if asked & {Decision.PERSON, Decision.GPU}:
+            status = Status.OPEN
+        if Decision.CHANGES in asked:
+            status = Status.FAILED
+        rows.append(Row(_class_cells(treatment, paths), status))
+    columns = ("files", "checked", "not checked", "named")
+    return Table(rows, columns, words=columns, marked="files")
+
+
+def _class_cells(treatment: Treatment, paths: Sequence[str]) -> tuple[str, ...]:
+    named = some([one_line(path, 120) for path in paths], _FILES)
+    name = f"{treatment.name} ({len(paths)})"
+    return name, treatment.checked, treatment.unchecked, Quoted(named)
+
+
+def of_checks(checks: Sequence[CheckChange]) -> Table:
+    """Return what tests check otherwise than before, what is weaker first."""
+    rows = []
+    for c in sorted(checks, key=lambda c: not c.is_weaker)[:_CHECKS]:
+        cells = (c.effect, f"{c.kind} {c.name}", c.before, c.after, c.file)
+        # what is weaker is a problem of its file
+        rows.append(Row((cells[0], *map(Quoted, cells[1:]))))
+    columns = ("effect", "what", "before", "after", "where")
+    return Table(rows, columns, words=columns, keys=2)
 
 
 def _details(review: Review) -> Iterator[Section]:
@@ -83,12 +131,6 @@ def _details(review: Review) -> Iterator[Section]:
         for problem in review.compared.mended
     ]
     yield Section("Mended problems", [Table(mended)], is_open=False)
-    for name, paths in (
-        ("Changed evidence", review.files.evidence),
-        ("Changed rendered tests (gen-tests --all --check)", review.files.tests),
-        ("Changed files that are not reviewed", review.files.others),
-    ):
-        yield Section(name, [_quoted(paths)], is_open=False)
 
 
 def _quoted(lines: Iterable[str]) -> Table:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import Sorted
 from generator.dataset.paths import NOTHING_THERE, VERIFICATION
-from generator.problems import Problem, Severity
-from generator.problems.messages import one_line, plural, quote
-from generator.reports.report import Status
+from generator.problems import Failure, Problem, Severity
+from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
-from generator.review.checklist import NO, Answer, ReviewContext, answer_all
-from generator.review.sources import Revisions, Sources
+from generator.review.checklist import Answer, answer_all
+from generator.review.checks import CheckChange
+from generator.review.context import ReviewContext
+from generator.review.decision import Decision, Reason, Weight, by_weight, decide
+from generator.review.findings import CLAIM, of_paths, reasons_of
+from generator.review.removals import Accepted, removals
+from generator.review.rendered import check_tests
+from generator.review.settings import read_settings
+from generator.review.sources import Revisions, Sides, Sources
+from generator.review.treatment import SOLUTIONS, TRACES, TREATMENTS, Treatment
 from generator.validation.definition_check import DefinitionFiles, summarised
 from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
@@ -26,13 +33,6 @@ from generator.validation.validate import Counts, ValidationPlan, make_plan, run
 if TYPE_CHECKING:
     from generator.review.executed import Executed
     from generator.review.solutions import EvaluatedChange
-
-VERDICTS = {
-    Status.PASSED: "approve",
-    Status.FAILED: "changes needed",
-    Status.OPEN: "needs a GPU",
-}
-"""What a review comes to, in words."""
 
 _NAMED = 20
 """Definitions that a command names one by one; for more it is run on all."""
@@ -105,51 +105,95 @@ def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Hold what a person asked for or accepted with the review.
+
+    `accepted` are as `removal:PATH`, `unproven` are definitions with which nothing need
+    be compared.
+    """
+
+    trust_evidence: bool = False
+    accepted: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Review:
     """Hold a whole review.
 
-    `reasons` lead to the verdict, and `of_tests` are those of them that name a test
-    which failed when it was run; `to_run` are commands for a machine with a GPU;
-    `files` are all that changed; `known` is what the points were answered from.
+    `grounds` lead to the decision; `to_run` are commands for a machine with a GPU;
+    `files` are all that changed; `findings` are what is wrong with files, whatever is in
+    them; `checks` are what tests check otherwise; `known` is what the points were
+    answered from.
     """
 
     revisions: Revisions
-    verdict: Status
-    reasons: tuple[str, ...]
+    grounds: tuple[Reason, ...]
     changes: tuple[Change, ...]
     answers: tuple[Answer, ...]
     compared: ProblemChanges
     files: Sorted
     to_run: tuple[str, ...]
+    findings: tuple[Problem, ...] = ()
+    checks: tuple[CheckChange, ...] = ()
+    treatments: Mapping[str, Treatment] = field(default_factory=dict)
     executed: Executed | None = None
     known: ReviewContext | None = None
-    of_tests: tuple[str, ...] = ()
     evaluated: EvaluatedChange | None = None
 
     @property
+    def decision(self) -> Decision:
+        """Return what the grounds come to."""
+        return decide(self.grounds)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return the grounds in words, the heaviest first."""
+        return tuple(map(str, by_weight(self.grounds)))
+
+    @property
     def is_empty(self) -> bool:
-        """Return whether nothing of the dataset changed."""
-        return not (
-            self.changes or self.files.evidence or self.files.tests or self.reasons
-        )
+        """Return whether nothing changed."""
+        return not (self.treatments or self.grounds)
 
     def count(self, severity: Severity) -> int:
         """Return how many new Problems there are of a severity."""
-        return sum(p.severity is severity for p in self.compared.new)
+        problems = (*self.findings, *self.compared.new)
+        return sum(p.severity is severity for p in problems)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything that JSON has of it."""
         counts = self.compared.counts
         return {
-            "verdict": VERDICTS[self.verdict],
+            "verdict": self.decision.value,
             "reasons": self.reasons,
+            "grounds": [
+                {
+                    "point": reason.point,
+                    "asks": reason.decision.value,
+                    "text": reason.text,
+                    "files": reason.files,
+                }
+                for reason in by_weight(self.grounds)
+            ],
             "base": self.revisions.base,
             "head": self.revisions.head or None,
             "base_is": self.revisions.said,
+            "classes": [
+                {
+                    "class": treatment.name,
+                    "files": paths,
+                    "checked": treatment.checked,
+                    "not_checked": treatment.unchecked,
+                    "could": treatment.could,
+                }
+                for treatment, paths in self.by_treatment().items()
+            ],
+            "checks": self.checks,
             "changes": [change.as_dict() for change in self.changes],
             "checklist": self.answers,
             "problems": {
-                "new": [problem.as_dict() for problem in self.compared.new],
+                "new": [p.as_dict() for p in (*self.findings, *self.compared.new)],
                 "mended": [problem.as_dict() for problem in self.compared.mended],
                 "known": self.compared.known,
             },
@@ -157,21 +201,40 @@ class Review:
                 "definitions": counts.definitions,
                 "workloads": counts.workloads,
             },
-            "evidence": self.files.evidence,
-            "tests": self.files.tests,
-            "others": self.files.others,
             "to_run": self.to_run,
             "executed": self.executed,
             "evaluated": self.evaluated and self.evaluated.as_dict(),
         }
 
+    def by_treatment(self) -> dict[Treatment, list[str]]:
+        """Return the changed paths by their treatment, in the order of a report."""
+        found: dict[Treatment, list[str]] = {t: [] for t in TREATMENTS}
+        for path, treatment in self.treatments.items():
+            found[treatment].append(path)
+        return {treatment: paths for treatment, paths in found.items() if paths}
 
-def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) -> Review:
-    """Return the review of two sides; nothing of either is executed."""
+
+def make_review(sources: Sources, jobs: int, asked: Asked | None = None) -> Review:
+    """Return the review of two sides; nothing of either is executed.
+
+    Raises Failure where the base's settings can't be read, or where what was accepted is
+    not there.
+    """
+    asked = Asked() if asked is None else asked
+    settings, accepted = read_settings(sources.base), Accepted(asked.accepted)
     sides, found = sources.sides, sources.sorted
     changes = make_changes(found.definitions, sides, sources.base, sources.head)
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}
     compared = compare_problems(sources, renamed, jobs)
+    tests = check_tests(sources)
+    every = (*of_paths(sources), *tests.problems, *removals(sources, changes))
+    findings = tuple(p for p in every if not accepted.takes(p))
+    if accepted.unused:
+        raise Failure(
+            f"--accept {quote(accepted.unused[0], 200)}: nothing of this change is that."
+        )
+    if asked.trust_evidence:
+        findings = tuple(p for p in findings if p.rule != CLAIM.id)
     runs, audits = runs_in(sources.head), audits_in(sources.head)
     is_kept = not any(path.startswith(f"{VERIFICATION}/") for path in sides.changed)
     known = ReviewContext(
@@ -180,24 +243,30 @@ def make_review(sources: Sources, jobs: int, *, trust_evidence: bool = False) ->
         compared.new,
         runs if is_kept else runs_in(sources.base),
         runs,
-        trust_evidence,
+        asked.trust_evidence,
         audits if is_kept else audits_in(sources.base),
         audits,
+        settings,
+        tests.equal,
+        asked.unproven,
     )
     is_asked = changes or found.evidence
     answers = tuple(answer_all(changes, known)) if is_asked else ()
-    against = list(_against(sources, compared, answers))
-    gpu = [answer for answer in answers if answer.needs_gpu]
-    verdict = Status.OPEN if gpu else Status.PASSED
+    grounds = [*reasons_of(findings), *_of_problems(compared.new)]
+    grounds += [reason for a in answers if (reason := a.reason) is not None]
+    trusted = (TRACES,) if asked.trust_evidence else ()
+    grounds += _not_run(sides, trusted)
     return Review(
         sources.revisions,
-        Status.FAILED if against else verdict,
-        tuple(against or map(str, gpu)),
+        by_weight(grounds),
         tuple(changes),
         answers,
         compared,
         found,
-        tuple(_commands(gpu)),
+        tuple(_commands([answer for answer in answers if answer.needs_gpu])),
+        findings,
+        tests.changes,
+        sides.treatments,
         known=known,
     )
 
@@ -208,49 +277,72 @@ def with_results(review: Review, executed: Executed) -> Review:
     Except where it ran on a GPU, is believed, and compared with a kernel: that is what
     was missing then.
     """
-    of_tests = tuple(f"failed when run: {name}" for name in executed.failed[:20])
-    doubts = tuple(f"the run is not believed: {p}" for p in executed.problems)
-    against = (*of_tests, *doubts)
-    if not executed.passed and not against:
-        against = ("the run compared nothing",)
-    verdict, reasons = review.verdict, review.reasons
-    if against:
-        kept = reasons if verdict is Status.FAILED else ()
-        verdict, reasons = Status.FAILED, (*kept, *against)
-    elif verdict is Status.OPEN:
-        gpu = [a for a in review.answers if a.needs_gpu]
-        missing = {name for a in gpu for name in a.others or (a.definition,)}
-        if missing <= set(executed.compared):
-            verdict, reasons = Status.PASSED, ()
-    return replace(
-        review, verdict=verdict, reasons=reasons, executed=executed, of_tests=of_tests
-    )
+    reasons = [
+        Reason(
+            Decision.CHANGES, Weight.WRONG_VALUE, FAILED_RUN, f"failed when run: {name}"
+        )
+        for name in executed.failed[:_NAMED]
+    ]
+    reasons += [
+        Reason(
+            Decision.CHANGES, Weight.FALSE_CLAIM, RUN, f"the run is not believed: {p}"
+        )
+        for p in executed.problems
+    ]
+    if not executed.passed and not reasons:
+        said = "the run compared nothing"
+        reasons.append(Reason(Decision.CHANGES, Weight.FALSE_CLAIM, RUN, said))
+    kept = list(review.grounds)
+    if not reasons:
+        agreed = {*executed.compared}
+        met = {
+            reason
+            for answer in review.answers
+            if answer.needs_gpu
+            and agreed.issuperset(answer.others or (answer.definition,))
+            and (reason := answer.reason) is not None
+        }
+        kept = [reason for reason in kept if reason not in met]
+    grounds = by_weight([*kept, *reasons])
+    return replace(review, grounds=grounds, executed=executed)
 
 
 def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
-    """Return a review with the verdicts on solutions; they never make it better."""
-    verdict, reasons = review.verdict, review.reasons
-    if evaluated.against:
-        kept = reasons if verdict is Status.FAILED else ()
-        verdict, reasons = Status.FAILED, (*kept, *evaluated.against[:_NAMED])
-    return replace(review, verdict=verdict, reasons=reasons, evaluated=evaluated)
+    """Return a review with the verdicts on solutions and on what traces claim."""
+    against = [
+        Reason(Decision.CHANGES, Weight.FALSE_CLAIM, SOLUTIONS_RUN, said)
+        for said in evaluated.against[:_NAMED]
+    ]
+    kept = [reason for reason in review.grounds if reason.point != NOT_RUN]
+    for said in evaluated.unknown[:_NAMED]:
+        kept.append(Reason(Decision.GPU, Weight.CLAIM, SOLUTIONS_RUN, said))
+    return replace(review, grounds=by_weight([*kept, *against]), evaluated=evaluated)
 
 
-def _against(
-    sources: Sources, compared: ProblemChanges, answers: Sequence[Answer]
-) -> Iterator[str]:
-    errors = [p for p in compared.new if p.severity is Severity.ERROR]
+FAILED_RUN, RUN = "executed-failed", "executed"
+SOLUTIONS_RUN, NOT_RUN = "evaluated", "not-evaluated"
+NEW_ERROR = "new-error"
+"""Points of reasons that neither a rule of findings nor the checklist has."""
+
+
+def _of_problems(new: Sequence[Problem]) -> Iterator[Reason]:
+    errors = [p for p in new if p.severity is Severity.ERROR]
     if errors:
+        files = tuple(dict.fromkeys(p.file for p in errors))
         first = f"{errors[0].rule} in {one_line(errors[0].file)}"
-        yield f"{plural(len(errors), 'new error')}, first {first}"
-    yield from (str(answer) for answer in answers if answer.answer == NO)
-    for path in sources.sides.refused[:20]:
-        yield f"no checkout would have the path {quote(path, 200)}"
-    for path in sources.sorted.misplaced[:20]:
-        entry = sources.sides.head.get(path)
-        if entry is not None and not entry.is_file:
-            kind = "link" if entry.is_link else "submodule or special file"
-            yield f"{quote(path, 200)} is a {kind}"
+        said = f"{plural(len(errors), 'new error')}, first {first}"
+        yield Reason(Decision.CHANGES, Weight.ERROR, NEW_ERROR, said, files)
+
+
+def _not_run(sides: Sides, trusted: Collection[Treatment]) -> Iterator[Reason]:
+    """Yield what the change brings that only a run can judge."""
+    for treatment in (SOLUTIONS, TRACES):
+        of_kind = (p for p, t in sides.treatments.items() if t is treatment)
+        paths = [path for path in of_kind if path in sides.head]
+        if paths and treatment not in trusted:
+            named = some([quote(path, 120) for path in paths], _NAMED)
+            said = f"{named}: not run here (trace-dataset review --execute)"
+            yield Reason(Decision.PERSON, Weight.CLAIM, NOT_RUN, said, tuple(paths))
 
 
 def _commands(answers: Sequence[Answer]) -> Iterator[str]:

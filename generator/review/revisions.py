@@ -46,7 +46,9 @@ def open_sources(
     with one_line_errors():
         repository = open_repository(dataset)
         revisions, old, new = _trees(repository, dataset, base, head)
-    sides = Sides(old, new, tuple(sorted({*refused(old), *refused(new)})))
+        outside = repository.outside(revisions.base, revisions.head or None)
+    odd = tuple(sorted({*refused(old), *refused(new)}))
+    sides = Sides(old, new, odd, outside)
     with TemporaryDirectory(prefix="trace-dataset-review-") as name:
         lying = None if revisions.head else dataset
         yield write_sides(revisions, sides, repository.blobs, Path(name), lying)
@@ -69,7 +71,7 @@ def _trees(
     found = _base(repository, tip, base)
     if found is None and head is None:
         old, new = sides(tip)
-        if Sides(old, new).changed:
+        if Sides(old, new).changed or repository.outside(tip, None):
             return Revisions(tip, shown, "the last commit"), old, new
     commit, said = found or _before(repository, tip)
     return Revisions(commit, shown, said), *sides(commit)

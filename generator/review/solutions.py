@@ -66,6 +66,14 @@ class EvaluatedChange:
         lines = [one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG) for v in refused]
         return [*lines, *(str(claim) for claim in self.claims if claim.is_false)]
 
+    @property
+    def unknown(self) -> list[str]:
+        """Return one line for each solution and claim that could not be run here."""
+        skipped = (v for v in self.verdicts if v.verdict == SKIPPED)
+        lines = [one_line(f"{v.path}: not run: {v.reason}", _LONG) for v in skipped]
+        open_claims = (c for c in self.claims if c.found == SKIPPED)
+        return [*lines, *(f"{claim}" for claim in open_claims)]
+
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON has of it."""
         return {

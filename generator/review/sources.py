@@ -10,9 +10,17 @@ from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import Files, Sorted, owner_of, sort_changes
+from generator.dataset.file_reading import opened, read_at_most
 from generator.dataset.json_file import read_json_lines
-from generator.dataset.paths import is_rendered
-from generator.review.tree import HOLLOW, Blobs, Tree, write_tree
+from generator.dataset.paths import (
+    is_dataset,
+    is_rendered,
+    is_written_by_rendering,
+)
+from generator.rendering.files import SUMS
+from generator.review.settings import SETTINGS
+from generator.review.treatment import Treatment, is_compared, treatment_of
+from generator.review.tree import HOLLOW, Blobs, Tree, TreeEntry, write_tree
 
 RECORDINGS = "blob/ground_truth/"
 
@@ -22,21 +30,28 @@ class Sides:
     """Hold the files of both sides: path below the dataset's root → object id.
 
     `base` and `head` are what git has, or the same computed from the working tree.
-    `refused` are paths of either side that no checkout would have.
+    `refused` are paths of either side that no checkout would have. `outside` are those
+    above the dataset's root that are not the same, as `../x`.
     """
 
     base: Tree
     head: Tree
     refused: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """Return the paths whose content or kind is not the same on both sides."""
-        base, head = (
-            {(path, entry.oid, entry.mode[:2]) for path, entry in side.items()}
-            for side in (self.base, self.head)
-        )
-        return frozenset(path for path, *_ in base ^ head)
+        """Return the paths whose content, kind or mode is not the same on both sides."""
+        return frozenset(path for path, _ in self.base.items() ^ self.head.items())
+
+    @cached_property
+    def treatments(self) -> Mapping[str, Treatment]:
+        """Return how the review treats each changed path, sorted by path."""
+        inside = {
+            path: treatment_of(path, self.base.get(path), self.head.get(path))
+            for path in sorted(self.changed)
+        }
+        return {**inside, **{path: treatment_of(path) for path in self.outside}}
 
     @cached_property
     def _of_head(self) -> Mapping[Key, Files]:
@@ -74,6 +89,22 @@ class Sources:
     sides: Sides
     sorted: Sorted
     judged: Collection[Key]
+    blobs: Blobs
+
+    def read(self, path: str, most: int, *, of_base: bool = False) -> bytes | None:
+        """Return a file that was written of a side; None where there is none to read.
+
+        A file of over `most` bytes is none.
+        """
+        tree = self.sides.base if of_base else self.sides.head
+        if path not in tree or not tree[path].is_file:
+            return None
+        try:
+            with opened((self.base if of_base else self.head) / path) as descriptor:
+                data = read_at_most(descriptor, most + 1)
+        except (OSError, ValueError):
+            return None
+        return data if len(data) <= most else None
 
 
 def write_sides(
@@ -97,12 +128,9 @@ def write_sides(
         os.makedirs(side)
         shallow: Tree = {}
         for path, entry in tree.items():
+            kept = _what_is_read(path, entry, sides, op_types)
             owner = owner_of(path)
-            if side == base and (is_rendered(path) or path.startswith(RECORDINGS)):
-                continue
-            if is_rendered(path) and path.rsplit("/", 1)[1][5:-3] not in op_types:
-                continue
-            if owner is not None and owner[0] not in judged:
+            if kept is not None and owner is not None and owner[0] not in judged:
                 (op_type, name), kind = owner
                 # blobs and recordings matter to no other definition; workloads have the
                 # name of theirs, and are left out of both sides or of none
@@ -111,15 +139,31 @@ def write_sides(
                 is_left_out |= kind == "workloads" and lying is None
                 if known and is_left_out:
                     continue
-                if entry.is_file and (side == base or kind != "definition"):
-                    entry = HOLLOW
-            shallow[path] = entry
+                is_text = side == head and kind in ("definition", "custom_inputs")
+                if entry.is_file and not is_text:
+                    kept = HOLLOW
+            is_recording = owner is not None and owner[1] == "recording"
+            if kept is not None and not (side == base and is_recording):
+                shallow[path] = kept
         write_tree(blobs, shallow, side)
         lines = (f"workloads/{op_type}/{name}.jsonl" for op_type, name in judged)
         named = {path for line in lines for path in blobs_named(side, line)}
         elsewhere = {p: tree[p] for p in named if p in tree and p not in shallow}
         write_tree(blobs, elsewhere, side)
-    return Sources(base, head, revisions, sides, found, judged)
+    return Sources(base, head, revisions, sides, found, judged, blobs)
+
+
+def _what_is_read(
+    path: str, entry: TreeEntry, sides: Sides, op_types: Collection[str]
+) -> TreeEntry | None:
+    """Return the entry of a file that a review reads, None for others."""
+    if is_written_by_rendering(path):
+        is_named = path.rsplit("/", 1)[1] == SUMS
+        is_named |= is_rendered(path) and path.rsplit("/", 1)[1][5:-3] in op_types
+        return entry if is_named or path in sides.changed else None
+    if is_dataset(path) or path == SETTINGS:
+        return entry
+    return entry if path in sides.changed and is_compared(path) else None
 
 
 def _touched(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.dataset.paths import is_dataset, is_rendered
 from generator.problems import Failure
 from generator.problems.messages import quote
 
@@ -73,7 +72,7 @@ def check_total(size: int) -> None:
 
 
 def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
-    """Write the dataset's files of a tree below `folder`.
+    """Write the files of a tree below `folder`.
 
     Links are made last and lead where they led, so that validation can say so. Raises
     Failure.
@@ -82,9 +81,7 @@ def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
     wanted = [
         path
         for path, entry in tree.items()
-        if (is_dataset(path) or is_rendered(path))
-        and (entry.is_file or entry.is_link)
-        and path not in bad
+        if (entry.is_file or entry.is_link) and path not in bad
     ]
     wanted.sort(key=lambda path: tree[path].is_link)
     contents = blobs([tree[path].oid for path in wanted if tree[path] != HOLLOW])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from generator.problems import Failure
-from generator.reports.report import Status
 from generator.review import FORMATS, shown
+from generator.review.decision import Decision
 from generator.review.review import Review, make_review
 from generator.review.revisions import open_sources
 from tests.functional import hostile, hostile_verification
@@ -21,7 +21,6 @@ from tests.functional.reviewed import commit, git
 
 CASES = {**hostile.CASES, **hostile_verification.CASES}
 
-RANKS = {Status.PASSED: 0, Status.OPEN: 1, Status.FAILED: 2}
 CHANGED = {**DEFINITION, "description": "The product."}
 
 
@@ -64,7 +63,7 @@ def test_the_corpus_is_large() -> None:
 
 def test_the_good_change_needs_a_gpu(tree: Path) -> None:
     made, _ = review(tree)
-    assert (made.verdict, made.compared.new) == (Status.OPEN, ())
+    assert (made.decision, made.compared.new) == (Decision.GPU, ())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -74,9 +73,9 @@ def test_no_hostile_change_makes_it_better(name: str, tree: Path) -> None:
     made, reports = review(tree)
     new = made.compared.new
     assert rule in {problem.rule for problem in new}
-    assert RANKS[made.verdict] >= RANKS[Status.OPEN]
+    assert made.decision is not Decision.APPROVE
     if any(problem.severity.value == "error" for problem in new):
-        assert made.verdict is Status.FAILED
+        assert made.decision is Decision.CHANGES
     for form, text in reports.items():
         _is_inert(form, text)
 
@@ -99,7 +98,7 @@ def test_many_at_once_are_no_better_than_one(tree: Path) -> None:
         if not re.search("pipe|link|huge|gigabyte", name):
             breaks(tree)
     made, reports = review(tree)
-    assert made.verdict is Status.FAILED
+    assert made.decision is Decision.CHANGES
     for form, text in reports.items():
         _is_inert(form, text)
 

@@ -27,6 +27,7 @@ from tests.functional.reviewed import (
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 APPROVE, CHANGES, GPU = 0, 1, 3
+PERSON = GPU
 FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 ON_GPU = "agreed with a production kernel on a GPU"
 
@@ -41,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 def test_nothing_changed_is_nothing_to_review(root: Path) -> None:
     found = reviewed(root, "--base", "HEAD", status=APPROVE)
     assert (found["changes"], found["checklist"], found["reasons"]) == ([], [], [])
-    assert "Nothing of the dataset changed" in (
+    assert "Nothing changed" in (
         review(root, "--base", "HEAD", "--format", "markdown").stdout
     )
 
@@ -198,14 +199,22 @@ def test_two_new_definitions_are_one_too_many(root: Path) -> None:
             f"definitions/gemm/{name}.json",
             {**DEFINITION, "name": name, "axes": axes(n)},
         )
+    assert answers(reviewed(root))["one definition per pull request"] == "advice"
+    git(root, "stash", "-u", "-q")
+    write(root, "review.toml", '[points]\nrequired = ["one-definition"]\n')
+    commit(root)
+    git(root, "stash", "pop", "-q")
     found = reviewed(root, status=CHANGES)
     assert answers(found)["one definition per pull request"] == "no"
 
 
 def test_files_outside_of_the_dataset_are_named(root: Path) -> None:
     write(root, "setup.py", "print('hello')")
-    found = reviewed(root, status=APPROVE)
-    assert found["others"] == ["setup.py"]
+    found = reviewed(root, status=PERSON)
+    assert found["verdict"] == "needs a person"
+    assert [(c["class"], c["files"]) for c in found["classes"]] == [
+        ("installation", ["setup.py"])
+    ]
 
 
 def test_revisions_and_the_working_tree_are_the_same_review(root: Path) -> None:
@@ -231,7 +240,7 @@ def test_a_branch_is_held_against_where_it_left(root: Path) -> None:
     git(root, "checkout", "-q", "mine")
     found = reviewed(root)
     assert (found["base"], found["base_is"]) == (left, "where head left main")
-    assert found["others"] == []
+    assert [c["class"] for c in found["classes"]] == ["definitions"]
 
 
 def test_a_base_that_is_newer_than_head(root: Path) -> None:
@@ -293,9 +302,10 @@ def test_the_head_of_the_markdown(root: Path) -> None:
         + lines[4].partition("mended, ")[2]
     )
     folded = [line for line in lines if "<summary>" in line]
-    assert folded[:2] == [
+    assert folded[:3] == [
         "<details open><summary>What to run on a GPU (4)</summary>",
-        "<details open><summary>Checklist (11)</summary>",
+        "<details open><summary>Changed files (1)</summary>",
+        "<details open><summary>Checklist (13)</summary>",
     ]
     row = (
         "- reference: <code>&#39;return A &#64; B&#46;T&#39; becomes "

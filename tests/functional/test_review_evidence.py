@@ -115,7 +115,8 @@ def test_evidence_that_moves_to_another_machine_is_other_evidence(root: Path) ->
     commit(root)
     write_runs(root, "gpu", run)
     changed(root, description="x")
-    found = reviewed(root, status=GPU)
+    found = reviewed(root, status=CHANGES)
+    assert "'gemm_n9_k4'" in found["reasons"][0]
     assert answers(found)[OTHERS] == "unknown"
     assert "gemm_n9_k4" in found["to_run"][0]
 
@@ -125,4 +126,4 @@ def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
     commit(root)
     write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
     found = reviewed(root, status=GPU)
-    assert answers(found)["recording of a kernel's outputs"] == "unknown"
+    assert answers(found)["recording of a kernel's outputs, replayed"] == "unknown"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.reports.report import Status
+from generator.review.decision import Decision, Reason, Weight
 from generator.review.execute import _copy_recordings
 from generator.review.executed import Executed
 from generator.review.review import Review, with_results
@@ -126,11 +126,11 @@ def test_recordings_without_content_and_links_are_left_out(tmp_path: Path) -> No
     assert not copied.exists()
 
 
-def _review(verdict: Status) -> Review:
+def _review(decision: Decision) -> Review:
     empty: Any = ()
-    return Review(
-        Revisions("", "", ""), verdict, ("why",), *[empty] * 3, empty, *[empty] * 4
-    )
+    reasons = [Reason(decision, Weight.CLAIM, "x", "why")]
+    grounds = () if decision is Decision.APPROVE else tuple(reasons)
+    return Review(Revisions("", "", ""), grounds, *[empty] * 5)
 
 
 def _executed(**changes: Any) -> Executed:
@@ -138,20 +138,21 @@ def _executed(**changes: Any) -> Executed:
     return Executed(**{**values, **changes})
 
 
-@pytest.mark.parametrize("verdict", list(Status))
-def test_a_pass_on_the_cpu_makes_nothing_better(verdict: Status) -> None:
-    if verdict is not Status.OPEN:
-        assert with_results(_review(verdict), _executed()).verdict is verdict
+@pytest.mark.parametrize("decision", list(Decision))
+def test_a_pass_on_the_cpu_makes_nothing_better(decision: Decision) -> None:
+    assert with_results(_review(decision), _executed()).decision is decision
 
 
-@pytest.mark.parametrize("verdict", list(Status))
+@pytest.mark.parametrize("decision", list(Decision))
 @pytest.mark.parametrize(
     "changes", [{"failed": ("a",)}, {"problems": ("a",)}, {"passed": 0}]
 )
-def test_a_bad_run_is_worse_than_none(verdict: Status, changes: Any) -> None:
-    after = with_results(_review(verdict), _executed(**changes))
-    assert after.verdict is Status.FAILED
-    assert after.reasons[0] == "why" or verdict is not Status.FAILED
+def test_a_bad_run_is_worse_than_none(decision: Decision, changes: Any) -> None:
+    after = with_results(_review(decision), _executed(**changes))
+    assert after.decision is Decision.CHANGES
+    # a wrong value comes before whatever else was against it
+    assert after.reasons[0] != "why"
+    assert ("why" in after.reasons) == (decision is not Decision.APPROVE)
 
 
 # what a hostile reference does before it answers rightly; it raises where it succeeds
@@ -244,7 +245,7 @@ def test_what_ends_a_run_is_named(
         executed = execute_changes(made.changes, sources.head, "cpu", trust=True)
     assert executed is not None
     assert said in "; ".join(executed.problems)
-    assert with_results(made, executed).verdict is Status.FAILED
+    assert with_results(made, executed).decision is Decision.CHANGES
 
 
 def test_a_commits_recording_is_replayed_where_its_definition_changed(

@@ -173,5 +173,5 @@ def test_nothing_changed(tmp_path: Path) -> None:
     done = review(tmp_path, "--base", "HEAD", "--head", "HEAD", "--format", "html")
     assert (done.returncode, done.stderr) == (0, "")
     page = Page(done.stdout)
-    assert "Nothing of the dataset changed." in page.texts
+    assert "Nothing changed." in page.texts
     assert "Approve" in page.texts

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from generator.evaluation.verdict import PASSED, SKIPPED
-from generator.reports.report import Status
 from generator.review import shown
+from generator.review.decision import Decision
 from generator.review.review import Review, make_review, with_solutions
 from generator.review.revisions import open_sources
 from generator.review.solutions import Claim, evaluate_change
@@ -92,7 +92,7 @@ def test_solutions_and_claims_are_judged(root: Path) -> None:
     add(root, "wrong", WRONG)
     trace(root, ("right", "PASSED"), ("wrong", "PASSED"), ("gone", "PASSED"))
     made = judged(root)
-    assert made.verdict is Status.FAILED
+    assert made.decision is Decision.CHANGES
     assert verdicts(made) == {"right": "PASSED", "wrong": "INCORRECT_NUMERICAL"}
     assert made.evaluated is not None
     assert {c.solution: c.found for c in made.evaluated.claims} == {

@@ -130,7 +130,7 @@ def test_the_verdict_is_that_of_a_checkout(
     propose(repository, files, delete)
     found = review()
     wanted = reviewed_in_git(tmp_path / "checkout", files, delete, capsys)
-    for part in ("verdict", "status", "reasons", "changes", "checklist", "others"):
+    for part in ("verdict", "status", "reasons", "changes", "checklist", "classes"):
         assert found[part] == wanted[part], part
     assert found["problems"]["new"] == wanted["problems"]["new"]
     assert found["problems"]["mended"] == wanted["problems"]["mended"]

@@ -127,8 +127,7 @@ def latent_spec(latent: Latent) -> Spec:
         ),
         reference=reference_text(
             "mla_paged",
-            module,
-            ["kve4m3"] * latent.is_e4m3 + ["ps1"] * (latent.page_size == 1),
+            f"{module}{special}{'_ps1' if latent.page_size == 1 else ''}",
         ),
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,

@@ -1,0 +1,33 @@
+"""Random cases in the manner of a definition's own: other lengths, other draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from generator.ops.registry import optional_op_module
+from generator.ops.variation import Varied
+from generator.testing.definition import Case, Definition
+from generator.testing.seeded_inputs import Stream
+
+
+def varied(
+    definition: Definition, cases: Sequence[Case], number: int
+) -> tuple[Case, Stream]:
+    """Return the numbered random case, and the stream to make its inputs from.
+
+    Its kind is that of the definition's cases in turn. What the op_type's module
+    `audit` varies is drawn again, and in every second round its settings too; the rest
+    of the case stays.
+    """
+    case = cases[number % len(cases)]
+    stream = Stream(definition.name, case.name, f"audit {number}")
+    vary: Varied | None = getattr(
+        optional_op_module(definition.op_type, "audit"), "varied", None
+    )
+    if vary is not None:
+        other = number // len(cases) % 2 == 1
+        axes, params = vary(definition, case, stream.child("variation"), other)
+        axes = {name: axes[name] for name in case.axes}
+        case = replace(case, axes=axes, params=params)
+    return case, stream

@@ -1,0 +1,132 @@
+"""What a review finds on files of a change, as Problems, and what each asks for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from generator.problems import Problem, Rule, error, warning
+from generator.problems.messages import one_line, quote, some
+from generator.review.decision import Decision, Reason, Weight
+from generator.review.sources import Sources
+from generator.review.treatment import (
+    LINKS,
+    OUTSIDE,
+    UNKNOWN,
+    twins,
+)
+
+RUNS = warning("""review-runs: The change has a file that runs, or that a program obeys:
+    it is not judged here.
+    Fix: Read it; a person decides.
+    Finds: a new tests/conftest.py""")
+UNKNOWN_PATH = warning("""review-unknown: The change has a file that no command of this
+    version reads.
+    Fix: Read it; a person decides, or move it to where it is read.
+    Finds: verification/notes.bin""")
+LINK = error("""review-link: The change has a link, a submodule or a special file.
+    Fix: Put the file itself there.
+    Finds: tests/references/test_gemm.py -> /dev/zero""")
+TWIN = error("""review-twin: Two paths are one file on some systems: one of the two shadows
+    the other.
+    Fix: Rename one of them.
+    Finds: definitions/gemm/X.json beside definitions/gemm/x.json""")
+REFUSED = error("""review-path: No checkout would have the path.
+    Fix: Rename it.
+    Finds: definitions/../../x.json""")
+UNRENDERED = error("""review-rendered: A rendered test is not what this version renders
+    from the definitions: somebody edited it, or did not render it anew.
+    Fix: Run gen-tests --all, and gen-tests --all --check.
+    Finds: rtol=8e-1 in tests/references/test_layernorm.py""")
+UNCOMPARED = warning("""review-unrendered: A file among the rendered tests is none that
+    this version renders, or could render before the change.
+    Fix: Read it, as code that pytest runs.
+    Finds: tests/references/test_mine.py, written by hand""")
+WEAKER = warning("""review-weaker: The tests check less than before, or otherwise.
+    Fix: Read the table of checks; --accept weaker:PATH says that it was read.
+    Finds: rtol of 'output' from 0.008 to 0.8""")
+REMOVED = error("""review-removed: Something that the dataset had is gone.
+    Fix: Bring it back, or accept it with --accept removal:PATH.
+    Finds: a deleted recording, or evidence that is no longer in verification/""")
+REWRITTEN = error("""review-rewritten: Something that the dataset has is replaced under its
+    old name.
+    Fix: Bring it back under its name, and add the new one under another, or accept it
+    with --accept removal:PATH.
+    Finds: a workload of the same uuid with other axes""")
+CLAIM = warning("""review-claim: The change says something that only a run could show.
+    Fix: Run the command that is named, or accept it with --trust-evidence.
+    Finds: a survivor that is no longer in verification/audit.json""")
+OWN_SOFTWARE = warning("""review-own-software: The review was made by software that the
+    change itself changes.
+    Fix: Install the software of the base, and review with that.
+    Finds: trace-dataset review in an editable checkout of the pull request""")
+
+ASKS: Mapping[str, tuple[Rule, Decision, Weight]] = MappingProxyType(
+    {
+        rule.id: (rule, decision, weight)
+        for rule, decision, weight in (
+            (UNRENDERED, Decision.CHANGES, Weight.WEAKER_CHECK),
+            (WEAKER, Decision.PERSON, Weight.WEAKER_CHECK),
+            (REWRITTEN, Decision.CHANGES, Weight.REMOVED),
+            (REMOVED, Decision.CHANGES, Weight.REMOVED),
+            (LINK, Decision.CHANGES, Weight.PATH),
+            (TWIN, Decision.CHANGES, Weight.PATH),
+            (REFUSED, Decision.CHANGES, Weight.PATH),
+            (OWN_SOFTWARE, Decision.PERSON, Weight.WEAKER_CHECK),
+            (RUNS, Decision.PERSON, Weight.RUNS),
+            (UNCOMPARED, Decision.PERSON, Weight.RUNS),
+            (CLAIM, Decision.PERSON, Weight.CLAIM),
+            (UNKNOWN_PATH, Decision.PERSON, Weight.UNKNOWN),
+        )
+    }
+)
+"""Rule → the rule, what a Problem of it asks for, and how much it weighs."""
+
+RULES = tuple(rule for rule, _, _ in ASKS.values())
+_NAMED = 5
+
+
+def of_paths(sources: Sources) -> Iterator[Problem]:
+    """Yield what is wrong with paths, whatever is in the files, and what runs."""
+    sides = sources.sides
+    for path in sides.refused:
+        yield REFUSED.problem(path, f"No checkout would have the path {quote(path)}.")
+    added = [p for p in sides.changed if p in sides.head and p not in sides.base]
+    for path, other in twins(sides.head, sorted(added)):
+        yield TWIN.problem(path, f"On some systems this is {quote(other, 200)}.")
+    for path, treatment in sides.treatments.items():
+        if treatment is LINKS:
+            yield LINK.problem(path, f"This is no ordinary file: {treatment.could}.")
+        elif treatment in (UNKNOWN, OUTSIDE):
+            what = _happened(path, sources)
+            yield UNKNOWN_PATH.problem(path, f"{what}, and {treatment.could}.")
+        elif treatment.could:
+            said = f"{_happened(path, sources)} ({treatment.name}): {treatment.could}."
+            yield RUNS.problem(path, said)
+
+
+def _happened(path: str, sources: Sources) -> str:
+    sides = sources.sides
+    if path in sides.outside:
+        return "It changed"
+    if path not in sides.base:
+        return "It is new"
+    if path not in sides.head:
+        return "It is gone"
+    is_mode = sides.base[path].oid == sides.head[path].oid
+    return "Its mode changed" if is_mode else "It changed"
+
+
+def reasons_of(findings: Iterable[Problem]) -> Iterator[Reason]:
+    """Yield a reason for each rule that findings break, with the files it names."""
+    by_rule: dict[str, list[Problem]] = defaultdict(list)
+    for problem in findings:
+        by_rule[problem.rule].append(problem)
+    for rule, listed in by_rule.items():
+        _, decision, weight = ASKS[rule]
+        files = tuple(dict.fromkeys(problem.file for problem in listed))
+        named = some([quote(file, 120) for file in files], _NAMED)
+        same = len({problem.message for problem in listed}) == 1 or len(listed) == 1
+        said = listed[0].message if same else ASKS[rule][0].explanation
+        yield Reason(decision, weight, rule, one_line(f"{named}: {said}", 4000), files)

@@ -1,0 +1,328 @@
+"""The points of the checklist, each with what answers it, and where that was seen."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from generator.dataset.definition import Definition
+from generator.dataset.json_file import read_json_lines
+from generator.dataset.model_figures import model_figures
+from generator.ops.registry import op_packages
+from generator.problems.messages import one_line, plural, quote, some
+from generator.results.audits import ABSENT, KNOWN, STALE
+from generator.results.evidence import DefinitionEvidence, Run
+from generator.results.sources import ORACLE, is_ground_truth, is_recorded
+from generator.review.change import Change
+from generator.review.context import ReviewContext
+
+YES, NO, UNKNOWN = "yes", "no", "unknown"
+ADVICE = "advice"
+"""Answers a point that is not met and that the dataset does not require."""
+
+CLAIMED = "only the change itself says so: "
+_BAD = ("FAILED", "ERROR")
+_HEADER_ROWS = 400
+_LONGEST_LINE = 200
+_HASHED = re.compile(r"[0-9a-f]{64}  \S+$")
+
+
+class Finding(NamedTuple):
+    """An answer, where it was seen, and whether an unknown one takes a GPU to tell.
+
+    A claim of the change counts whether or not the dataset requires the point.
+    """
+
+    answer: str
+    seen: str
+    needs_gpu: bool = False
+    is_claim: bool = False
+
+
+def _tags(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    lesser = known.objections.get((change.key, "lesser tags"))
+    if lesser:
+        return Finding(UNKNOWN, one_line(str(lesser[0])))
+    models = new.tag_values("model")
+    if not models:
+        return Finding(UNKNOWN, "no model: tag names where it is from")
+    strange = [quote(name) for name in models if name not in model_figures()]
+    if strange:
+        seen = f"no figures of {some(strange, 3)} are known here: compare config.json"
+        return Finding(UNKNOWN, seen)
+    tags = plural(len(new.tags), "tag")
+    return Finding(YES, f"{tags}, and no rule on tags or constants objects")
+
+
+def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    path = f"tests/references/test_{new.op_type}.py"
+    shown = one_line(path)
+    if path not in known.sides.head:
+        if "tests/references" in known.folders_before:
+            return Finding(NO, f"there is no {shown}: gen-tests --all")
+        return Finding(YES, "the dataset keeps no rendered tests; --output writes them")
+    if path in known.rendered:
+        return Finding(YES, f"{shown}: this review renders the same bytes")
+    if path in known.sides.changed:
+        return Finding(NO, f"{shown} is not what this review renders")
+    try:
+        with open(known.root / path, encoding="utf-8") as stream:
+            # a line may be as long as the file
+            lines = (stream.readline(_LONGEST_LINE) for _ in range(_HEADER_ROWS))
+            hashes = set(filter(_HASHED.match, lines))
+    except (OSError, UnicodeDecodeError):
+        return Finding(UNKNOWN, f"{shown} can't be read")
+    if f"{new.sha256}  {new.name}\n" in hashes:
+        return Finding(YES, f"{shown} names its SHA-256")
+    if not hashes:
+        seen = f"{shown} is not a test that gen-tests rendered"
+        # a dataset may have tests of its own there; this review rendered others
+        return Finding(YES if path in known.sides.base else NO, seen)
+    return Finding(NO, one_line(f"{shown} does not: gen-tests --op-type {new.op_type}"))
+
+
+def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
+    where = "" if folder in known.folders_before else f"; the base has no {folder}/"
+    return Finding(NO, f"there is no {one_line(path)}{where}")
+
+
+def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if new.op_type not in op_packages() and new.name in known.unproven_allowed:
+        return Finding(YES, "nothing is compared, which --allow-unproven accepts")
+    mine = list(_about(new, known.after))
+    if bad := [said for about in mine for said in _failed(*about)]:
+        return Finding(NO, bad[0])
+    passed = [(run, said) for run, entry in mine for said in _passed(run, entry)]
+    if good := [said for run, said in passed if known.counts(run, new.name)]:
+        return Finding(YES, "; ".join(good[:3]))
+    if not change.computes and change.old is not None:
+        before = list(_about(change.old, known.before))
+        kept = [said for about in before for said in _passed(*about)]
+        if kept and not any(_failed(*about) for about in before):
+            seen = f"of the text before, which computes the same: {kept[0]}"
+            return Finding(YES, seen)
+    if passed:
+        return Finding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
+    lesser = [said for about in mine for said in _lesser(*about)]
+    seen = "no run in verification/ compared this text with a kernel on a GPU"
+    if lesser:
+        seen += f"; there is {some(lesser, 2)}"
+    return Finding(UNKNOWN, seen, True)
+
+
+def _lesser(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
+    """Yield what agreed and is no kernel on a GPU, by its name."""
+    for source, verdict in entry.sources.items():
+        if verdict.verdict == "PASSED" and verdict.cases:
+            what = f"{_said(run, source)}, {plural(verdict.cases, 'case')}"
+            if source == ORACLE:
+                yield f"{what} (the oracle, no kernel)"
+            elif is_recorded(source):
+                yield f"{what} (a recording of a kernel)"
+
+
+def _about(
+    definition: Definition, runs: Iterable[Run]
+) -> Iterator[tuple[Run, DefinitionEvidence]]:
+    for run in runs:
+        entry = run.definitions.get(definition.name)
+        if entry is not None and entry.sha256 == definition.sha256:
+            yield run, entry
+
+
+def _failed(run: Run, entry: DefinitionEvidence) -> list[str]:
+    bad = [source for source, v in entry.sources.items() if v.verdict in _BAD]
+    return [_said(run, what) for what in (*bad, *entry.failed)]
+
+
+def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
+    for source, verdict in entry.sources.items():
+        is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
+        is_live = is_ground_truth(source) and not is_recorded(source)
+        if is_live and is_good:
+            yield f"{_said(run, source)} passed, {plural(verdict.cases, 'case')}"
+
+
+def _said(run: Run, source: str) -> str:
+    gpu = run.machine.get("gpu") or run.machine.get("device") or "unknown machine"
+    return one_line(f"{source} on {gpu}, {run.date}")
+
+
+def _workloads(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    work = change.workloads
+    if work is not None and work.head:
+        seen = f"{plural(work.head, 'workload')}; {work.said_ranges}"
+        return Finding(YES, seen.removesuffix("; ")[:300])
+    if change.kind != "new" and (work is None or not work.base):
+        return Finding(YES, "there are none, and were none before")
+    return Finding(NO, "there are none")
+
+
+def _captured(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    """Answer by what the files show; that a server ran, no file shows."""
+    path = f"workloads/{new.op_type}/{new.name}.jsonl"
+    if path not in known.sides.head or not known.sides.head[path].is_file:
+        return Finding(NO, "there are none")
+    kinds: Counter[str] = Counter()
+    for _, line in read_json_lines(known.root, path).lines:
+        workload = line.get("workload") if isinstance(line, dict) else None
+        kinds[_origin(workload if isinstance(workload, dict) else {})] += 1
+    seen = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    if set(kinds) == {_RANDOM}:
+        return Finding(UNKNOWN, f"{seen}: no file shows that a server ran")
+    return Finding(NO, seen or "there are none")
+
+
+_DERIVED = "derived (the uuid is of version 5)"
+_RANDOM = "captured or typed (a random uuid, values in blobs or scalars)"
+_GENERATED = "with random values alone (generated inputs)"
+_TYPED = "typed (the uuid is none)"
+
+
+def _origin(workload: Mapping[str, Any]) -> str:
+    try:
+        version = uuid.UUID(str(workload.get("uuid"))).version
+    except ValueError:
+        return _TYPED
+    if version == 5:
+        return _DERIVED
+    inputs = workload.get("inputs")
+    values = inputs.values() if isinstance(inputs, dict) else ()
+    kinds = {value.get("type") for value in values if isinstance(value, dict)}
+    return _GENERATED if kinds <= {"random"} else _RANDOM
+
+
+def _blobs(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if (change.key, "pointers") in known.objections:
+        return Finding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
+    count = len(known.sides.files_of(change.key, "blobs"))
+    return Finding(YES, plural(count, "file") if count else "none needed")
+
+
+def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    for path in known.sides.files_of(change.key, "solutions"):
+        if path.startswith("solutions/baseline"):
+            return Finding(YES, one_line(path))
+    path = f"solutions/baseline/{new.op_type}/{new.name}/"
+    return _absent(known, "solutions", path)
+
+
+def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    found = known.sides.files_of(change.key, "traces")
+    if not found:
+        return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
+    statuses: Counter[str] = Counter()
+    for path in found:
+        for _, line in read_json_lines(known.root, path).lines:
+            evaluation = line.get("evaluation") if isinstance(line, dict) else None
+            said = evaluation.get("status") if isinstance(evaluation, dict) else None
+            statuses[str(said)] += 1
+    counted = ", ".join(f"{n} {one_line(s, 40)}" for s, n in sorted(statuses.items()))
+    answer = YES if set(statuses) == {"PASSED"} else NO
+    return Finding(answer, f"{counted or 'no line'} (its author's)")
+
+
+def _recording(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    path = f"blob/ground_truth/{new.op_type}/{new.name}.safetensors"
+    shown = one_line(path)
+    if path not in known.sides.head:
+        return Finding(UNKNOWN, f"there is no {shown}")
+    interface = {"op_type", "axes", "inputs", "outputs"}
+    if any(d.part in interface for d in change.differences):
+        return Finding(UNKNOWN, f"{shown} may be of the interface before")
+    op_type, _, name = change.old_path[len("definitions/") : -len(".json")].partition(
+        "/"
+    )
+    before = known.sides.base.get(f"blob/ground_truth/{op_type}/{name}.safetensors")
+    if before != known.sides.head[path] and not known.trust_evidence:
+        return Finding(UNKNOWN, f"{CLAIMED}{shown}", needs_gpu=True, is_claim=True)
+    replays = [
+        (verdict.verdict, _said(run, source))
+        for run, entry in _about(new, known.after)
+        if known.counts(run, new.name)
+        for source, verdict in entry.sources.items()
+        if is_recorded(source) and verdict.verdict in ("PASSED", *_BAD)
+    ]
+    if bad := [said for verdict, said in replays if verdict in _BAD]:
+        return Finding(NO, f"its replay failed: {bad[0]}")
+    if replays:
+        return Finding(YES, f"{shown}; its replay passed: {replays[0][1]}")
+    seen = f"{shown}; no replay is on record: pytest tests/references --definition "
+    return Finding(UNKNOWN, seen + one_line(new.name, 100))
+
+
+def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if known.audits_after is None:
+        return Finding(UNKNOWN, f"{ABSENT}: no audit is on record")
+    found = known.audits_after.get(new.name)
+    if found is None:
+        return Finding(UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it")
+    if found.sha256 != new.sha256:
+        seen = f"{STALE}: the audit of {found.date} is of another text"
+        return Finding(UNKNOWN, seen)
+    seen = f"{KNOWN}: {found.share} caught, {found.date}"
+    if found.survived:
+        survivors = plural(found.survived, "survivor")
+        seen += f"; {survivors}: {one_line(found.named(3))}"
+    before = (known.audits_before or {}).get(new.name)
+    if before != found and not known.trust_evidence:
+        return Finding(UNKNOWN, f"{CLAIMED}{seen}")
+    return Finding(UNKNOWN if found.survived else YES, seen)
+
+
+def _provenance(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    models = new.tag_values("model")
+    # what was run of a text that computes the same counts as well
+    old = change.old if not change.computes else None
+    texts = [text for text in (old, new) if text is not None]
+    runs = [r for t in texts for r, _ in _about(t, known.after) if r.is_on_gpu]
+    facts = [f"model {', '.join(map(quote, models[:3]))}"] if models else []
+    if runs:
+        machine = runs[-1].machine
+        names = [n for n in ("gpu", "flashinfer", "sglang") if n in machine]
+        facts += [f"{name} {machine[name]}" for name in names]
+    if change.workloads is not None:
+        facts.append(plural(change.workloads.head, "workload"))
+    needed = {"model": models, "GPU and versions": runs}
+    missing = [what for what, found in needed.items() if not found]
+    seen = one_line(", ".join(facts))
+    if missing:
+        seen = f"not said: {', '.join(missing)}" + (f"; {seen}" if seen else "")
+    return Finding(UNKNOWN if missing else YES, seen)
+
+
+def _proven(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    if new.op_type in op_packages():
+        return Finding(YES, f"the op_type {new.op_type} has kernels or an oracle")
+    if new.name in known.unproven_allowed:
+        return Finding(YES, "nothing is compared, which --allow-unproven accepts")
+    seen = f"nobody here knows the op_type {quote(new.op_type)}: no kernel, no oracle"
+    return Finding(UNKNOWN, f"{seen} (--allow-unproven {one_line(new.name, 100)})")
+
+
+POINTS: tuple[
+    tuple[str, str, str, Callable[[Change, Definition, ReviewContext], Finding]], ...
+] = (
+    ("proven", "something can be compared with it", "", _proven),
+    ("tags", "honest tags", "tags", _tags),
+    ("rendered-test", "reference test rendered from this text", "", _test),
+    ("agreed", "agreed with a production kernel on a GPU", "", _green),
+    ("workloads", "has workloads", "", _workloads),
+    ("captured", "workloads captured from real inference", "workloads", _captured),
+    ("blobs", "blobs of the workloads", "blobs", _blobs),
+    ("baseline", "baseline solution", "solutions", _baseline),
+    ("traces", "traces, all PASSED", "traces", _traces),
+    ("recording", "recording of a kernel's outputs, replayed", "", _recording),
+    ("audit", "planted defects are caught by the tests", "", _audit),
+    (
+        "provenance",
+        "provenance: model, versions, GPU, number of workloads",
+        "",
+        _provenance,
+    ),
+)
+"""The id of each point, its text, the subject of the Problems that answer it with no, and
+what answers it where there are none."""

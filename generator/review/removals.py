@@ -1,0 +1,228 @@
+"""What the dataset had and the change takes away, or replaces under its old name.
+
+Files, and what is in them: workloads, entries of evidence, of the audit. A removed
+definition stands for all that belongs to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from generator.dataset.artifacts import Key
+from generator.dataset.changes import UNRECORDED, owner_of
+from generator.dataset.json_file import read_json
+from generator.dataset.paths import AUDIT, CHECKERS_KEPT, VERIFICATION
+from generator.problems import Failure, Problem
+from generator.problems.messages import one_line, plural, quote, some
+from generator.results.audits import audits_in
+from generator.results.evidence import Run, read_evidence, runs_in
+from generator.review.change import Change
+from generator.review.findings import CLAIM, REMOVED, REWRITTEN, WEAKER
+from generator.review.sources import Sources
+
+_BAD = ("FAILED", "ERROR")
+_MAX_BYTES = 16 * 1024 * 1024
+_KINDS: Mapping[str, Collection[str]] = {
+    "removal": (REMOVED.id, REWRITTEN.id),
+    "weaker": (WEAKER.id,),
+}
+
+
+@dataclass
+class Accepted:
+    """Hold what a person accepted, as `removal:PATH` or `weaker:PATH`.
+
+    A PATH that ends in a slash is a folder. `unused` are those that met nothing.
+    """
+
+    asked: Sequence[str] = ()
+    _used: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for one in self.asked:
+            kind, _, path = one.partition(":")
+            if kind not in _KINDS or not path:
+                raise Failure(
+                    f"--accept {quote(one, 100)}: write removal:PATH or weaker:PATH."
+                )
+
+    def takes(self, problem: Problem) -> bool:
+        """Return whether a person accepted what a Problem says."""
+        for one in self.asked:
+            kind, _, path = one.partition(":")
+            is_in = problem.file == path
+            is_in |= path.endswith("/") and problem.file.startswith(path)
+            if is_in and problem.rule in _KINDS[kind]:
+                self._used.add(one)
+                return True
+        return False
+
+    @property
+    def unused(self) -> list[str]:
+        """Return what was accepted and is not there to be accepted."""
+        return [one for one in self.asked if one not in self._used]
+
+
+def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
+    """Yield what is gone or replaced, one Problem a file."""
+    yield from _files(sources, changes)
+    for change in changes:
+        work = change.workloads
+        path = f"workloads/{change.key[0]}/{change.key[1]}.jsonl"
+        if work is None or change.kind == "removed" or path not in sources.sides.head:
+            continue
+        if work.removed:
+            message = f"Gone: {plural(work.removed, 'workload')} of {work.base}."
+            yield REMOVED.problem(path, message)
+        if work.changed:
+            count = plural(work.changed, "workload")
+            yield REWRITTEN.problem(path, f"Other under the same uuid: {count}.")
+    if any(path.startswith(f"{VERIFICATION}/") for path in sources.sides.changed):
+        yield from _evidence(sources)
+        yield from _audits(sources)
+    if CHECKERS_KEPT in sources.sides.changed and CHECKERS_KEPT in sources.sides.head:
+        yield CLAIM.problem(CHECKERS_KEPT, "It says other things of checkers.")
+    if UNRECORDED in sources.sides.changed and UNRECORDED in sources.sides.head:
+        yield from _unrecorded(sources)
+
+
+def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
+    sides = sources.sides
+    gone = {change.key for change in changes if change.kind == "removed"}
+    moved: dict[Key, Key] = {}
+    for change in changes:
+        if change.kind == "renamed":
+            _, op_type, file = change.old_path.split("/")
+            moved[op_type, file.removesuffix(".json")] = change.key
+    new = {(sides.head[p].oid, owner_of(p)) for p in sides.changed if p in sides.head}
+    for path, treatment in sides.treatments.items():
+        if path in sides.head or not treatment.is_kept:
+            continue
+        owner = owner_of(path)
+        if owner is not None and (owner[0] in moved or owner[0] in gone):
+            key, kind = owner
+            if kind == "definition":
+                if key in gone:
+                    yield REMOVED.problem(path, "The definition is gone.")
+                continue
+            if key in gone:
+                continue
+            # a recording keeps its content, a workload file says its new name
+            other = (moved[key], kind)
+            is_there = kind == "workloads" and bool(sides.files_of(moved[key], kind))
+            is_there |= _renamed(path, key, moved[key]) in sides.head
+            if is_there or (sides.base[path].oid, other) in new:
+                continue
+        if path.startswith(f"{VERIFICATION}/") and path != CHECKERS_KEPT:
+            # what counts are its entries, in whichever file
+            continue
+        name = treatment.name.removesuffix("s")
+        yield REMOVED.problem(path, f"The file is gone ({name}).")
+
+
+def _renamed(path: str, old: Key, new: Key) -> str:
+    """Return where a file lies that moved with its definition."""
+    return path.replace("/".join(old), "/".join(new))
+
+
+def _entries(runs: Sequence[Run]) -> dict[tuple[object, ...], str]:
+    """Return each entry of evidence by what it is about → its verdict."""
+    found: dict[tuple[object, ...], str] = {}
+    for run in runs:
+        for name, entry in run.definitions.items():
+            about = (run.key, name, entry.sha256)
+            for source, verdict in entry.sources.items():
+                key: tuple[object, ...] = (*about, source)
+                found[key] = verdict.verdict
+            for test in entry.failed:
+                key = (*about, f"test {test}")
+                found[key] = "FAILED"
+    return found
+
+
+def _evidence(sources: Sources) -> Iterator[Problem]:
+    """Yield entries on the definitions as they are that are gone, and failures."""
+    old, new = _entries(runs_in(sources.base)), _entries(runs_in(sources.head))
+    lost = [about for about in old if about not in new]
+    mended = [a for a, verdict in old.items() if verdict in _BAD and new.get(a)]
+    mended = [a for a in mended if new[a] not in _BAD]
+    if not lost and not mended:
+        return
+    texts = _texts(sources, {str(about[1]) for about in (*lost, *mended)})
+    lost = [about for about in lost if about[2] in texts]
+    mended = [about for about in mended if about[2] in texts]
+    for rule, entries, what in (
+        (REMOVED, lost, "gone, on the text as it is"),
+        (REWRITTEN, mended, "failed, of which the same run says otherwise now"),
+    ):
+        if entries:
+            names = [quote(n) for n in dict.fromkeys(str(e[1]) for e in entries)]
+            count = plural(len(entries), "result")
+            message = f"{count} {what}, of {some(names, 5)}."
+            yield rule.problem(_evidence_file(sources, entries[0]), message)
+
+
+def _evidence_file(sources: Sources, about: tuple[object, ...]) -> str:
+    """Return the changed file of evidence whose base had an entry."""
+    changed = [
+        path
+        for path in sorted(sources.sides.changed)
+        if path.startswith(f"{VERIFICATION}/") and path in sources.sides.base
+    ]
+    for path in changed:
+        try:
+            if about in _entries(read_evidence(sources.base, path)):
+                return path
+        except Failure:
+            continue
+    return changed[0] if changed else f"{VERIFICATION}/"
+
+
+def _texts(sources: Sources, names: Collection[str]) -> set[str]:
+    """Return the SHA-256 of the head's definitions of some names."""
+    found = set()
+    for path in sources.sides.head:
+        owner = owner_of(path)
+        if owner is not None and owner[1] == "definition" and owner[0][1] in names:
+            data = sources.read(path, _MAX_BYTES)
+            if data is not None:
+                found.add(hashlib.sha256(data).hexdigest())
+    return found
+
+
+def _audits(sources: Sources) -> Iterator[Problem]:
+    """Yield what the audit no longer says, or says anew, of definitions as they are."""
+    if AUDIT not in sources.sides.changed:
+        return
+    old, new = audits_in(sources.base) or {}, audits_in(sources.head) or {}
+    lost = [name for name in old if name not in new]
+    other = [name for name, entry in new.items() if old.get(name) != entry]
+    texts = _texts(sources, {*lost, *other})
+    lost = [name for name in lost if old[name].sha256 in texts]
+    if lost:
+        shown = some([quote(name) for name in lost], 5)
+        yield REMOVED.problem(AUDIT, f"The audit of {shown} is gone.")
+    other = [name for name in other if new[name].sha256 in texts]
+    if other:
+        shown = some([quote(name) for name in other], 5)
+        first = one_line(other[0], 100)
+        message = f"The audit of {shown} is new or other."
+        fix = f"Run trace-dataset audit --definition-name {first}, or --trust-evidence."
+        yield CLAIM.problem(AUDIT, message, fix=fix)
+
+
+def _unrecorded(sources: Sources) -> Iterator[Problem]:
+    """Yield definitions that the change newly calls impossible to record."""
+    names = []
+    for root in (sources.base, sources.head):
+        read = read_json(root, UNRECORDED)
+        value = getattr(read, "value", None)
+        names.append(value if isinstance(value, dict) else {})
+    old, new = names
+    other = [name for name in new if old.get(name) != new[name]]
+    if other:
+        shown = some([quote(str(name)) for name in other], 5)
+        message = f"It says that {shown} can't be recorded, which no command checks."
+        yield CLAIM.problem(UNRECORDED, message)
