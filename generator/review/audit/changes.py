@@ -1,0 +1,117 @@
+"""Changes that several pull requests of the audit make."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from generator.dataset.paths import AUDIT
+from generator.rendering.files import format_sums
+from generator.review.audit.pull_request import Change, editing, replacing, together
+from generator.review.audit.subject import (
+    EVIDENCE,
+    TESTS,
+    Files,
+    Subject,
+    audit,
+    evidence,
+    rendered,
+)
+
+FIRST, SECOND = "definitions/{op}/{1}.json", "definitions/{op}/{2}.json"
+LINES = "workloads/{op}/{1}.jsonl"
+RECORDING = "blob/ground_truth/{op}/{1}.safetensors"
+SUMS = f"{TESTS}/SHA256SUMS"
+
+
+def render(files: Files, made: Subject) -> None:
+    """Render the tests of all definitions anew, as an honest author does."""
+    new = rendered(files)
+    for path in [p for p in files if p.startswith(f"{TESTS}/") and p not in new]:
+        del files[path]
+    files |= new
+
+
+def sums(files: Files, made: Subject) -> None:
+    """Make SHA256SUMS fit whatever lies there, as a careful forger does."""
+    from hashlib import sha256
+
+    names = [p for p in files if p.startswith(f"{TESTS}/") and p != SUMS]
+    listed = {p.removeprefix(f"{TESTS}/"): sha256(files[p]).hexdigest() for p in names}
+    files[SUMS] = format_sums(listed)
+
+
+def forged(old: str, new: str) -> Change:
+    """Return an edit of the rendered test, with the hash that fits."""
+    return together(replacing("{test}", old, new), sums)
+
+
+def add_third(files: Files, made: Subject) -> None:
+    """Add the third definition and its workloads."""
+    files |= made.third_files
+
+
+def third_with_evidence(files: Files, made: Subject) -> None:
+    """Add the third definition with everything that a complete one has."""
+    add_third(files, made)
+    render(files, made)
+    files["verification/2026-01-02_audit.json"] = evidence(files, made, made.third)
+    files[AUDIT] = audit(files, made, made.first, made.second, made.third)
+
+
+def reference(old: str, new: str) -> Change:
+    """Return a change of the first definition's reference."""
+
+    def edit(value: Any) -> None:
+        assert old in value["reference"]
+        value["reference"] = value["reference"].replace(old, new, 1)
+
+    return editing(FIRST, edit)
+
+
+def with_evidence_after(*changes: Change) -> Change:
+    """Return changes, and evidence and audit on what the definitions are then."""
+
+    def change(files: Files, made: Subject) -> None:
+        for one in changes:
+            one(files, made)
+        render(files, made)
+        files[EVIDENCE] = evidence(files, made, made.first, made.second)
+        files[AUDIT] = audit(files, made, made.first, made.second)
+
+    return change
+
+
+def workloads(edit: Any) -> Change:
+    """Return a change of the first definition's list of workload lines."""
+
+    def change(files: Files, made: Subject) -> None:
+        path = made.workloads(made.first)
+        lines = [json.loads(line) for line in files[path].splitlines()]
+        found = edit(lines)
+        lines = lines if found is None else found
+        files[path] = "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+    return change
+
+
+def runs(edit: Any) -> Change:
+    """Return a change of the definitions that the first run of evidence has."""
+
+    def change(files: Files, made: Subject) -> None:
+        value = json.loads(files[EVIDENCE])
+        edit(value["runs"][0]["definitions"], made)
+        files[EVIDENCE] = json.dumps(value).encode()
+
+    return change
+
+
+def audits(edit: Any) -> Change:
+    """Return a change of the entries of audit.json."""
+
+    def change(files: Files, made: Subject) -> None:
+        value = json.loads(files[AUDIT])
+        edit(value["definitions"], made)
+        files[AUDIT] = json.dumps(value).encode()
+
+    return change

@@ -1,0 +1,25 @@
+"""All pull requests of the audit."""
+
+from __future__ import annotations
+
+from generator.review.audit import bad_claims, bad_files, bad_tests
+from generator.review.audit.good import good
+from generator.review.audit.pull_request import PullRequest
+
+
+def bad_pull_requests() -> list[PullRequest]:
+    """Return those that a review must refuse."""
+    return [
+        *bad_tests.of_tests(),
+        *bad_tests.of_files(),
+        *bad_files.of_code(),
+        *bad_files.of_paths(),
+        *bad_files.of_removals(),
+        *bad_claims.of_claims(),
+        *bad_claims.of_definitions(),
+    ]
+
+
+def good_pull_requests() -> list[PullRequest]:
+    """Return those that a review must approve."""
+    return [*good()]

@@ -1,0 +1,285 @@
+"""Good pull requests: whoever keeps a dataset must be able to merge these at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from generator.dataset.changes import UNRECORDED
+from generator.dataset.paths import AUDIT
+from generator.review.audit.bad_claims import TRUSTED, renamed, unknown
+from generator.review.audit.changes import (
+    FIRST,
+    LINES,
+    RECORDING,
+    add_third,
+    audits,
+    reference,
+    render,
+    runs,
+    third_with_evidence,
+    with_evidence_after,
+    workloads,
+)
+from generator.review.audit.pull_request import (
+    Change,
+    PullRequest,
+    adding,
+    editing,
+    moving,
+    removing,
+    replacing,
+    together,
+)
+from generator.review.audit.subject import (
+    EVIDENCE,
+    TESTS,
+    Files,
+    Subject,
+    audit,
+    evidence,
+)
+from generator.review.review import Asked
+from generator.review.settings import SETTINGS
+
+UUID = "00000000-0000-4000-8000-00000000000{}"
+
+
+def good() -> Iterator[PullRequest]:
+    """Yield good pull requests."""
+    yield from _of_definitions()
+    yield from _of_workloads()
+    yield from _of_evidence()
+    yield from _accepted()
+    for path in ("NOTICE", "CHANGELOG.md", "docs/notes.md", "docs/images/x.png"):
+        yield PullRequest(f"document: {path}", adding(path, b"A note."))
+    yield PullRequest("document: the licence", adding("LICENSE", b"Another licence.\n"))
+
+
+def _of_definitions() -> Iterator[PullRequest]:
+    described = editing(
+        FIRST, lambda value: value.update(description="In other words.")
+    )
+    yield PullRequest("definition: described anew", together(described, render))
+    yield PullRequest("definition: laid out anew", together(_laid_out, render))
+    yield PullRequest(
+        "definition: a comment in the reference",
+        together(_commented, render),
+    )
+    yield PullRequest(
+        "definition: a workload more, described anew",
+        together(described, render, workloads(_more(1))),
+    )
+    yield PullRequest(
+        "definition: new, its evidence was there first",
+        together(add_third, render),
+        before=_evidence_first,
+    )
+    yield PullRequest(
+        "definition: new, with everything, of an author who is trusted",
+        third_with_evidence,
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "definition: new, in a dataset that asks for everything",
+        third_with_evidence,
+        asked=TRUSTED,
+        before=adding(
+            SETTINGS, "[points]\nrequired = ['agreed', 'workloads', 'rendered-test']\n"
+        ),
+    )
+    yield PullRequest(
+        "definition: changed, with evidence of an author who is trusted",
+        with_evidence_after(reference("return ", "return 1.0 * ")),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "definition: changed, in a dataset that asks for no kernel",
+        together(reference("return ", "return 1.0 * "), render),
+        before=adding(SETTINGS, "[points]\nadvice = ['agreed']\n"),
+    )
+    yield PullRequest(
+        "definition: renamed with all it has",
+        _renamed,
+        before=together(removing("{solution}"), removing("{traces}")),
+    )
+    yield PullRequest(
+        "definition: mended",
+        with_evidence_after(editing(FIRST, _without_x)),
+        before=together(editing(FIRST, lambda value: value.update(x=1)), _evidence_now),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "definition: with which nothing can be compared, which is accepted",
+        _unknown,
+        asked=Asked(trust_evidence=True, unproven=("{3}",)),
+    )
+
+
+def _of_workloads() -> Iterator[PullRequest]:
+    yield PullRequest("workloads: one more", workloads(_more(1)))
+    yield PullRequest("workloads: three more", workloads(_more(3)))
+    yield PullRequest(
+        "workloads: in another order", workloads(lambda lines: lines[::-1])
+    )
+    yield PullRequest("workloads: laid out anew", workloads(lambda lines: None))
+
+
+def _of_evidence() -> Iterator[PullRequest]:
+    yield PullRequest(
+        "evidence: of another GPU, trusted",
+        _of_another_gpu,
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "evidence: in a file of another name",
+        moving(EVIDENCE, "verification/2026-01-01_gpu.json"),
+    )
+    yield PullRequest("evidence: laid out anew", editing(EVIDENCE, lambda value: None))
+    yield PullRequest(
+        "evidence: what is of another text is off the record",
+        removing("verification/old.json"),
+        before=_stale_evidence,
+    )
+    yield PullRequest(
+        "evidence: a kernel more, trusted",
+        runs(
+            lambda found, made: found[made.first]["sources"].update(
+                {"sglang": {"verdict": "PASSED", "cases": 5}}
+            )
+        ),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "audit: a survivor less, trusted",
+        audits(lambda found, made: found[made.first].update(survivors=[])),
+        asked=TRUSTED,
+    )
+    yield PullRequest("audit: laid out anew", editing(AUDIT, lambda value: None))
+    yield PullRequest(
+        "recording: of a definition that had none, trusted",
+        together(
+            adding("blob/ground_truth/{op}/{2}.safetensors", b"a recording"),
+            editing(UNRECORDED, lambda value: {}),
+        ),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "traces: one more, trusted",
+        replacing("{traces}", "2026-01-01T", "2026-01-02T"),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
+        "tests: rendered where they were stale", render, before=_stale_tests
+    )
+    yield PullRequest(
+        "tests: rendered where there were none", render, before=removing(f"{TESTS}/")
+    )
+
+
+def _accepted() -> Iterator[PullRequest]:
+    def taking(*paths: str, trusted: bool = False) -> Asked:
+        return Asked(trusted, tuple(f"removal:{path}" for path in paths))
+
+    yield PullRequest(
+        "accepted: a recording is gone", removing(RECORDING), asked=taking("blob/")
+    )
+    yield PullRequest(
+        "accepted: a workload is gone",
+        workloads(lambda lines: lines[1:]),
+        asked=taking("workloads/"),
+        before=removing("{traces}"),
+    )
+    yield PullRequest(
+        "accepted: a definition is gone with all it has",
+        _without_first,
+        asked=taking("definitions/"),
+    )
+    yield PullRequest(
+        "accepted: an entry of the evidence is gone",
+        runs(lambda found, made: found.pop(made.first)),
+        asked=taking(EVIDENCE),
+    )
+    yield PullRequest(
+        "accepted: the audit is gone", removing(AUDIT), asked=taking(AUDIT)
+    )
+
+
+def _without_x(value: dict[str, Any]) -> None:
+    del value["x"]
+
+
+def _commented(files: Files, made: Subject) -> None:
+    def edit(value: dict[str, Any]) -> None:
+        value["reference"] = "# in float32\n" + value["reference"]
+
+    editing(FIRST, edit)(files, made)
+
+
+def _laid_out(files: Files, made: Subject) -> None:
+    path = made.definition(made.first)
+    files[path] = json.dumps(json.loads(files[path]), indent=8).encode()
+
+
+def _more(count: int) -> Change | Any:
+    def edit(lines: list[dict[str, Any]]) -> None:
+        for n in range(count):
+            more = json.loads(json.dumps(lines[0]))
+            more["workload"]["uuid"] = UUID.format(n)
+            axes = more["workload"]["axes"]
+            name = next(iter(axes))
+            axes[name] += 1001 + 17 * n * n
+            lines.append(more)
+
+    return edit
+
+
+def _evidence_first(files: Files, made: Subject) -> None:
+    with_third = {**files, **made.third_files}
+    path = "verification/2026-01-02_audit.json"
+    files[path] = evidence(with_third, made, made.third)
+
+
+def _evidence_now(files: Files, made: Subject) -> None:
+    files[EVIDENCE] = evidence(files, made, made.first, made.second)
+
+
+def _of_another_gpu(files: Files, made: Subject) -> None:
+    path = "verification/2026-01-02_audit.json"
+    files[path] = evidence(files, made, made.first, made.second, gpu="another")
+
+
+def _stale_evidence(files: Files, made: Subject) -> None:
+    path = made.definition(made.first)
+    other = {**files, path: files[path] + b"\n"}
+    files["verification/old.json"] = evidence(other, made, made.first, gpu="old")
+
+
+def _stale_tests(files: Files, made: Subject) -> None:
+    render(files, made)
+    path = made.definition(made.first)
+    files[path] = json.dumps(json.loads(files[path]), indent=7).encode()
+    files[EVIDENCE] = evidence(files, made, made.first, made.second)
+    files[AUDIT] = audit(files, made, made.first, made.second)
+
+
+def _renamed(files: Files, made: Subject) -> None:
+    name = renamed(files, made)
+    files[made.recording(name)] = files.pop(made.recording(made.first))
+    render(files, made)
+
+
+def _unknown(files: Files, made: Subject) -> None:
+    unknown(files, made)
+
+
+def _without_first(files: Files, made: Subject) -> None:
+    together(
+        removing(FIRST),
+        removing(LINES),
+        removing(RECORDING),
+        removing("{solution}"),
+        removing("{traces}"),
+        render,
+    )(files, made)

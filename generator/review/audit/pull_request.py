@@ -1,0 +1,131 @@
+"""One pull request of the audit: what it changes, and what a review must make of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from generator.review.audit.subject import Files, Subject
+from generator.review.review import Asked
+
+Change = Callable[[Files, Subject], object]
+"""Changes the files of a side in place."""
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """Hold one change and the point that has to refuse it; empty for a good one.
+
+    `before` changes the base first. `modes` are of the head's files that are no ordinary
+    ones, `outside` are changed paths above the dataset's root.
+    """
+
+    name: str
+    change: Change
+    refused_by: str = ""
+    asked: Asked = field(default_factory=Asked)
+    before: Change | None = None
+    modes: Mapping[str, str] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()
+
+    def asked_of(self, made: Subject) -> Asked:
+        """Return what is asked, with the names of the subject put in."""
+        names = tuple(_named(name, made) for name in self.asked.unproven)
+        return replace(self.asked, unproven=names)
+
+    def sides(self, made: Subject) -> tuple[Files, Files]:
+        """Return the files before and after."""
+        base = dict(made.files)
+        if self.before is not None:
+            self.before(base, made)
+        head = dict(base)
+        self.change(head, made)
+        return base, head
+
+
+def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:
+    """Return a change that adds a file, or replaces one."""
+    data = content.encode() if isinstance(content, str) else content
+
+    def change(files: Files, made: Subject) -> None:
+        files[_named(path, made)] = data
+
+    return change
+
+
+def removing(path: str) -> Change:
+    """Return a change that removes files: one, or all of a folder ending in a slash."""
+
+    def change(files: Files, made: Subject) -> None:
+        wanted = _named(path, made)
+        gone = [
+            p
+            for p in files
+            if p == wanted or (wanted[-1] == "/" and p.startswith(wanted))
+        ]
+        assert gone, wanted
+        for one in gone:
+            del files[one]
+
+    return change
+
+
+def replacing(path: str, old: str, new: str) -> Change:
+    """Return a change of every occurrence of a text in a file, which must be there."""
+
+    def change(files: Files, made: Subject) -> None:
+        at = _named(path, made)
+        before = files[at].decode()
+        text = before.replace(_named(old, made), _named(new, made))
+        assert text != before, (at, old)
+        files[at] = text.encode()
+
+    return change
+
+
+def editing(path: str, edit: Callable[[Any], Any]) -> Change:
+    """Return a change of a JSON value; `edit` changes it in place or returns another."""
+
+    def change(files: Files, made: Subject) -> None:
+        at = _named(path, made)
+        value = json.loads(files[at])
+        found = edit(value)
+        files[at] = json.dumps(value if found is None else found, indent=2).encode()
+
+    return change
+
+
+def moving(old: str, new: str) -> Change:
+    """Return a change that moves a file."""
+
+    def change(files: Files, made: Subject) -> None:
+        files[_named(new, made)] = files.pop(_named(old, made))
+
+    return change
+
+
+def together(*changes: Change) -> Change:
+    """Return several changes as one."""
+
+    def change(files: Files, made: Subject) -> None:
+        for one in changes:
+            one(files, made)
+
+    return change
+
+
+def _named(path: str, made: Subject) -> str:
+    """Return a path with the names of the subject put in."""
+    for key, value in (
+        ("{op}", made.op_type),
+        ("{1}", made.first),
+        ("{2}", made.second),
+        ("{3}", made.third),
+        ("{test}", made.test),
+        ("{solution}", made.solution),
+        ("{traces}", made.traces),
+    ):
+        path = path.replace(key, value)
+    return path
