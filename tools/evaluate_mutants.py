@@ -108,8 +108,12 @@ class InProcess:
 _seed = seed
 
 
-class _Wrong(Exception):
-    """Say that a case is wrong."""
+class Wrong(Exception):
+    """Say that a case is wrong, and why."""
+
+    def __init__(self, verdict: CaseVerdict) -> None:
+        super().__init__(verdict.case)
+        self.reason = f"{verdict.case}: {verdict.verdict}: {verdict.reason}"
 
 
 class UntilWrong(Judge):
@@ -118,7 +122,7 @@ class UntilWrong(Judge):
     def _keep(self, verdict: CaseVerdict) -> None:
         super()._keep(verdict)
         if verdict.verdict != PASSED:
-            raise _Wrong(verdict.case)
+            raise Wrong(verdict)
 
 
 def measured(
@@ -150,7 +154,7 @@ def measured(
             return "refused"
         try:
             UntilWrong(session, asked, cpu, False, _SECRET).judge()
-        except _Wrong:
+        except Wrong:
             return "refused"
         # random cases are small: what a test of references sees in others is a defect
         alike = job._prove_equivalence(planned.load).equivalent

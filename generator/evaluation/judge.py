@@ -46,6 +46,8 @@ from generator.testing.trial import Trial, same_bits
 # values A, values B at the same addresses, values A at other addresses
 _SAME, _OTHER = 0, 1
 _SEEDS = 2**31
+# calls for a law on values that are not those that it is tested on
+_FEW = 4
 # bytes that a comparison takes of a GPU for each element of the two tensors
 _COMPARED = 100
 
@@ -126,9 +128,14 @@ class Judge:
     def _case(self, name: str, one: Round, slot: int) -> Mapping[str, float]:
         """Judge one call, or for a law as many as it needs. Raises Refused."""
         calls = one.calls()
+        if calls > 1 and slot != _SAME:
+            calls = min(calls, _FEW)
         answers = [
-            self._called(one.inputs, one.filled, slot, one.case.axes)
-            for _ in range(calls)
+            # draws of one law are pooled, from both addresses
+            self._called(
+                one.inputs, one.filled, (slot + n) % 2, one.case.axes, seed=seed
+            )
+            for n, seed in enumerate(self._seeds(name, calls))
         ]
         actual = answers[0]
         if calls > 1:
@@ -138,19 +145,36 @@ class Judge:
             self._repeated(one, actual)
         return metrics
 
+    def _seeds(self, name: str, calls: int) -> list[int]:
+        """Return the seeds of the calls for one law.
+
+        Other values of a case come with the same seeds, and seeds differ in their upper
+        or in their lower bits alone: neither the values, nor a part of the seed, decide.
+        """
+        if calls == 1:
+            return [self._draw.randrange(_SEEDS)]
+        draw = random.Random(f"{self.secret} {name}")
+        first = draw.randrange(1 << 15)
+        upper = draw.sample(range(1 << 15), calls)
+        return [
+            first | place << 16 if n % 2 else first << 16 | place
+            for n, place in enumerate(upper)
+        ]
+
     def _called(
         self,
         inputs: Mapping[str, Any],
         filled: Sequence[str],
         slot: int,
         axes: Mapping[str, int],
+        seed: int | None = None,
     ) -> tuple[Any, ...]:
         """Return the outputs of a call, then the inputs that it filled."""
         tests = self.asked.tests
         specs = tests.interface.output_specs
         sizes = _sizes(tests, axes, inputs)
         layout = self.session.write(slot, inputs, specs, sizes)
-        seed = self._draw.randrange(_SEEDS)
+        seed = self._draw.randrange(_SEEDS) if seed is None else seed
         self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
         answer = self.session.fetch(slot, layout)
         names = list(inputs)
@@ -306,7 +330,12 @@ def _rank(verdict: CaseVerdict) -> tuple[int, float]:
 
 
 def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
-    """Return a case's calls: A, B at the same addresses, A at others, and what is more."""
+    """Return a case's calls: A, B at the same addresses, A at others, and what is more.
+
+    A law is tested on values A, in calls at both addresses; others have few calls.
+    """
+    if rounds[0].calls() > 1:
+        return [(one, _OTHER if n else _SAME) for n, one in enumerate(rounds)]
     found = [(one, _SAME) for one in rounds]
     if len(rounds) > 1:
         found.append((rounds[0], _OTHER))

@@ -20,6 +20,7 @@ from generator.dataset.definition import Definition as Loaded
 from generator.mutation.bench import loaded
 from generator.mutation.classes import AllTests, rendered_class
 from generator.mutation.variation import varied
+from generator.ops.registry import optional_op_module
 from generator.testing import generic
 from generator.testing.definition import Case, Definition
 from generator.testing.harness import ReferenceTests
@@ -250,8 +251,11 @@ def rounds_of(
         return Round(tests, case, shift, device, run, workload, dataset)
 
     asked: list[tuple[str, Sequence[Round]]] = []
-    cases = [c for c in tests.cases(known) if own_cases and c.size != "large"]
-    for case in cases:
+    cases = [c for c in tests.cases(known) if c.size != "large"]
+    judged = optional_op_module(known.op_type, "judged")
+    if judged is not None:
+        cases += judged.cases(known)
+    for case in cases if own_cases else ():
         rounds = [round_of(case), round_of(case)]
         # some cases come more often: nobody knows which, or when they are over
         rounds += [round_of(case)] * (draw.random() < _AGAIN)

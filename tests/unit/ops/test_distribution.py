@@ -62,7 +62,9 @@ def test_honest_draws_pass():
     assert result.verdict == PASSED, result.findings
     assert result.figures["draws"] == ROWS * CALLS
     assert result.figures["illegal_draws"] == 0
-    assert result.figures["tests"] == 3
+    # the law, its temperature, and of two kinds of pairs the equal ones and a table;
+    # twice, and all laws
+    assert result.figures["tests"] == 13
     assert 0 < result.as_dict()["p_value"] <= 1
 
 

@@ -11,9 +11,11 @@ from generator.testing.chi_squared import (
     FEWEST,
     Score,
     bins,
+    coincidences,
     goodness,
     homogeneity,
     share_score,
+    tempered,
     total,
     unseen,
 )
@@ -54,7 +56,10 @@ def test_little_that_is_rare_joins_a_bin():
 
 def test_a_score_by_hand():
     score = goodness(torch.tensor([30, 50, 20]), torch.tensor([1.0, 2.0, 1.0]).double())
-    assert score == Score(25 / 25 + 0.0 + 25 / 25, 2)
+    ratio = 2 * (30 * math.log(30 / 25) + 20 * math.log(20 / 25))
+    williams = 1 + (1 / 25 + 1 / 50 + 1 / 25 - 1 / 100) / (6 * 2)
+    assert score.statistic == pytest.approx(ratio / williams)
+    assert (score.freedom, score.both) == (2, True)
     assert goodness(torch.tensor([0, 0]), torch.ones(2).double()) == Score(0.0, 0)
 
 
@@ -68,9 +73,65 @@ def test_two_samples_by_hand():
 
 
 def test_a_share_is_held_against_the_nearer_bound():
-    assert share_score(30, 100, 0.2, 0.4).statistic == 0.0
-    assert share_score(50, 100, 0.2, 0.4).statistic == pytest.approx(100 / 24)
-    assert share_score(10, 100, 0.2, 0.4).statistic == pytest.approx(100 / 16)
+    assert share_score(30, 100, 0.2, 0.4).p_value == 1.0
+    distance = 0.5 * math.log(0.5 / 0.4) + 0.5 * math.log(0.5 / 0.6)
+    above = share_score(50, 100, 0.2, 0.4).p_value
+    assert above == pytest.approx(min(1.0, 2 * math.exp(-100 * distance)))
+    assert share_score(0, 100, 0.2, 0.4).p_value == pytest.approx(2 * 0.8**100)
+    # what is certain never fails, what is impossible never comes
+    assert share_score(9, 9, 1.0, 1.0).p_value == 1.0
+    assert share_score(1, 9, 0.0, 0.0).p_value < 1e-200
+
+
+@pytest.mark.parametrize(("count", "chance"), [(7, 0.3), (2, 0.01), (0, 0.2)])
+def test_a_share_is_never_called_less_probable_than_it_is(count, chance):
+    draws = 30
+    masses = [
+        math.comb(draws, n) * chance**n * (1 - chance) ** (draws - n)
+        for n in range(draws + 1)
+    ]
+    exact = min(sum(masses[: count + 1]), sum(masses[count:]))
+    assert share_score(count, draws, chance, chance).p_value >= min(1.0, exact)
+
+
+def test_both_tails_of_many_bins_count_and_one_of_few():
+    assert Score(1.0, 40, both=True).p_value < 1e-12
+    assert Score(1.0, 40).p_value == pytest.approx(1.0)
+    assert Score(0.0, 3, both=True).p_value == 1.0
+    even = torch.full((64,), 100)
+    assert goodness(even, torch.ones(64).double()).p_value < 1e-30
+
+
+def test_temperature_is_seen_in_both_directions():
+    weights = torch.cat([torch.tensor([2048.0]), torch.ones(2048)]).double()
+    for power in (0.95, 1.05):
+        counts = torch.zeros(2049, dtype=torch.int64)
+        tail = 2048.0 / (2048.0 + 2048.0**power)
+        counts[0], counts[1] = round(4000 * (1 - tail)), round(4000 * tail)
+        assert tempered(counts, weights).p_value < 1e-15
+    counts[0], counts[1] = 2010, 1990
+    assert tempered(counts, weights).p_value > 0.1
+    assert tempered(counts, torch.ones(2049).double()).freedom == 0
+
+
+def test_tempered_is_chernoffs_bound_of_a_coin():
+    # of two tokens the mean of ln w is how often the first came
+    weights = torch.tensor([3.0, 1.0]).double()
+    one = tempered(torch.tensor([90, 10]), weights).p_value
+    assert one == pytest.approx(share_score(90, 100, 0.75, 0.75).p_value, rel=1e-6)
+
+
+def test_coincidences_are_too_many_or_too_few():
+    weights = torch.ones(8192).double()
+    torch.manual_seed(0)
+    draws = torch.randint(8192, (1000,))
+    honest = torch.bincount(draws, minlength=8192)
+    assert coincidences(honest, weights).p_value > 1e-3
+    few_bits = torch.bincount(draws // 4 * 4, minlength=8192)
+    assert coincidences(few_bits, weights).p_value < 1e-9
+    avoiding = torch.zeros(8192, dtype=torch.int64)
+    avoiding[:1000] = 1
+    assert coincidences(avoiding, weights).p_value < 1e-9
 
 
 def drawn(weights, draws):

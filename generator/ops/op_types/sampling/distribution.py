@@ -1,10 +1,12 @@
 """The policy for sampled tokens: draws must follow the exact law of their row.
 
-Every draw must be legal, and the counts of each kind of row must pass χ² tests at a
+Every draw must be legal, and the counts of each kind of row must pass tests at a
 significance of 1e-6 for all tests of a comparison together (Bonferroni). The tests cover
-each law's tokens, its rare tokens pooled by position, the share of its free tokens, and
-all laws together; for laws of many tokens also that no token is missing. Samples of a
-source get the same tests, and both samples are tested against each other.
+each law's tokens, its rare tokens pooled by position, the share of its free tokens, the
+law at other temperatures, coincidences of rare tokens, and all laws together; for laws of
+many tokens also that no token is missing. Rows of one law are drawn independently, and so
+are calls: `pairs` tests both. Samples of a source get the same tests, and both samples
+are tested against each other.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.sampling.law import Law, Laws, laws_of
+from generator.ops.op_types.sampling.pairs import pair_scores
 from generator.testing.chi_squared import (
     SIGNIFICANCE,
     Score,
     bins,
+    coincidences,
     goodness,
     homogeneity,
     share_score,
+    tempered,
     total,
     unseen,
 )
@@ -108,12 +113,9 @@ def _malformed(value: Any, laws: Laws, question: Question) -> str | None:
 
 
 def by_law(samples: torch.Tensor, laws: Laws, rows: torch.Tensor) -> list[torch.Tensor]:
-    """Return each law's draws from defined rows: int64 [draws] each."""
+    """Return each law's draws from defined rows: int64 [calls, rows of it] each."""
     table = samples.long().reshape(-1, len(rows))
-    return [
-        table[:, (laws.row_law == law) & rows].flatten()
-        for law in range(len(laws.laws))
-    ]
+    return [table[:, (laws.row_law == law) & rows] for law in range(len(laws.laws))]
 
 
 def verdict(
@@ -125,30 +127,32 @@ def verdict(
     tests: list[tuple[str, Score]] = []
     illegal = 0
     for who, drawn in samples.items():
-        for law, tokens in zip(laws.laws, drawn, strict=True):
+        ones = []
+        for law, table in zip(laws.laws, drawn, strict=True):
+            tokens = table.flatten()
             objections, bad = _illegal(law, tokens)
             illegal += bad
             findings += [f"{who}: {law}: {text}" for text in objections]
-            tests += [
-                (f"{who}: {law}: {text}", score) for text, score in _scores(law, tokens)
-            ]
-        ones = [
-            _goodness(law, tokens) for law, tokens in zip(laws.laws, drawn, strict=True)
-        ]
+            scores = _scores(law, tokens)
+            if not bad:
+                scores += pair_scores(law, table)
+            tests += [(f"{who}: {law}: {text}", score) for text, score in scores]
+            ones.append(_goodness(law, tokens))
         tests.append((f"{who}: all laws", total(ones)))
     if len(samples) == 2:
-        tests += _between(laws, *samples.values())
+        flat = ([t.flatten() for t in drawn] for drawn in samples.values())
+        tests += _between(laws, *flat)
     tests = [(text, score) for text, score in tests if score.freedom]
     smallest = min((score.p_value for _, score in tests), default=1.0)
     for text, score in tests:
         if not score.p_value * len(tests) > SIGNIFICANCE:
             findings.append(
-                f"{text}: chi-squared {score.statistic:.1f} at {score.freedom} degrees "
+                f"{text}: chi-squared {score.statistic:.4g} at {score.freedom} degrees "
                 f"of freedom, p-value {score.p_value:.2g}, allowed "
                 f"{SIGNIFICANCE / len(tests):.2g}"
             )
     figures = {
-        "draws": sum(len(tokens) for drawn in samples.values() for tokens in drawn),
+        "draws": sum(table.numel() for drawn in samples.values() for table in drawn),
         "illegal_draws": illegal,
         "tests": len(tests),
         "p_value": min(1.0, smallest * max(len(tests), 1)),
@@ -206,6 +210,16 @@ def _scores(law: Law, tokens: torch.Tensor) -> list[tuple[str, Score]]:
                 f"of {draws} draws token {_first_unseen(law, counts)} was never drawn"
             )
             scores.append((text, unseen(counts, law.weights)))
+        scores += [
+            (
+                "as if the law's temperature were another",
+                tempered(counts, law.weights),
+            ),
+            (
+                "rare tokens coincide too often or too seldom",
+                coincidences(counts, law.weights),
+            ),
+        ]
     if len(law.free):
         free = int(torch.isin(tokens, law.free).sum())
         low, high = law.free_share
