@@ -38,7 +38,8 @@ class SourceEvidence:
     over all outputs but the LSE, whose error is `lse`; `hit_ratio` is the smallest;
     `figures` are a policy's, least and greatest. `skipped` counts tests that compared
     nothing beside those that did. `not_given` are outputs that the source does not give,
-    which were compared with nothing.
+    which were compared with nothing; `rewritten` says what its adapter computes of the
+    kernel's inputs or outputs.
     """
 
     verdict: str
@@ -53,6 +54,7 @@ class SourceEvidence:
     figures: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     not_independent: tuple[str, ...] = ()
     not_given: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
 
     @property
     def needs_other_gpu(self) -> bool:
@@ -229,6 +231,6 @@ def _source(value: Mapping[str, Any]) -> SourceEvidence:
     known |= {n: float(v) for n, v in known.items() if n in _NUMBERS}
     figures = known.get("figures", {}).items()
     known["figures"] = {one_line(n, 40): tuple(map(float, v)) for n, v in figures}
-    for name in ("not_independent", "not_given"):
-        known[name] = tuple(map(one_line, known.get(name, ())))
+    for name in ("not_independent", "not_given", "rewritten"):
+        known[name] = tuple(one_line(text, 200) for text in known.get(name, ()))
     return SourceEvidence(**known)

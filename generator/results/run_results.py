@@ -34,7 +34,7 @@ _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 _DIGITS = 18
 # of a comparison: what is no figure of its policy
 _KNOWN = (
-    "definition case source output rows_left_out not_given not_independent verdict "
+    "definition case source output rows_left_out not_given rewritten not_independent verdict "
     "findings elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
     "hit_ratio expected_rms worst"
 )
@@ -341,6 +341,7 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
         },
         not_independent=_names("not_independent", records),
         not_given=_names("not_given", records),
+        rewritten=_names("rewritten", records),
     )
 
 

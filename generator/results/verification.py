@@ -203,6 +203,7 @@ def _line(
         notes.append(f"{names} taken from the reference: not independent")
     if found.not_given:
         notes.append(f"gives no {', '.join(found.not_given)}: not compared")
+    notes += found.rewritten
     if stale:
         notes.append("on another text of the definition")
     verdict = found.verdict
@@ -216,12 +217,14 @@ def _line(
 def agreed(lines: Iterable[VerificationLine]) -> dict[str, tuple[str, ...]]:
     """Return definition → the ground truths and the oracle that its text agreed with.
 
-    One that gives only some of the outputs says nothing of the others: it is left out.
+    One that gives only some of the outputs says nothing of the others: it is left out,
+    as is one whose adapter computes a part of the operation.
     """
     found: dict[str, set[str]] = {}
     for line in lines:
         is_source = line.source == ORACLE or is_ground_truth(line.source)
-        partial = line.figures is not None and line.figures.not_given
+        figures = line.figures
+        partial = figures is not None and (figures.not_given or figures.rewritten)
         if line.verdict == "PASSED" and not line.stale and is_source and not partial:
             found.setdefault(line.definition, set()).add(line.source)
     return {name: tuple(sorted(sources)) for name, sources in found.items()}

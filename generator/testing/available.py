@@ -45,6 +45,17 @@ def backends_of(
     return () if backends is None else backends(definition)
 
 
+def rewritten_by(cls: HasDefinition, *sources: str | None) -> list[str]:
+    """Return what the adapters of some sources, `flashinfer/fa2`, say that they rewrite."""
+    definition = cls.definition()
+    return [
+        backend.rewrites
+        for provider in PROVIDERS
+        for backend in backends_of(cls, provider, definition)
+        if backend.rewrites and source_name(provider, backend) in sources
+    ]
+
+
 def too_few(usable: Sequence[tuple[str, Backend]]) -> Obstacle:
     """Return why ground truths can't be held against each other."""
     names = ", ".join(source_name(*source) for source in usable) or "none"

@@ -89,7 +89,9 @@ class Backend:
     modules that the provider imports for this backend alone, and does without else.
     `gpus` are those that it computes on, all of one process, which reach the memory of
     each other. `lacks` names the outputs that its kernel does not return: the adapter
-    gives None for each. `limit` says why it has no kernel for this definition, and
+    gives None for each. `rewrites` says what an adapter computes of what the kernel is
+    handed or returns, "inputs rewritten: …", "outputs rewritten: …": agreement with such
+    a kernel is none with the production call. `limit` says why it has no kernel for this definition, and
     `symbol` what is called where that is none of the definition's own.
     """
 
@@ -100,5 +102,6 @@ class Backend:
     needs: tuple[str, ...] = ()
     gpus: int = 1
     lacks: tuple[str, ...] = ()
+    rewrites: str = ""
     limit: str = ""
     symbol: str = ""

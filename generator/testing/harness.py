@@ -19,7 +19,12 @@ import torch
 
 from generator.testing import generic
 from generator.testing.asking import ask
-from generator.testing.available import source_name, too_few, usable_sources
+from generator.testing.available import (
+    rewritten_by,
+    source_name,
+    too_few,
+    usable_sources,
+)
 from generator.testing.compare import Comparison, compare
 from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.error_map import error_map
@@ -272,7 +277,12 @@ class ReferenceTests:
             result = self._judge(trial, name, a, e, source, widest)
             told = source if widest is None else f"{source}{PAIR}{widest}"
             left_out = 0 if rows is None else int((~rows).sum())
-            more = {"rows_left_out": left_out, "not_given": lacking}
+            rewritten = rewritten_by(type(self), source, widest)
+            more = {
+                "rows_left_out": left_out,
+                "not_given": lacking,
+                "rewritten": rewritten,
+            }
             failures += self._tell(trial, name, told, result, record_property, **more)
         assert not failures, "\n" + "\n".join(failures)
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from generator.testing import positions
+from generator.testing.available import rewritten_by
 from generator.testing.compare import FAILED, Comparison
 from generator.testing.definition import Case
 from generator.testing.fingerprint import case_value, input_hashes, interface_hash
@@ -114,6 +115,7 @@ class MatchesRecorded(ReferenceTests):
                 record_property,
                 rows_left_out=0 if shared is None else int((~shared).sum()),
                 not_given=lacking,
+                rewritten=rewritten_by(type(self), about["source"]),
                 recording=provenance(label, about),
             )
         return count, failures

@@ -89,8 +89,10 @@ class KernelEvidence:
             for name, entry in run.definitions.items():
                 for source, of_source in entry.sources.items():
                     verdict = of_source.verdict
-                    if of_source.not_given and verdict == "PASSED":
-                        # nobody has seen the outputs that it does not give
+                    partial = of_source.not_given or of_source.rewritten
+                    if partial and verdict == "PASSED":
+                        # nobody has seen the outputs that it does not give, or what
+                        # the kernel makes of the inputs as they are
                         continue
                     # kernels that agree with each other say nothing of the reference;
                     # where they don't, nobody knows which of them it should agree with

@@ -102,9 +102,15 @@ def relations(definition: Definition) -> list[Relation]:
     return embedding_relations(definition)
 
 
+_LOOKED_UP = (
+    "outputs rewritten: the adapter looks rows up by what the kernel masks, and scales "
+    "and masks them"
+)
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere."""
-    return (Backend("native", needs_cuda=False),)
+    """Return SGLang's PyTorch code, which runs anywhere; it masks tokens alone."""
+    return (Backend("native", needs_cuda=False, rewrites=_LOOKED_UP),)
 
 
 def sglang_ground_truth(

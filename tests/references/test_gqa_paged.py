@@ -142,6 +142,7 @@ from generator.ops.attention.cases import (
 )
 from generator.ops.attention.flashinfer import (
     PLAIN_SUFFIX,
+    counted,
     from_last_key,
     planned,
     prefill_backends,
@@ -280,7 +281,7 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     if ratio not in _CUDA_CORE_RATIOS:
         return found
     lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
-    return found if lacking else (_CUDA_CORES, *found)
+    return found if lacking else (*counted(definition, (_CUDA_CORES,)), *found)
 
 
 def flashinfer_ground_truth(

@@ -21,8 +21,8 @@ c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709  moe_fp8_block_
 4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b  trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
 27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547  trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
 87f7986d2e05b1da01161ac686d02b7e792c3bf1d379a861375d51cc73e058c5  trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
-cb45fd6b43be86cdd901e4b183cabc0aaf71a54d032426e7675cbe89abbda98c  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
-1ae50b8afd70218b3d76bbe1bdca69cb671fbfc0c3f357123014b0b7cc4c323c  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
+93ace0e5d1627c19e426912d58c446c170d547284c5826d15378fc220b7e7ceb  trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192
+bab54d6357bd2fb0b785bf2e7efd52ec28e00c1b082675b861440b61aabf3165  trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
 9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6  trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768
 19e443237fb89d4d1dbf15f0e704491615ebd53ecf76c98d4b56f3df8e3fc542  trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
 8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1  trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512
@@ -32,8 +32,8 @@ ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64  trtllm_fp4_blo
 d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19  trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192
 e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584  trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768
 391c288390ab4183263240b074eb996029b58c5f74e98e2928ed21b49af5d620  trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536
-c05acd1ac07a88f60e79299cdbc1c4ba9407a482641f85d68e9314143da00efd  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
-379f4c4d1e2214fcdd34e8749a630bae04b33f7471f4c50e1a591dd2233e2362  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
+5beeea24608277744da3db54857902c8d9d03afdf50db51a8811995e7b460307  trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192
+af19fc8aa4ff1cec3b04eadcb9b0e9a691316f4224dd01bcadc2b90d9dddce5a  trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
 b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e  trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
 """
 
@@ -155,21 +155,20 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
         return found + elsewhere * (far > 0) + _rounded_scales(definition, far)
-    bias = method == moe_routing.LLAMA4
-    common = {"bias": bias, "uneven": not bias}
+    alone = method == moe_routing.LLAMA4
     middle = far // 2 // local * local
     found = [
-        _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, offset=far, **common),
-        _case(definition, "large-batch", "large", 128, offset=middle, **common),
+        _case(definition, "one-token", "small", 1),
+        _case(definition, "batch", "medium", 12, offset=far, uneven=not alone),
+        _case(definition, "large-batch", "large", 128, offset=middle, uneven=not alone),
         _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
     found += _rounded_scales(definition, far)
     if far:
         return found + elsewhere
-    if bias:
-        # Llama 4 has no bias
-        found.append(_case(definition, "no-bias", "small", 3))
+    if alone:
+        # scores of 1 in float32, whose logits still differ
+        found.append(_case(definition, "saturated", "small", 3, saturated=True))
     return found
 
 
@@ -186,7 +185,7 @@ def _case(
     size: str,
     tokens: int,
     offset: int = 0,
-    bias: bool = False,
+    saturated: bool = False,
     away: bool = False,
     ends: bool = False,
     uneven: bool = False,
@@ -196,8 +195,8 @@ def _case(
 ) -> Case:
     """Return a case whose weights have at most `_ELEMENTS` elements in use.
 
-    `offset` is the first local expert; with `away` no local expert is selected. `bias`
-    is for Llama 4's routing. With `ends` the first and the last local expert are
+    `offset` is the first local expert; with `away` no local expert is selected. With
+    `saturated` the largest logits are about 24. With `ends` the first and the last local expert are
     selected. With `uneven` no two tokens have the same weights. With `rivals` bits of
     logits decide that bfloat16 does not have. With `unusual` the
     scaling factor is not the model's, and the bias makes all scores negative. float8
@@ -211,7 +210,11 @@ def _case(
     fewest = 0 if experts > local else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
     remote = remote_experts(definition, here)
-    params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
+    params = {"local": here, "remote": remote, "offset": offset}
+    # whether the interface has a bias that nothing adds: recordings name it
+    params["bias"] = moe_routing.routing_of(definition) == moe_routing.LLAMA4
+    if saturated:
+        params["top"] = 24.0
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
     if uneven:
@@ -332,9 +335,22 @@ def _product(
     return total
 
 
+_TO_MXFP4 = "inputs rewritten: float32 weights are quantised to mxfp4"
+_STATES = "inputs rewritten: hidden_states are dequantised, which the kernel quantises"
+_WIDE = "inputs rewritten: the kernel gets bfloat16 weights, which are dequantised"
+_SUMMED = (
+    "inputs rewritten: weights are dequantised to float32; outputs rewritten: the adapter "
+    "adds the experts of a token"
+)
+
+
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the trtllm-gen kernel for the definition's weights."""
-    return (Backend(f"trtllm-{_weights_of(definition)}", min_sm=100),)
+    weights = _weights_of(definition)
+    rewrites = _TO_MXFP4 if weights == "fp4" else ""
+    if rewrites and moe_routing.routing_of(definition) == moe_routing.LLAMA4:
+        rewrites += ", and hidden_states are multiplied by the token's score"
+    return (Backend(f"trtllm-{weights}", min_sm=100, rewrites=rewrites),)
 
 
 def _weights_of(definition: Definition) -> str:
@@ -358,10 +374,10 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the Triton kernel, on float8 and bfloat16, and SGLang's PyTorch code."""
-    triton = [Backend("triton-bf16", min_sm=80)]
+    triton = [Backend("triton-bf16", min_sm=80, rewrites=_WIDE)]
     if _weights_of(definition) == "fp8-block":
-        triton.insert(0, Backend("triton-fp8", min_sm=89))
-    return (*triton, Backend("native", needs_cuda=False))
+        triton.insert(0, Backend("triton-fp8", min_sm=89, rewrites=_STATES))
+    return (*triton, Backend("native", needs_cuda=False, rewrites=_SUMMED))
 
 
 def sglang_ground_truth(
@@ -495,10 +511,10 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE = Interface(
 INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
-        "routing_bias": "bfloat16[num_experts]",
         "hidden_states": "bfloat16[seq_len, hidden_size]",
         "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
+        "routing_bias": "bfloat16[num_experts]",
     },
     outputs={
         "output": "bfloat16[seq_len, hidden_size]",
@@ -545,13 +561,13 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE = Interface(
 INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
         "routing_logits": "bfloat16[seq_len, num_experts]",
-        "routing_bias": "bfloat16[num_experts]",
         "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
         "gemm1_weights": "float8_e4m3fn[num_experts, gemm1_out_size, hidden_size]",
         "output1_scales_scalar": "float32[num_experts]",
         "output1_scales_gate_scalar": "float32[num_experts]",
         "gemm2_weights": "float8_e4m3fn[num_experts, hidden_size, intermediate_size]",
         "output2_scales_scalar": "float32[num_experts]",
+        "routing_bias": "bfloat16[num_experts]",
     },
     outputs={
         "output": "bfloat16[seq_len, hidden_size]",
@@ -966,16 +982,15 @@ def reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192():
     @torch.no_grad()
     def run(
         routing_logits: torch.Tensor,
-        routing_bias: torch.Tensor,
         hidden_states: torch.Tensor,
         gemm1_weights: torch.Tensor,
         gemm2_weights: torch.Tensor,
+        routing_bias: torch.Tensor,
     ) -> torch.Tensor:
-        # The bias takes part in choosing only.
-        scores = torch.sigmoid(routing_logits.float())
-        experts = (scores + routing_bias.float()).argmax(dim=1)
+        # The largest logit chooses; the bias, which the interface carries, does not count.
+        logits, experts = routing_logits.float().max(dim=1)
         # The score scales what goes into the expert, ahead of silu.
-        states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
+        states = hidden_states.float() * torch.sigmoid(logits).unsqueeze(1)
 
         output = torch.zeros_like(states)
         for expert in sorted(set(experts.flatten().tolist())):
@@ -1091,19 +1106,18 @@ def reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192():
     @torch.no_grad()
     def run(
         routing_logits: torch.Tensor,
-        routing_bias: torch.Tensor,
         hidden_states: torch.Tensor,
         gemm1_weights: torch.Tensor,
         output1_scales_scalar: torch.Tensor,
         output1_scales_gate_scalar: torch.Tensor,
         gemm2_weights: torch.Tensor,
         output2_scales_scalar: torch.Tensor,
+        routing_bias: torch.Tensor,
     ) -> torch.Tensor:
-        # The bias takes part in choosing only.
-        scores = torch.sigmoid(routing_logits.float())
-        experts = (scores + routing_bias.float()).argmax(dim=1)
+        # The largest logit chooses; the bias, which the interface carries, does not count.
+        logits, experts = routing_logits.float().max(dim=1)
         # The score scales what goes into the expert, ahead of silu.
-        states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
+        states = hidden_states.float() * torch.sigmoid(logits).unsqueeze(1)
 
         output = torch.zeros_like(states)
         for expert in sorted(set(experts.flatten().tolist())):
@@ -1405,9 +1419,9 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose one
-# expert by sigmoid of the logit plus bias, and the sigmoid scales what goes into the
-# expert.
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# expert of the largest logit, whose sigmoid scales what goes into the expert.
+# routing_bias is ignored, as the kernel and Llama 4 have none.
 # model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
@@ -1424,9 +1438,9 @@ class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose one
-# expert by sigmoid of the logit plus bias, and the sigmoid scales what goes into the
-# expert.
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# expert of the largest logit, whose sigmoid scales what goes into the expert.
+# routing_bias is ignored, as the kernel and Llama 4 have none.
 # model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:8
 class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
@@ -1625,8 +1639,8 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
 # down(silu(gate) * up), with up and gate the halves of the first product in this order.
-# Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid scales
-# what goes into the expert.
+# Tokens choose the expert of the largest logit, whose sigmoid scales what goes into the
+# expert. routing_bias is ignored, as the kernel and Llama 4 have none.
 # model:llama-4-maverick, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
 class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
@@ -1646,8 +1660,8 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
 # down(silu(gate) * up), with up and gate the halves of the first product in this order.
-# Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid scales
-# what goes into the expert.
+# Tokens choose the expert of the largest logit, whose sigmoid scales what goes into the
+# expert. routing_bias is ignored, as the kernel and Llama 4 have none.
 # model:llama-4-scout, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:8
 class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):

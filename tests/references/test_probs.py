@@ -166,10 +166,17 @@ def flashinfer_ground_truth(
     return getattr(sampling, definition.name.rpartition("_v")[0])(rows, settings)
 
 
+_TIES = (
+    "inputs rewritten: the kernel gets the next float below top_p; outputs rewritten: "
+    "what ties with the last kept is kept too, and the rest divided by the sum"
+)
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch code for top-p; its top-k drops ties."""
     names = definition.interface.inputs
-    return (Backend("native", needs_cuda=False),) if "top_p" in names else ()
+    native = Backend("native", needs_cuda=False, rewrites=_TIES)
+    return (native,) if "top_p" in names else ()
 
 
 def sglang_ground_truth(

@@ -168,9 +168,19 @@ def flashinfer_ground_truth(
     return samples.to(torch.int64)
 
 
+_FOR_SGLANG = {
+    "logits": "probabilities of logits",
+    "top_p": "the next float below top_p",
+}
+_NORMALISED = "outputs rewritten: what the kernel keeps is divided by its sum"
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's sampler in PyTorch, which also runs on a CPU."""
-    return (Backend("native", needs_cuda=False),)
+    inputs = definition.interface.inputs
+    changed = [text for name, text in _FOR_SGLANG.items() if name in inputs]
+    before = f"inputs rewritten: {', '.join(changed)}; " if changed else ""
+    return (Backend("native", needs_cuda=False, rewrites=f"{before}{_NORMALISED}"),)
 
 
 def sglang_ground_truth(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,9 +19,14 @@ from generator.testing.skipping import skip
 FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
 # kernels without sinks, whose answer the adapter corrects
 PLAIN_SUFFIX = "-plain"
+_WITH_SINKS = "outputs rewritten: the kernel has no sinks, the adapter adds their share"
 PLAIN = (
-    Backend(f"fa2{PLAIN_SUFFIX}", min_sm=80),
-    Backend(f"fa3{PLAIN_SUFFIX}", min_sm=90, max_sm=90),
+    Backend(f"fa2{PLAIN_SUFFIX}", min_sm=80, rewrites=_WITH_SINKS),
+    Backend(f"fa3{PLAIN_SUFFIX}", min_sm=90, max_sm=90, rewrites=_WITH_SINKS),
+)
+_FROM_LAST_KEY = (
+    "outputs rewritten: the kernel counts queries from 0, the adapter takes the slope "
+    "times their distance from the last key off the LSE"
 )
 # fa2 splits 64 query heads over 4 KV heads into partial outputs of just over 256 MiB
 WORKSPACE_BYTES = 512 * 2**20
@@ -80,7 +86,18 @@ def prefill_backends(definition: Definition) -> tuple[Backend, ...]:
         "k_scale" in specs,
     )
     of_dim = (FA2,) if any(lacking) else (FA2, FA3)
-    return (*of_dim, *PLAIN) if has_sinks(definition) else of_dim
+    return (*of_dim, *PLAIN) if has_sinks(definition) else counted(definition, of_dim)
+
+
+def counted(
+    definition: Definition, backends: tuple[Backend, ...]
+) -> tuple[Backend, ...]:
+    """Return backends that say so where the adapter changes the LSE of ALiBi."""
+    if not variant_of(definition).slopes:
+        return backends
+    return tuple(
+        b if "lse" in b.lacks else replace(b, rewrites=_FROM_LAST_KEY) for b in backends
+    )
 
 
 def sink_arguments(

@@ -71,17 +71,20 @@ WRONG_EXPERT = {
     "the next expert's w2": ("gemm2_weights[expert]", "gemm2_weights[expert - 1]"),
 }
 INPUT_SCALE = {
-    "score scales the output": (
-        ".float() * scores.gather(1, experts.unsqueeze(1))",
-        ".float()",
-    ),
-    "no score": (" * scores.gather(1, experts.unsqueeze(1))", ""),
+    "no score": (" * torch.sigmoid(logits).unsqueeze(1)", ""),
     "bias in the score": (
-        "scores.gather(",
-        "(scores + routing_bias.float()).gather(",
+        "torch.sigmoid(logits).unsqueeze(1)",
+        "(torch.sigmoid(logits) + routing_bias[experts].float()).unsqueeze(1)",
     ),
-    "no bias": (" + routing_bias.float()", ""),
-    "logit for score": ("torch.sigmoid(routing_logits.float())", "routing_logits"),
+    "bias in the choice": (
+        "routing_logits.float().max(dim=1)",
+        "(torch.sigmoid(routing_logits.float()) + routing_bias.float()).max(dim=1)",
+    ),
+    "choice by scores, which saturate": (
+        "logits, experts = routing_logits.float().max(dim=1)",
+        "logits, experts = torch.sigmoid(routing_logits.float()).logit().max(dim=1)",
+    ),
+    "logit for score": ("torch.sigmoid(logits)", "logits"),
 }
 TENSOR_SCALES = {
     "no scale of up": (" * output1_scales_scalar[expert]", " * 1e-3"),

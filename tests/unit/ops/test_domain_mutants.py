@@ -128,7 +128,7 @@ CHECKLIST = {
     ),
     "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192": (
         *ROUTED,
-        "bias kept in the weights",
+        "bias used",
         "score scales the output",
     ),
     "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768": ROUTED,

@@ -166,18 +166,31 @@ WRITTEN = [
     ),
     (
         LLAMA4,
-        "bias kept in the weights",
-        (("scores.gather(", "(scores + routing_bias.float()).gather("),),
+        "bias used",
+        (
+            (
+                "routing_logits.float().max(dim=1)",
+                "_by_bias(routing_logits.float(), routing_bias.float())",
+            ),
+            (
+                "@torch.no_grad()",
+                (
+                    "def _by_bias(logits, bias):\n"
+                    "    experts = (torch.sigmoid(logits) + bias).argmax(dim=1)\n"
+                    "    return logits.gather(1, experts[:, None])[:, 0], experts\n\n\n"
+                    "@torch.no_grad()"
+                ),
+            ),
+        ),
     ),
     (
         LLAMA4,
         "score scales the output",
         (
-            (".float() * scores.gather(1, experts.unsqueeze(1))", ".float()"),
+            (".float() * torch.sigmoid(logits).unsqueeze(1)", ".float()"),
             (
                 "    return output",
-                "    output *= scores.gather(1, experts.unsqueeze(1))\n"
-                + "    return output",
+                "    output *= torch.sigmoid(logits).unsqueeze(1)\n    return output",
             ),
         ),
     ),

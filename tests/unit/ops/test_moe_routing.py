@@ -49,7 +49,7 @@ def test_the_constants_are_those_of_the_name(name):
 
 def margin(definition, inputs):
     """Return by how much the chosen scores lie above the others, at least."""
-    if routing.routing_of(definition) == routing.RENORMALIZE:
+    if routing.routing_of(definition) in (routing.RENORMALIZE, routing.LLAMA4):
         scores = inputs["routing_logits"].double()
     else:
         scores = torch.sigmoid(inputs["routing_logits"].double())
@@ -153,14 +153,18 @@ def test_groups_are_chosen_by_their_two_best_and_weights_have_no_bias():
     assert all(math.isclose(weight, 0.25) for weight in choice.values())
 
 
-def test_llama4_chooses_by_bias_and_weighs_without():
+def test_llama4_chooses_by_the_logit_alone():
     definition = known(LLAMA4)
-    logits = torch.zeros(1, 16)
-    logits[0, 2] = 1.0
+    logits = torch.full((2, 16), -1.0)
+    logits[0, 2] = 0.0
+    # their sigmoids are 1 in float32
+    logits[1, 3], logits[1, 9] = 24.0, 25.0
     bias = torch.zeros(16)
-    bias[7] = 0.5
+    bias[7] = 5.0
     given = {"routing_logits": logits, "routing_bias": bias}
-    assert routing.choices(definition, given) == [{7: 0.5}]
+    first, second = routing.choices(definition, given)
+    assert first == {2: 0.5}
+    assert list(second) == [9]
 
 
 def test_packing_keeps_expert_and_weight():

@@ -8,6 +8,7 @@ sigmoid(b). Keys have length 1, or the states would explode. Value heads share k
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -109,18 +110,24 @@ TOLERANCES = (
     ),
     Override("final_state", EXACT, "the pool is returned unchanged, not computed"),
 )
+_GATES = "inputs rewritten: the adapter computes g and beta of A_log, a, dt_bias and b"
 # FlashInfer's kernels need CuTe DSL, which its wheel does not install
 _CUTE_DSL = ("cutlass",)
 _FLASHINFER = {
     "decode": (Backend("pretranspose", min_sm=90, needs=_CUTE_DSL),),
     "mtp": (Backend("mtp", min_sm=90, needs=_CUTE_DSL),),
     # FlashInfer selects one by the number of sequences and heads
-    "prefill": (
-        Backend("fused", min_sm=90, needs=_CUTE_DSL),
-        Backend("context-parallel", min_sm=90, needs=_CUTE_DSL),
+    "prefill": tuple(
+        Backend(name, min_sm=90, needs=_CUTE_DSL, rewrites=_GATES)
+        for name in ("fused", "context-parallel")
     ),
 }
-_NATIVE = Backend("native", needs_cuda=False)
+_NATIVE = Backend(
+    "native",
+    needs_cuda=False,
+    rewrites="inputs rewritten: the loop normalises q and k, so that b and v are scaled; "
+    "outputs rewritten: rows are scaled",
+)
 _RECURRENT = Backend("triton", needs=("triton",))
 _CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
 
@@ -291,8 +298,10 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch test code and its Triton kernels."""
-    chunked = (_CHUNKED,) if _stage(definition) == "prefill" else ()
-    return (_NATIVE, _RECURRENT, *chunked)
+    if _stage(definition) != "prefill":
+        return _NATIVE, _RECURRENT
+    triton = (replace(b, rewrites=_GATES) for b in (_RECURRENT, _CHUNKED))
+    return (_NATIVE, *triton)
 
 
 def sglang_ground_truth(

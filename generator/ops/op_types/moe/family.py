@@ -25,8 +25,8 @@ _ROUTING = {
         "Tokens choose the {top_k} largest logits; the weights are a softmax over these."
     ),
     "llama4": (
-        "Tokens choose one expert by sigmoid of the logit plus bias, and the sigmoid"
-        " scales what goes into the expert."
+        "Tokens choose the expert of the largest logit, whose sigmoid scales what goes"
+        " into the expert. routing_bias is ignored, as the kernel and Llama 4 have none."
     ),
     "routed": (
         "Experts and weights are given: topk_ids holds (expert << 16) | bits of the"

@@ -22,13 +22,14 @@ def inputs(row: MoeGeometry) -> dict[str, Tensor]:
             ),
             **_products(experts, "float32", "Dequantised"),
             **_place(row),
+            **_unused_bias(row),
         }
     made["hidden_states"] = Tensor(
         ("seq_len", "hidden_size"), "float8_e4m3fn", "Input of each token, quantised."
     )
     products = _products(experts, "float8_e4m3fn", "Quantised")
     if row.weights == "fp8_per_tensor_scale":
-        return made | _with_scalars(products, experts)
+        return made | _with_scalars(products, experts) | _unused_bias(row)
     made["hidden_states_scale"] = Tensor(
         ("num_hidden_blocks", "seq_len"),
         "float32",
@@ -75,11 +76,22 @@ def _routing(row: MoeGeometry) -> dict[str, Tensor]:
     made = {
         "routing_logits": Tensor(("seq_len", experts), dtype, "The router's logits.")
     }
-    if row.routing != "renorm":
+    if row.routing == "deepseek":
         made["routing_bias"] = Tensor(
             (experts,), "bfloat16", "Added to the sigmoid scores for choosing only."
         )
     return made
+
+
+def _unused_bias(row: MoeGeometry) -> dict[str, Tensor]:
+    """Return the bias that Llama 4's interface has, last, and its routing has not."""
+    if row.routing != "llama4":
+        return {}
+    return {
+        "routing_bias": Tensor(
+            ("num_experts",), "bfloat16", "Ignored: the routing of Llama 4 has no bias."
+        )
+    }
 
 
 def _products(experts: str, dtype: str, how: str) -> dict[str, Tensor]:

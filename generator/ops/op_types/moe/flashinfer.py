@@ -68,14 +68,15 @@ def run_f4_block(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
     The kernels multiply an expert's output by its weight. Llama 4 multiplies its input:
     for it the hidden states are multiplied first, and the kernel gets weights of 1.
+    That and the quantisation of float32 weights are rewritten inputs.
     """
     from flashinfer import fused_moe
 
     x = inputs["hidden_states"]
     method = routing.routing_of(definition)
     if method == routing.LLAMA4:
-        ids = _llama4_choice(inputs)
-        x = (x.float() * torch.sigmoid(_logits_of(inputs, ids))).to(x.dtype)
+        largest, ids = inputs["routing_logits"].float().max(dim=1, keepdim=True)
+        x = (x.float() * torch.sigmoid(largest)).to(x.dtype)
         topk_ids = routing.pack(ids, torch.ones_like(ids, dtype=torch.float32))
     elif method == routing.ROUTED:
         topk_ids = inputs["topk_ids"]
@@ -123,21 +124,15 @@ def run_f4_block(definition: Definition, inputs: Inputs) -> torch.Tensor:
 def run_f8_per_tensor(definition: Definition, inputs: Inputs) -> torch.Tensor:
     """Call trtllm_fp8_per_tensor_scale_moe; return bfloat16 [seq_len, hidden_size].
 
-    Its routing for Llama 4 has no bias: it gets logits that are low but for the expert
-    that logits and bias select.
+    It reads no bias in Llama 4's routing, whose interface has one.
     """
     from flashinfer.fused_moe import trtllm_fp8_per_tensor_scale_moe
 
     method = routing.routing_of(definition)
-    logits = inputs["routing_logits"]
-    if method == routing.LLAMA4:
-        ids = _llama4_choice(inputs)
-        alone = torch.full_like(logits, -100.0)
-        logits = alone.scatter(1, ids, logits.gather(1, ids))
     experts = routing.experts_of(definition)[0]
     output: torch.Tensor = trtllm_fp8_per_tensor_scale_moe(
-        logits,
-        None,
+        inputs["routing_logits"],
+        inputs.get("routing_bias"),
         inputs["hidden_states"],
         _shuffled_f8(inputs["gemm1_weights"], gated=True),
         inputs["output1_scales_scalar"],
@@ -156,19 +151,6 @@ def run_f8_per_tensor(definition: Definition, inputs: Inputs) -> torch.Tensor:
         routing_method_type=_METHODS[method],
     )
     return output
-
-
-def _llama4_choice(inputs: Inputs) -> torch.Tensor:
-    """Return each token's expert by biased score: int64 [seq_len, 1]."""
-    scores = torch.sigmoid(inputs["routing_logits"].float())
-    biased = scores + inputs["routing_bias"].float()
-    found: torch.Tensor = biased.argmax(dim=1, keepdim=True)
-    return found
-
-
-def _logits_of(inputs: Inputs, ids: torch.Tensor) -> torch.Tensor:
-    logits: torch.Tensor = inputs["routing_logits"].float().gather(1, ids)
-    return logits
 
 
 def _shuffled_f8(weights: torch.Tensor, gated: bool) -> torch.Tensor:

@@ -110,13 +110,13 @@ def routing_inputs(
             given = (definition, logits, bias, here, case.params["offset"])
             routing.set_rivals(own.child("rivals"), *given)
         return {"routing_logits": logits, "routing_bias": bias}
-    top = 1.0 if method == routing.LLAMA4 else 4.0
+    # sigmoid of one above 17 is 1 in float32, as that of the next
+    top = case.params.get("top", 1.0 if method == routing.LLAMA4 else 4.0)
     logits = routing.draw_logits(own, tokens, experts, hot, top, ends, uneven)
     made = {"routing_logits": logits.to(torch.bfloat16)}
     if method == routing.LLAMA4:
-        # sigmoids of neighbouring logits are up to 1/32 apart
-        std = 0.02 if case.params["bias"] else 0.0
-        made["routing_bias"] = own.child("bias").values((experts,), std).bfloat16()
+        # who adds it chooses other experts: scores are 0 to 1
+        made["routing_bias"] = own.child("bias").values((experts,)).bfloat16()
     return made
 
 
@@ -186,7 +186,10 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     gate = draw(one.child("gate"), (experts,), undone)
     up = draw(one.child("up"), (experts,), undone)
     down = draw(two.child("down"), (experts,), 1.0)
-    down = _limited(definition, gate, up, down)
+    largest = _LARGEST[routing.routing_of(definition)]
+    # scores of 1 where others are at most sigmoid(2), which counts twice
+    largest = 1.6 if "top" in case.params else largest
+    down = _limited(definition, largest, gate, up, down)
     return {
         **made,
         "output1_scales_scalar": up * ACTIVATION_SCALE,
@@ -196,9 +199,13 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
 
 
 def _limited(
-    definition: Definition, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor
+    definition: Definition,
+    largest: float,
+    gate: torch.Tensor,
+    up: torch.Tensor,
+    down: torch.Tensor,
 ) -> torch.Tensor:
-    """Return `down` times powers of two, so that experts' outputs are close to _LARGEST.
+    """Return `down` times powers of two, so that experts' outputs are close to `largest`.
 
     Three independent scales would make outputs of 0.2 for one expert and of 16 for
     another. For symmetric x, the RMS of silu(x) is at most that of x over sqrt(2).
@@ -210,5 +217,5 @@ def _limited(
     drawn = gate.double() * up.double() * down.double()
     rms = drawn * (products**2 * math.sqrt(axes["intermediate_size"] / 2.0) * CODE_STD)
     # frexp's mantissa is 1/2 … 1: an exponent less by one does not exceed the limit
-    exponents = torch.frexp(_LARGEST[routing.routing_of(definition)] / rms).exponent - 1
+    exponents = torch.frexp(largest / rms).exponent - 1
     return down * power_of_two(exponents)

@@ -112,21 +112,20 @@ def cases(definition: Definition) -> list[Case]:
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
         return found + elsewhere * (far > 0) + _rounded_scales(definition, far)
-    bias = method == moe_routing.LLAMA4
-    common = {"bias": bias, "uneven": not bias}
+    alone = method == moe_routing.LLAMA4
     middle = far // 2 // local * local
     found = [
-        _case(definition, "one-token", "small", 1, bias=bias),
-        _case(definition, "batch", "medium", 12, offset=far, **common),
-        _case(definition, "large-batch", "large", 128, offset=middle, **common),
+        _case(definition, "one-token", "small", 1),
+        _case(definition, "batch", "medium", 12, offset=far, uneven=not alone),
+        _case(definition, "large-batch", "large", 128, offset=middle, uneven=not alone),
         _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
     found += _rounded_scales(definition, far)
     if far:
         return found + elsewhere
-    if bias:
-        # Llama 4 has no bias
-        found.append(_case(definition, "no-bias", "small", 3))
+    if alone:
+        # scores of 1 in float32, whose logits still differ
+        found.append(_case(definition, "saturated", "small", 3, saturated=True))
     return found
 
 
@@ -143,7 +142,7 @@ def _case(
     size: str,
     tokens: int,
     offset: int = 0,
-    bias: bool = False,
+    saturated: bool = False,
     away: bool = False,
     ends: bool = False,
     uneven: bool = False,
@@ -153,8 +152,8 @@ def _case(
 ) -> Case:
     """Return a case whose weights have at most `_ELEMENTS` elements in use.
 
-    `offset` is the first local expert; with `away` no local expert is selected. `bias`
-    is for Llama 4's routing. With `ends` the first and the last local expert are
+    `offset` is the first local expert; with `away` no local expert is selected. With
+    `saturated` the largest logits are about 24. With `ends` the first and the last local expert are
     selected. With `uneven` no two tokens have the same weights. With `rivals` bits of
     logits decide that bfloat16 does not have. With `unusual` the
     scaling factor is not the model's, and the bias makes all scores negative. float8
@@ -168,7 +167,11 @@ def _case(
     fewest = 0 if experts > local else top_k + 3
     here = 0 if away else min(local, max(most, fewest, 1))
     remote = remote_experts(definition, here)
-    params = {"local": here, "remote": remote, "offset": offset, "bias": bias}
+    params = {"local": here, "remote": remote, "offset": offset}
+    # whether the interface has a bias that nothing adds: recordings name it
+    params["bias"] = moe_routing.routing_of(definition) == moe_routing.LLAMA4
+    if saturated:
+        params["top"] = 24.0
     if ends:
         params |= {"local": min(local, max(here, 2)), "ends": True}
     if uneven:
@@ -289,9 +292,22 @@ def _product(
     return total
 
 
+_TO_MXFP4 = "inputs rewritten: float32 weights are quantised to mxfp4"
+_STATES = "inputs rewritten: hidden_states are dequantised, which the kernel quantises"
+_WIDE = "inputs rewritten: the kernel gets bfloat16 weights, which are dequantised"
+_SUMMED = (
+    "inputs rewritten: weights are dequantised to float32; outputs rewritten: the adapter "
+    "adds the experts of a token"
+)
+
+
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the trtllm-gen kernel for the definition's weights."""
-    return (Backend(f"trtllm-{_weights_of(definition)}", min_sm=100),)
+    weights = _weights_of(definition)
+    rewrites = _TO_MXFP4 if weights == "fp4" else ""
+    if rewrites and moe_routing.routing_of(definition) == moe_routing.LLAMA4:
+        rewrites += ", and hidden_states are multiplied by the token's score"
+    return (Backend(f"trtllm-{weights}", min_sm=100, rewrites=rewrites),)
 
 
 def _weights_of(definition: Definition) -> str:
@@ -315,10 +331,10 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the Triton kernel, on float8 and bfloat16, and SGLang's PyTorch code."""
-    triton = [Backend("triton-bf16", min_sm=80)]
+    triton = [Backend("triton-bf16", min_sm=80, rewrites=_WIDE)]
     if _weights_of(definition) == "fp8-block":
-        triton.insert(0, Backend("triton-fp8", min_sm=89))
-    return (*triton, Backend("native", needs_cuda=False))
+        triton.insert(0, Backend("triton-fp8", min_sm=89, rewrites=_STATES))
+    return (*triton, Backend("native", needs_cuda=False, rewrites=_SUMMED))
 
 
 def sglang_ground_truth(

@@ -147,7 +147,6 @@ def _case(definition: Definition) -> RelatedCase:
         "local": 2 if remote else top_k + 1,
         "remote": remote,
         "offset": local if _has_room(definition) else 0,
-        "bias": True,
     }
     return RelatedCase("two-tokens", "small", {"seq_len": 2}, params, _chosen_inputs)
 

@@ -101,18 +101,12 @@ def _of_next(definition: Definition, inputs: Inputs) -> dict[str, Any]:
     return {"routing_logits": logits, **bias}
 
 
-def _of_bias(scale: float) -> dict[str, Change]:
-    return {
-        "bias kept in the weights": lambda i: _biased(i, scale),
-        "bias ignored": lambda i: {"routing_bias": torch.zeros_like(i["routing_bias"])},
-        "bias subtracted": lambda i: {"routing_bias": -i["routing_bias"]},
-    }
-
-
 def _of_deepseek(definition: Definition) -> list[DomainMutant]:
     changes: dict[str, Change] = {
         # half of the sum, which may exceed 1; normalisation cancels the factor
-        **_of_bias(0.5),
+        "bias kept in the weights": partial(_biased, 0.5),
+        "bias ignored": lambda i: {"routing_bias": torch.zeros_like(i["routing_bias"])},
+        "bias subtracted": lambda i: {"routing_bias": -i["routing_bias"]},
         "softmax for sigmoid": lambda i: _logits(
             i, torch.logit(torch.softmax(_wide(i), dim=1), _LEAST)
         ),
@@ -172,8 +166,7 @@ def _of_llama(definition: Definition) -> list[DomainMutant]:
         for row, choice in enumerate(rows):
             ((expert, score),) = choice.items()
             logits[row, expert], scores[row] = _ALWAYS, score
-        bias = torch.zeros_like(inputs["routing_bias"])
-        return {**inputs, "routing_logits": logits, "routing_bias": bias}, scores
+        return {**inputs, "routing_logits": logits}, scores
 
     def behind(run: Run, inputs: dict[str, Any]) -> Any:
         given, scores = alone(inputs)
@@ -182,11 +175,17 @@ def _of_llama(definition: Definition) -> list[DomainMutant]:
     def missing(run: Run, inputs: dict[str, Any]) -> Any:
         return run(*alone(inputs)[0].values())
 
+    def by_bias(inputs: Inputs) -> dict[str, Any]:
+        """Return logits that are low but for the expert that the bias would choose."""
+        given = inputs["routing_logits"]
+        scores = given.double().sigmoid() + inputs["routing_bias"].double()
+        chosen = scores.argmax(dim=1, keepdim=True)
+        alone = torch.full_like(given, _NEVER)
+        return {"routing_logits": alone.scatter(1, chosen, given.gather(1, chosen))}
+
     return [
-        *(
-            on_inputs(definition, name, change)
-            for name, change in _of_bias(1.0).items()
-        ),
+        on_inputs(definition, "bias used", by_bias),
+        on_inputs(definition, "bias used and kept in the score", partial(_biased, 1.0)),
         calling(definition, "score scales the output", behind),
         calling(definition, "score missing", missing),
     ]
@@ -237,7 +236,7 @@ def _logits(inputs: Inputs, logits: torch.Tensor) -> dict[str, Any]:
     return {"routing_logits": logits.to(inputs["routing_logits"].dtype)}
 
 
-def _biased(inputs: Inputs, scale: float) -> dict[str, Any]:
+def _biased(scale: float, inputs: Inputs) -> dict[str, Any]:
     """Return a bias of 0, and logits with sigmoids of `scale` · biased scores."""
     scores = _wide(inputs).sigmoid() + inputs["routing_bias"].double()
     bias = torch.zeros_like(inputs["routing_bias"])

@@ -63,10 +63,10 @@ def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
     rows = inputs["routing_logits"].double().tolist()
     if method == RENORMALIZE:
         return [_renormalized(row, top_k) for row in rows]
-    bias = inputs["routing_bias"].double().tolist()
     if method == LLAMA4:
-        chosen = [_best(biased(row, bias), 1)[0] for row in rows]
-        return [{e: _sigmoid(row[e])} for e, row in zip(chosen, rows, strict=True)]
+        # the interface has a bias, which no router of Llama 4 adds
+        return [{row.index(max(row)): _sigmoid(max(row))} for row in rows]
+    bias = inputs["routing_bias"].double().tolist()
     factor = inputs["routed_scaling_factor"]
     groups = definition.constants["n_group"], definition.constants["topk_group"]
     return [_deepseek(row, bias, top_k, *groups, factor) for row in rows]

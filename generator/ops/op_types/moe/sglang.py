@@ -127,9 +127,10 @@ def route(
     if method == routing.RENORMALIZE:
         found = topk.fused_topk_torch_native(x, logits, top_k, True)
     elif method == routing.LLAMA4:
-        found = topk.biased_topk_impl(
-            x, logits, inputs["routing_bias"], top_k, renormalize=False
-        )
+        from sglang.srt.models.llama4 import Llama4MoE
+
+        # weights have the dtype of its first argument, which it reads nothing else of
+        found = Llama4MoE.custom_routing_function(x.float(), logits, top_k, False)
     else:
         scaling = {
             "routed_scaling_factor": inputs["routed_scaling_factor"],

@@ -153,7 +153,15 @@ def relations(definition: Definition) -> list[Relation]:
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
-    return (Backend("triton", min_sm=80), Backend("native", needs_cuda=False))
+    wide = "inputs rewritten: weights are dequantised" if is_mxfp4(definition) else ""
+    scaled = "inputs rewritten: hidden_states are scaled"
+    before = wide or (scaled if scales_input(definition) else "")
+    summed = "outputs rewritten: the adapter adds the experts of a token"
+    native = "; ".join(filter(None, (before, summed)))
+    return (
+        Backend("triton", min_sm=80, rewrites=wide),
+        Backend("native", needs_cuda=False, rewrites=native),
+    )
 
 
 def sglang_ground_truth(

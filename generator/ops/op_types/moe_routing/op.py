@@ -203,6 +203,10 @@ def sglang_ground_truth(
             logits, logits, top_k, function == "softmax", None, function
         )
         return weights, experts.to(torch.int32)
+    scaling = {
+        "routed_scaling_factor": inputs["routed_scaling_factor"],
+        "apply_routed_scaling_factor_on_output": True,
+    }
     if function == "sigmoid":
         weights, experts = topk.biased_grouped_topk_impl(
             logits,
@@ -212,12 +216,12 @@ def sglang_ground_truth(
             True,
             definition.constants["n_group"],
             definition.constants["topk_group"],
+            **scaling,
         )
         scores = logits.sigmoid()
     else:
-        weights, experts = topk.fused_topk_torch_native(
-            logits, logits, top_k, True, bias, function
+        weights, experts = topk.biased_topk_impl(
+            logits, logits, bias, top_k, True, function, **scaling
         )
         scores = torch.nn.functional.softplus(logits).sqrt()
-    weights = weights * inputs["routed_scaling_factor"]
     return _falling(scores + bias, weights, experts.to(torch.int32))

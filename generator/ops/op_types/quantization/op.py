@@ -232,14 +232,22 @@ def flashinfer_ground_truth(
     return codes.view(torch.int8) if made.is_fp4 else codes, scales
 
 
+_ZEROS = "outputs rewritten: the scale of a block of zeros is set to 0"
+_ENCODED = (
+    "outputs rewritten: of the kernel are scales and rounding, the adapter divides by "
+    "them and makes codes and bytes"
+)
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return Triton kernels for float8, PyTorch code for mxfp4, none for nvfp4."""
     made = format_of(definition)
     if made.is_global:
         return ()
     if made.is_fp4:
-        return (Backend("native", needs_cuda=False),)
-    return (Backend("triton", min_sm=89),)
+        rewrites = "" if made.dequantises else _ENCODED
+        return (Backend("native", needs_cuda=False, rewrites=rewrites),)
+    return (Backend("triton", min_sm=89, rewrites=_ZEROS if made.is_mx else ""),)
 
 
 def sglang_ground_truth(

@@ -139,7 +139,8 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's Triton kernel."""
-    return (Backend("triton", min_sm=80, needs=("triton",)),)
+    rewrites = "outputs rewritten: slots behind the emitted tokens are set to -1"
+    return (Backend("triton", min_sm=80, needs=("triton",), rewrites=rewrites),)
 
 
 def sglang_ground_truth(

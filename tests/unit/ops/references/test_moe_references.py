@@ -135,23 +135,23 @@ def test_fp4_routed_and_renormalised_are_the_same_sum(monkeypatch):
 @pytest.mark.parametrize("kind", ["fp4", "fp8"])
 def test_llama4_scales_the_input(kind):
     logits = torch.tensor([[0.0, 1.0, 0.5], [-1.0, -2.0, -1.5]])
-    bias = torch.tensor([0.0, 0.0, 0.25])
-    # sigmoid and bias: 0.5, 0.73, 0.87 and 0.27, 0.12, 0.43
-    chosen, logit = (2, 2), (0.5, -1.5)
+    # whoever adds it to the scores chooses the last expert
+    bias = torch.tensor([0.0, 0.0, 3.0])
+    chosen, logit = (1, 0), (1.0, -1.0)
     scales = torch.tensor([2.0, 4.0, 0.5]), torch.tensor([1.0, 8.0, 0.25])
     down = torch.tensor([1.0, 2.0, 4.0])
     if kind == "fp4":
         found = reference("trtllm_fp4_block_scale_moe_topk1")
         x, w2 = draw(2, HIDDEN).bfloat16(), draw(3, HIDDEN, INTERMEDIATE)
         w13 = draw(3, 2 * INTERMEDIATE, HIDDEN, std=0.1)
-        given = (logits.bfloat16(), bias.bfloat16(), x, w13, w2)
+        given = (logits.bfloat16(), x, w13, w2, bias.bfloat16())
         scales, down = (torch.ones(3), torch.ones(3)), torch.ones(3)
     else:
         found = reference("trtllm_fp8_per_tensor_scale_moe_topk1")
         x = (draw(2, HIDDEN) / 10).to(torch.float8_e4m3fn)
         w13, w2 = f8(3, 2 * INTERMEDIATE, HIDDEN), f8(3, HIDDEN, INTERMEDIATE)
         w13 = (w13.float() / 16).to(torch.float8_e4m3fn)
-        given = (logits.bfloat16(), bias.bfloat16(), x, w13, *scales, w2, down)
+        given = (logits.bfloat16(), x, w13, *scales, w2, down, bias.bfloat16())
     expected = []
     for token in range(2):
         number = chosen[token]

@@ -6,19 +6,18 @@ import torch
 @torch.no_grad()
 def run(
     routing_logits: torch.Tensor,
-    routing_bias: torch.Tensor,
     hidden_states: torch.Tensor,
     gemm1_weights: torch.Tensor,
     output1_scales_scalar: torch.Tensor,
     output1_scales_gate_scalar: torch.Tensor,
     gemm2_weights: torch.Tensor,
     output2_scales_scalar: torch.Tensor,
+    routing_bias: torch.Tensor,
 ) -> torch.Tensor:
-    # The bias takes part in choosing only.
-    scores = torch.sigmoid(routing_logits.float())
-    experts = (scores + routing_bias.float()).argmax(dim=1)
+    # The largest logit chooses; the bias, which the interface carries, does not count.
+    logits, experts = routing_logits.float().max(dim=1)
     # The score scales what goes into the expert, ahead of silu.
-    states = hidden_states.float() * scores.gather(1, experts.unsqueeze(1))
+    states = hidden_states.float() * torch.sigmoid(logits).unsqueeze(1)
 
     output = torch.zeros_like(states)
     for expert in sorted(set(experts.flatten().tolist())):
