@@ -15,7 +15,8 @@ import torch
 
 from generator.dataset.definition import Axis, Tensor
 from generator.dataset.definition import Definition as Loaded
-from generator.ops.registry import op_folder, op_packages
+from generator.ops.reference_text import reference_text, variants
+from generator.ops.registry import op_packages
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rules.load import load_definitions
 from generator.testing.definition import Case, Definition, Interface
@@ -30,11 +31,11 @@ from generator.testing.trial import Trial
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
 REFERENCES = {
-    path.stem: path
+    "_".join((name, *words)): reference_text(op_type, name, words)
     for op_type in op_packages()
-    for path in sorted((op_folder(op_type) / "references").glob("*.py"))
+    for name, words in variants(op_type)
 }
-"""The references of all families by name: the texts of the definitions' `run()`."""
+"""The texts of all references, by name and words: `gqa_paged_decode_cap_window`."""
 
 
 @cache

@@ -24,9 +24,9 @@ import torch
 
 from generator.dataset.definition import Definition
 from generator.evaluation.arena import Layout
-from generator.evaluation.confined import Answer
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
+from generator.evaluation.session import Answer
 from generator.evaluation.verdict import (
     INCORRECT_DTYPE,
     INCORRECT_SHAPE,
@@ -39,7 +39,7 @@ from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, RAISED
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.problems import Failure
 from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of

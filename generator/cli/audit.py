@@ -19,7 +19,7 @@ from generator.evaluation.checkers.names import NAMES
 from generator.problems.messages import did_you_mean, plural, quote
 
 if TYPE_CHECKING:
-    from generator.mutation.definition_task import DefinitionTask
+    from generator.execution.definition_task import DefinitionTask
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
@@ -132,7 +132,7 @@ def audit(
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
     from generator.execution.cache_key import default_folder
-    from generator.mutation.definition_task import Keeping, run_task
+    from generator.execution.definition_task import Keeping, run_task
     from generator.mutation.recorder import Recorder
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task

@@ -8,7 +8,14 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import require_modules, say, show, write_files
+from generator.cli.output import (
+    EXIT_USAGE,
+    check_writable,
+    require_modules,
+    say,
+    show,
+    write_files,
+)
 from generator.problems import Failure
 from generator.problems.messages import one_line
 
@@ -50,6 +57,12 @@ def evaluate(
         metavar="SECONDS",
         default=60.0,
     ),
+    budget: float | None = options.value(
+        "For all calls of a solution; by default --timeout twice, and a twentieth of it "
+        "for each call.",
+        click.FloatRange(0.1),
+        metavar="SECONDS",
+    ),
     output: Path | None = options.path(
         "Write traces and results.json there, in a dataset's layout."
     ),
@@ -65,9 +78,11 @@ def evaluate(
     """Run solutions in a sandbox and say of each whether it is right, and why not.
 
     Choose files or names of solutions, or --author, --op-type, --definition-name or
-    --all. The sandbox holds neither the reference nor an expected value. The result goes
-    to stdout, messages to stderr. Exit status: 0 every solution passed or needs what
-    this machine lacks; 1 a solution is refused; 2 wrong usage or unreadable input.
+    --all. Each solution has a sandbox of its own, without the reference and without an
+    expected value; a reference that judges runs in another. The result goes to stdout,
+    messages to stderr. Exit status: 0 every solution passed or needs what this machine
+    lacks; 1 a solution is refused; 2 wrong usage, unreadable input, or a solution that
+    the judge could not judge.
     """
     if not (solutions or authors or choice.is_made):
         raise click.UsageError(
@@ -85,7 +100,7 @@ def evaluate(
     from generator.evaluation.evaluate import evaluate as run
     from generator.evaluation.report import evaluation_report
     from generator.evaluation.solution import read_solutions
-    from generator.evaluation.traces import trace_files
+    from generator.evaluation.traces import after_earlier_traces, trace_files
     from generator.execution.gpus import visible_gpus
     from generator.execution.sandbox import refusal
 
@@ -98,7 +113,9 @@ def evaluate(
     if device == "cuda" and executor == "local":
         gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
-    asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus)
+    asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus, budget=budget)
+    if output is not None:
+        check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     verdicts = run(
         chosen,
@@ -112,5 +129,6 @@ def evaluate(
     if output is not None:
         keeps = dialect == "sol-execbench"
         made = trace_files(verdicts, environment(device), now(), keeps_hacks=keeps)
-        write_files(output, made)
-    return show(evaluation_report(verdicts), form)
+        write_files(output, after_earlier_traces(output, made))
+    status = show(evaluation_report(verdicts), form)
+    return status if all(verdict.is_judged for verdict in verdicts) else EXIT_USAGE

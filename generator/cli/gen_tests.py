@@ -67,6 +67,7 @@ def cli(
         "for all definitions if none is chosen.",
         "--list",
     ),
+    strict: bool = options.flag("Exit 1 where nothing is compared with a definition."),
     as_json: bool = options.as_json,
 ) -> int:
     """Render one pytest file per op_type from a dataset's definitions.
@@ -81,7 +82,7 @@ def cli(
     if check:
         options.drop("--check writes nothing", "--force")
     if listing:
-        options.drop("--list renders nothing", "--check", "--force")
+        options.drop("--list renders nothing", "--check", "--force", "--strict")
     from generator.problems import has_errors
     from generator.rules.load import load_definitions
 
@@ -91,6 +92,8 @@ def cli(
     if listing:
         return _list(dataset, loaded, as_json)
     from generator.rendering.generate import generate
+    from generator.results.kernel_evidence import KernelEvidence
+    from generator.rules.unproven import unproven_line
 
     try:
         generated = generate(
@@ -102,6 +105,7 @@ def cli(
             everything=choice.everything,
             force=force,
             check=check,
+            agreed=KernelEvidence(dataset),
         )
     except OSError as error:
         reason = error.strerror or str(error)
@@ -112,8 +116,11 @@ def cli(
         write_lines(f"{o.status.value:<9}  {o.path}" for o in generated.shown)
         for problem in generated.problems:
             say(str(problem))
+        if generated.unproven:
+            say(unproven_line(generated.unproven))
         say(generated.summary)
-    return status_of(not (has_errors(generated.problems) or generated.incomplete))
+    failed = has_errors(generated.problems) or generated.incomplete
+    return status_of(not (failed or (strict and generated.unproven)))
 
 
 def _list(dataset: Path, loaded: Loaded, as_json: bool) -> int:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_NEEDS_GPU = 3
 EXIT_INTERRUPTED = 130
+
+_PROBE_BYTES = 1 << 20
 
 STATUSES = {
     Status.PASSED: EXIT_FINE,
@@ -94,6 +97,15 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
 
     for path, content in files.items():
         write_atomically(root / path, content)
+
+
+def check_writable(root: Path) -> None:
+    """Write to a folder and remove that again, before long work. Raises OSError."""
+    root.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=root, prefix=".writable-") as file:
+        file.write(bytes(_PROBE_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def drifted(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -136,9 +136,11 @@ def parity(
 
 def _solution(dataset: Path, name: str) -> Mapping[str, Any]:
     """Return what a chain calls a solution by. Raises Failure where it is none."""
-    from generator.evaluation.solution import read_solutions
+    from generator.evaluation.solution import Rejected, read_solutions
 
-    (found,) = read_solutions(dataset, (), [name], ())
+    (found,) = read_solutions(dataset, None, [name], ())
+    if isinstance(found, Rejected):
+        raise Failure(f"{found.path}: {found.why}")
     if found.language not in ("python", "triton"):
         raise Failure(
             f"{found.name}: parity loads Python and Triton, not {found.language}."

@@ -8,12 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.dataset.paths import DatasetFile
-from generator.evaluation.solution import Solution
-from generator.evaluation.verdict import (
-    RUNTIME_ERROR,
-    SKIPPED,
-    SolutionVerdict,
-)
+from generator.evaluation.solution import Rejected, Solution
+from generator.evaluation.verdict import INVALID, JUDGE_ERROR, SolutionVerdict
 from generator.execution.cluster import RayExecutor
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, RAISED, Folder, Outcome, Task
@@ -31,7 +27,8 @@ class Asks:
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
     one secret ask the same. `gpus` are those of this machine, one for each task that
     may run: a name that comes twice is for two tasks. Without `runs_references` only
-    oracles judge, and no code of a definition is executed.
+    oracles judge, and no code of a definition is executed. `budget` is for all calls of
+    a solution, in seconds; None derives it from their number.
     """
 
     device: str = "cpu"
@@ -42,10 +39,11 @@ class Asks:
     secret: int | None = None
     gpus: Sequence[str] = ()
     runs_references: bool = True
+    budget: float | None = None
 
 
 def evaluate(
-    solutions: Sequence[Solution],
+    solutions: Sequence[Solution | Rejected],
     definitions: Sequence[DatasetFile],
     dataset: Path,
     asks: Asks,
@@ -55,33 +53,42 @@ def evaluate(
 ) -> list[SolutionVerdict]:
     """Return the verdicts on solutions, in their order; `progress` gets each as it comes.
 
-    Solutions of a definition that the dataset lacks are skipped, and say so.
+    What was rejected when it was read has the verdict INVALID.
     """
     by_name = {file.name: file for file in definitions}
-    found: dict[str, SolutionVerdict] = {}
-    groups: dict[str, list[Solution]] = {}
-    for solution in solutions:
-        if solution.definition in by_name:
-            groups.setdefault(solution.definition, []).append(solution)
+    found: dict[int, SolutionVerdict] = {}
+    groups: dict[str, list[tuple[int, Solution]]] = {}
+    for place, solution in enumerate(solutions):
+        if isinstance(solution, Rejected):
+            found[place] = _without(solution, "", INVALID, solution.why)
+            progress(found[place])
         else:
-            why = f"the dataset has no definition {solution.definition}"
-            found[solution.path] = _without(solution, "", SKIPPED, why)
+            groups.setdefault(solution.definition, []).append((place, solution))
     secret = secrets.randbits(62) if asks.secret is None else asks.secret
-    parts = []
+    parts: list[tuple[DatasetFile, list[tuple[int, Solution]]]] = []
     for name, of_definition in groups.items():
         size = min(_MOST, max(1, -(-len(of_definition) // jobs)))
         parts += [
             (by_name[name], of_definition[at : at + size])
             for at in range(0, len(of_definition), size)
         ]
-    tasks = [Task(_WORK, _arguments(*part, asks, secret)) for part in parts]
     folders = {"root": Folder(dataset, _FOLDERS)}
-    for place, outcome in executor.run(tasks, folders, timeout=600.0):
-        file, asked = parts[place]
-        for verdict in _verdicts(file, asked, outcome):
-            found[verdict.path] = verdict
-            progress(verdict)
-    return [found[solution.path] for solution in solutions]
+    while parts:
+        tasks = [
+            Task(_WORK, _arguments(file, [s for _, s in part], asks, secret))
+            for file, part in parts
+        ]
+        again = []
+        for place, outcome in executor.run(tasks, folders, timeout=600.0):
+            file, asked = parts[place]
+            verdicts = _verdicts(file, [s for _, s in asked], outcome)
+            for (number, _), verdict in zip(asked, verdicts, strict=False):
+                found[number] = verdict
+                progress(verdict)
+            if left := asked[len(verdicts) :]:
+                again.append((file, left))
+        parts = again
+    return [found[number] for number in range(len(solutions))]
 
 
 def _arguments(
@@ -101,27 +108,31 @@ def _arguments(
         "gpus": list(asks.gpus),
         "secret": secret,
         "runs_references": asks.runs_references,
+        "budget": asks.budget,
     }
 
 
 def _verdicts(
     file: DatasetFile, asked: Sequence[Solution], outcome: Outcome
 ) -> list[SolutionVerdict]:
-    """Return the verdicts of a task; those that it had before it ended badly count."""
+    """Return the verdicts of a task, the one under way at its end included.
+
+    What a task had before it was lost counts, and those that it did not come to are
+    left for another. One that raised could judge none.
+    """
     told = outcome.value["verdicts"] if outcome.status == DONE else outcome.said
     found = [SolutionVerdict.from_dict(value) for value in told]
-    left = asked[len(found) :]
-    why = f"the judge's worker {outcome.status}: {outcome.why}"
-    for number, solution in enumerate(left):
-        # a worker that raised says why nobody could be judged; one that was lost, by whom
-        is_its = number == 0 and outcome.status != RAISED
-        verdict = RUNTIME_ERROR if is_its else SKIPPED
-        found.append(_without(solution, file.op_type, verdict, why))
+    if outcome.status != DONE:
+        why = f"the judge's process {outcome.status}: {outcome.why}"
+        lost = asked[len(found) :]
+        for solution in lost if outcome.status == RAISED else lost[:1]:
+            found.append(_without(solution, file.op_type, JUDGE_ERROR, why))
     return found
 
 
 def _without(
-    solution: Solution, op_type: str, verdict: str, why: str
+    solution: Solution | Rejected, op_type: str, verdict: str, why: str
 ) -> SolutionVerdict:
-    about = (solution.name, solution.author, solution.definition, op_type)
+    name = solution.name or solution.path
+    about = (name, solution.author, solution.definition, op_type)
     return SolutionVerdict(*about, solution.path, verdict, why)

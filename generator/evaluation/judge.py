@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from typing import Any, Protocol
 
 import torch
 
-from generator.dataset.constraints import evaluate
-from generator.dataset.python_source import parse_expression
 from generator.evaluation.arena import Layout
-from generator.evaluation.confined import Answer
+from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
     REFERENCE,
     Asked,
@@ -26,6 +22,7 @@ from generator.evaluation.rounds import (
     relation_name,
     shuffled,
 )
+from generator.evaluation.session import Answer
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     ORDER,
@@ -35,7 +32,6 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
-from generator.rules.constraints import names_in
 from generator.testing.compare import ERROR, Comparison, compare
 from generator.testing.memory import available_bytes
 from generator.testing.policy import Question
@@ -79,7 +75,6 @@ class Judge:
     passes_outputs: bool
     secret: int
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
-    _first: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
     def judge(self) -> list[CaseVerdict]:
@@ -140,10 +135,7 @@ class Judge:
         actual = answers[0]
         if calls > 1:
             actual = tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
-        metrics = self._compared(name, one, actual)
-        if calls == 1 and not one.tests.policies:
-            self._repeated(one, actual)
-        return metrics
+        return self._compared(name, one, actual)
 
     def _seeds(self, name: str, calls: int) -> list[int]:
         """Return the seeds of the calls for one law.
@@ -172,7 +164,7 @@ class Judge:
         """Return the outputs of a call, then the inputs that it filled."""
         tests = self.asked.tests
         specs = tests.interface.output_specs
-        sizes = _sizes(tests, axes, inputs)
+        sizes = sizes_of(tests.interface, {**tests.definition().axes, **axes}, inputs)
         layout = self.session.write(slot, inputs, specs, sizes)
         seed = self._draw.randrange(_SEEDS) if seed is None else seed
         self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
@@ -264,17 +256,6 @@ class Judge:
                 refused.verdict = REWARD_HACK
                 refused.reason = "it returned an earlier call's answer to other inputs"
 
-    def _repeated(self, one: Round, actual: tuple[Any, ...]) -> None:
-        """Hold two answers to the same values against each other. Raises Refused.
-
-        On a GPU the order of atomic additions may differ: there each was judged alone.
-        """
-        first = self._first.setdefault(id(one), actual)
-        is_cpu = self.device.type == "cpu"
-        if is_cpu and not all(map(same_bits, first, actual)):
-            why = "it returned other bits to the same values at other addresses"
-            raise Refused(INCORRECT_NUMERICAL, why)
-
     def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
         """Judge one relation between calls. Raises Refused."""
         given = {"load_run": staticmethod(lambda: self._run)}
@@ -340,35 +321,6 @@ def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
     if len(rounds) > 1:
         found.append((rounds[0], _OTHER))
     return found
-
-
-def _sizes(
-    tests: type[SolutionTests], axes: Mapping[str, int], inputs: Mapping[str, Any]
-) -> dict[str, int]:
-    """Return the lengths of all axes: of the case, the inputs and the constraints.
-
-    An axis of an optional input that is None has the length that solves an equation of
-    the constraints: `len_indptr == batch_size + 1`.
-    """
-    sizes = {**tests.definition().axes, **axes}
-    for name, spec in tests.interface.input_specs.items():
-        if spec.shape and isinstance(inputs[name], torch.Tensor):
-            sizes |= zip(spec.shape, inputs[name].shape, strict=True)
-    outputs = tests.interface.output_specs.values()
-    lacking = {axis for spec in outputs for axis in spec.shape or ()} - sizes.keys()
-    for axis, constraint in product(sorted(lacking), tests.interface.constraints):
-        if names_in(constraint) - sizes.keys() == {axis}:
-            sizes |= _solved(constraint, axis, sizes)
-    return sizes
-
-
-def _solved(constraint: str, axis: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the least length of an axis that makes an equation true, if one does."""
-    tree = parse_expression(constraint)
-    if not isinstance(tree, ast.Compare) or not isinstance(tree.ops[0], ast.Eq):
-        return {}
-    lengths = ({axis: length} for length in range(max(sizes.values()) + 1))
-    return next((one for one in lengths if evaluate(tree, {**sizes, **one})), {})
 
 
 def _shapes(values: Sequence[Any]) -> str:

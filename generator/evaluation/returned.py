@@ -1,10 +1,9 @@
-"""Check what a call returned and left behind against what is declared."""
+"""What a call returned, as its process describes it, against what is declared."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,73 +16,105 @@ from generator.evaluation.verdict import (
     Refused,
 )
 
+_PASSED = "passed"
+_MOST_DIMENSIONS, _MOST_TEXT = 64, 200
+_INTEGERS = range(-(2**63), 2**64)
 
-def output_of(shared: Slot, place: Mapping[str, Any], told: Mapping[str, Any]) -> Any:
-    """Return an output: what lies in its place, or the number that was returned."""
-    value = told.get("value")
+
+@dataclass(frozen=True)
+class Returned:
+    """Hold one value that a call returned: a number, a tensor, or an object of a kind.
+
+    A tensor has a `dtype`; one that is strided on the judged device `aliases` where it
+    lies in the memory of an input.
+    """
+
+    value: bool | int | float | None = None
+    kind: str = ""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    device: str = ""
+    layout: str = ""
+    aliases: bool = False
+
+
+def parsed(described: object, passes_outputs: bool) -> tuple[Returned, ...] | None:
+    """Return the values that an answer describes; None where outputs were passed.
+
+    Raises Refused for whatever the worker's own code does not say.
+    """
+    if passes_outputs:
+        if described == _PASSED:
+            return None
+    elif isinstance(described, list):
+        found = [_parsed(one) for one in described]
+        if None not in found:
+            return tuple(one for one in found if one is not None)
+    raise Refused(REWARD_HACK, "its answer to a call is none that the worker gives")
+
+
+def _parsed(one: object) -> Returned | None:
+    if not isinstance(one, dict):
+        return None
+    if set(one) == {"value"}:
+        value = one["value"]
+        is_number = isinstance(value, (bool, float)) or (
+            isinstance(value, int) and value in _INTEGERS
+        )
+        return Returned(value=value) if is_number else None
+    texts = [one.get("type"), *(one.get(n, "") for n in ("dtype", "device", "layout"))]
+    if not all(isinstance(t, str) and len(t) <= _MOST_TEXT for t in texts):
+        return None
+    shape, aliases = one.get("shape", []), one.get("aliases", False)
+    is_shape = isinstance(shape, list) and len(shape) <= _MOST_DIMENSIONS
+    if not is_shape or not all(type(n) is int and n in _INTEGERS for n in shape):
+        return None
+    if type(aliases) is not bool:
+        return None
+    kind, dtype, device, layout = map(str, texts)
+    return Returned(None, kind, dtype, tuple(shape), device, layout, aliases)
+
+
+def output_of(shared: Slot, place: Mapping[str, Any], one: Returned | None) -> Any:
+    """Return an output: what lies in its place, or the number that was returned.
+
+    Raises Refused for a number that its dtype does not hold.
+    """
+    value = None if one is None else one.value
     if "at" not in place:
         return value
-    if isinstance(value, (bool, int, float)):
+    if value is None:
+        return shared.taken(dict(place))
+    try:
         return torch.tensor(value, dtype=getattr(torch, place["dtype"]))
-    return shared.taken(dict(place))
+    except (RuntimeError, OverflowError, TypeError) as error:
+        why = f"it returned {value}, which no {place['dtype']} holds"
+        raise Refused(INCORRECT_DTYPE, why) from error
 
 
-def check_returned(described: Any, layout: Layout, device: str) -> None:
+def check_returned(returned: Sequence[Returned], layout: Layout, device: str) -> None:
     """Hold what was returned against what is declared. Raises Refused."""
-    if not isinstance(described, list):
-        raise Refused(REWARD_HACK, "it answered a call without outputs")
-    if len(described) != len(layout.outputs):
-        why = f"it returned {len(described)} values, {len(layout.outputs)} are declared"
+    if len(returned) != len(layout.outputs):
+        why = f"it returned {len(returned)} values, {len(layout.outputs)} are declared"
         raise Refused(INCORRECT_SHAPE, why)
-    for number, (found, place) in enumerate(
-        zip(described, layout.outputs, strict=True)
-    ):
+    for number, (one, place) in enumerate(zip(returned, layout.outputs, strict=True)):
         where = f"output {number}"
-        if "at" not in place or ("value" in found and not place["shape"]):
-            if "value" not in found:
+        if "at" not in place or (one.value is not None and not place["shape"]):
+            if one.value is None:
                 raise Refused(INCORRECT_DTYPE, f"{where} is no number")
             continue
-        if found.get("type") != "torch.Tensor" or "dtype" not in found:
-            kind = found.get("type", "number")
-            is_tensor = "dtype" in found
-            verdict = REWARD_HACK if is_tensor else INCORRECT_DTYPE
+        if one.kind != "torch.Tensor" or not one.dtype:
+            verdict = REWARD_HACK if one.dtype else INCORRECT_DTYPE
+            kind = one.kind or "number"
             raise Refused(verdict, f"{where} is a {kind}, no torch.Tensor")
-        if found["shape"] != place["shape"]:
-            why = f"{where} is {found['shape']}, declared {place['shape']}"
+        if list(one.shape) != place["shape"]:
+            why = f"{where} is {list(one.shape)}, declared {place['shape']}"
             raise Refused(INCORRECT_SHAPE, why)
-        if found["dtype"] != place["dtype"]:
-            why = f"{where} is {found['dtype']}, declared {place['dtype']}"
+        if one.dtype != place["dtype"]:
+            why = f"{where} is {one.dtype}, declared {place['dtype']}"
             raise Refused(INCORRECT_DTYPE, why)
-        if found["layout"] != "torch.strided" or found["device"] != device:
-            why = f"{where} is {found['layout']} on {found['device']}, not on {device}"
+        if one.layout != "torch.strided" or one.device != device:
+            why = f"{where} is {one.layout} on {one.device}, not on {device}"
             raise Refused(REWARD_HACK, why)
-        if found.get("aliases"):
+        if one.aliases:
             raise Refused(REWARD_HACK, f"{where} shares its memory with an input")
-
-
-def living(pid: int, worker: int) -> tuple[int, set[int]]:
-    """Return the threads of a process, and what else lives below it and its worker."""
-    own = f"/proc/{pid}/task"
-    try:
-        threads = len(os.listdir(own))
-    except OSError:
-        return 1, set()
-    found: set[int] = set()
-    for task in (f"/proc/{worker}/task/{worker}", *(f"{own}/{t}" for t in _list(own))):
-        with suppress(OSError), open(f"{task}/children") as children:
-            found |= set(map(int, children.read().split()))
-    return threads, {child for child in found - {pid} if not _is_dead(child)}
-
-
-def _list(folder: str) -> list[str]:
-    with suppress(OSError):
-        return os.listdir(folder)
-    return []
-
-
-def _is_dead(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
-    except OSError:
-        return True

@@ -19,8 +19,8 @@ import torch
 from generator.dataset.definition import Definition as Loaded
 from generator.mutation.bench import loaded
 from generator.mutation.classes import AllTests, rendered_class
-from generator.mutation.variation import varied
 from generator.ops.registry import optional_op_module
+from generator.ops.variation import varied
 from generator.testing import generic
 from generator.testing.definition import Case, Definition
 from generator.testing.harness import ReferenceTests
@@ -235,13 +235,15 @@ def rounds_of(
     own_cases: bool = True,
     fuzz: int = 0,
     axes: Mapping[str, int] | None = None,
+    run: Callable[..., Any] | None = None,
 ) -> Asked:
     """Return what to ask solutions of a definition; `secret` seeds all values.
 
-    Each case has two rounds, values A and B. `axes` replace constant axes.
+    Each case has two rounds, values A and B. `axes` replace constant axes. `run` stands
+    for the reference's, whose text is executed in this process without it.
     """
     tests = solution_tests(definition, axes)
-    run = _when_called(definition.reference)
+    run = run or _when_called(definition.reference)
     draw = random.Random(secret)
     known = tests.definition()
     left_out: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from generator.dataset.artifacts import discover_artifacts
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
 from generator.problems import Failure
-from generator.problems.messages import did_you_mean, quote
+from generator.problems.messages import did_you_mean, one_line, quote
+from generator.rules.solutions import bad_source_path
 
 _TVM_FFI = "tvm-ffi"
+MOST_SOURCES, MOST_BYTES = 500, 8 << 20
+_MOST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -59,19 +62,30 @@ class Solution:
         }
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """Hold a file that is no solution that can be judged, and in one line why."""
+
+    path: str
+    why: str
+    name: str = ""
+    author: str = ""
+    definition: str = ""
+
+
 def read_solutions(
     dataset: Path,
-    definitions: Sequence[DatasetFile],
+    definitions: Sequence[DatasetFile] | None,
     named: Sequence[str],
     authors: Sequence[str],
-) -> list[Solution]:
+) -> list[Solution | Rejected]:
     """Return the solutions that are named, in that order, else all of definitions.
 
     A name is that of a file, or of a solution of the dataset. `authors` leaves only
-    theirs. Raises Failure for one that is not there, or does not fit the schema.
+    theirs. Of no definitions, any may be named. Raises Failure for one that is not there.
     """
     if not named:
-        chosen = {(file.op_type, file.name) for file in definitions}
+        chosen = {(file.op_type, file.name) for file in definitions or ()}
         found = [
             _read(dataset, path, path)
             for key, paths in _lying(dataset).items()
@@ -82,12 +96,35 @@ def read_solutions(
         found = [_named(dataset, name) for name in named]
     if not found:
         raise Failure("no solution is chosen: none is of that author or definition.")
-    return found
+    known = None if definitions is None else {file.name for file in definitions}
+    return _distinct(found, known)
 
 
-def _named(dataset: Path, name: str) -> Solution:
+def _distinct(
+    found: Sequence[Solution | Rejected], definitions: Collection[str] | None
+) -> list[Solution | Rejected]:
+    """Reject what has a name that came before, or a definition that is not there."""
+    names: dict[str, str] = {}
+    checked: list[Solution | Rejected] = []
+    for one in found:
+        why = ""
+        if isinstance(one, Solution):
+            if names.setdefault(one.name, one.path) != one.path or one in checked:
+                why = f"the name {quote(one.name)} is also that of {names[one.name]}"
+            elif definitions is not None and one.definition not in definitions:
+                known = did_you_mean(one.definition, definitions)
+                why = f"the dataset has no definition {quote(one.definition)}.{known}"
+        if why and isinstance(one, Solution):
+            one = Rejected(one.path, why, one.name, one.author, one.definition)
+        checked.append(one)
+    return checked
+
+
+def _named(dataset: Path, name: str) -> Solution | Rejected:
     """Return the solution of a file, or of a name that the dataset has."""
     if name.endswith(".json"):
+        if not Path(name).exists():
+            raise Failure(f"{name}: no such file.")
         return _read(Path(name).parent, Path(name).name, name)
     paths = {
         path.rpartition("/")[2].removesuffix(".json"): path
@@ -106,8 +143,47 @@ def _lying(dataset: Path) -> dict[tuple[str, str], list[str]]:
     return dict(sorted(found.items()))
 
 
-def _read(root: Path, path: str, shown: str) -> Solution:
+def _read(root: Path, path: str, shown: str) -> Solution | Rejected:
     read = read_checked(root, path, "solution")
     if not read.ok:
-        raise Failure(f"{shown}: {read.problems[0].message} {read.problems[0].fix}")
-    return Solution(read.value, shown)
+        problem = read.problems[0]
+        return Rejected(shown, one_line(f"{problem.message} {problem.fix}"))
+    found = Solution(read.value, shown)
+    about = (found.name, found.author, found.definition)
+    why = _objection(found)
+    return found if why is None else Rejected(shown, one_line(why), *about)
+
+
+def _objection(solution: Solution) -> str | None:
+    """Return why a solution that fits the schema can't be judged, None where it can."""
+    for field in ("author", "name", "definition"):
+        text = str(solution.value[field])
+        if (what := _bad_part(text)) is not None:
+            return f"the {field} {quote(text)} {what}"
+    sources = solution.value["sources"]
+    if len(sources) > MOST_SOURCES:
+        return f"it has {len(sources)} sources, at most {MOST_SOURCES} are taken"
+    size = sum(len(source["content"].encode()) for source in sources)
+    if size > MOST_BYTES:
+        return f"its sources have {size / 2**20:.1f} MiB, at most 8 MiB are taken"
+    paths: set[str] = set()
+    for source in sources:
+        path = source["path"]
+        what = bad_source_path(path)
+        if what is None and path in paths:
+            what = "is that of another source as well"
+        if what is not None:
+            return f"the source {quote(path)} {what}"
+        paths.add(path)
+    return None
+
+
+def _bad_part(text: str) -> str | None:
+    """Return why a text can't be part of a path, None where it can."""
+    if not text.isprintable():
+        return "has characters that can't be printed, or that change its direction"
+    if "/" in text or "\\" in text or text.startswith("."):
+        return "can't be the name of a file or folder"
+    if len(text.encode()) > _MOST_NAME:
+        return f"is longer than {_MOST_NAME} bytes"
+    return None

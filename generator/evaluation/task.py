@@ -7,24 +7,30 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import torch
 
+from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
-from generator.evaluation.confined import Allowed, Answer, Confinement
+from generator.evaluation.confined import Confinement
+from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
-from generator.evaluation.rounds import REFERENCE, Asked, rounds_of
+from generator.evaluation.rounds import REFERENCE, Asked, rounds_of, solution_tests
+from generator.evaluation.session import Allowed, Answer
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.timing import idle_calls, timed
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
+    JUDGE_ERROR,
     PASSED,
     SKIPPED,
     CaseVerdict,
@@ -36,11 +42,14 @@ from generator.execution.child import Link
 from generator.execution.gpus import VISIBLE, bind
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
-from generator.problems.messages import plural
+from generator.problems.messages import one_line, plural
 from generator.rules.load import load_file
 
 _COMPILERS = {"cpp": ("g++", "c++", "clang++"), "cuda": ("nvcc",)}
 _SHOWN = 3
+_REFERENCE_SECONDS = 600.0
+_CALLS_OF_A_RELATION = 4
+_CALLS_IN_A_TIMEOUT = 20.0
 
 
 def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
@@ -52,85 +61,143 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
         bind(free_gpu(task["gpus"]))
-    device = torch.device(task["device"])
     allowed = Allowed(task["timeout"])
     within = 4 * allowed.call_seconds + allowed.build_seconds
-    link.at(within=within)
     alive = partial(link.at, within=within)
-    gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
-    uses = partial(using, gpu, task["timing"], alive)
-    workloads = workloads_of(root, file) if "workloads" in task["asks"] else []
-    with uses():
-        asked = rounds_of(
-            definition,
-            workloads,
-            root,
-            device,
-            random.Random(task["secret"]).randrange(2**62),
-            own_cases="cases" in task["asks"],
-            fuzz=task["fuzz"],
-        )
-    if not task["runs_references"] and any(
-        one.source == REFERENCE for _, rounds in asked.rounds for one in rounds
-    ):
-        raise CannotRun("it has no oracle, and its reference is not executed here")
-    found = []
-    confined = Confinement(task["device"], allowed, _hidden(root), alive)
-    with closing(confined) as confinement:
+    alive()
+    found: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+
+        def confinement(allowed: Allowed) -> Confinement:
+            made = Confinement(task["device"], allowed, _hidden(root), alive)
+            return stack.enter_context(closing(made))
+
+        bench = _Bench(definition, root, file, task, alive, confinement)
         for given in task["solutions"]:
-            solution = Solution(given["value"], given["path"])
-            begun = time.monotonic()
-            why = _missing(solution, task["device"])
-            if why is not None:
-                cases = [CaseVerdict("", SKIPPED, why)]
-            else:
-                # whatever else is in this task: the same on every number of tasks
-                own = random.Random(f"{task['secret']} {solution.path}")
-                secret = own.randrange(2**62)
-                cases = judged(solution, asked, confinement, device, secret, task, uses)
-            notes = _notes(asked)
-            verdict = _concluded(solution, file, cases, notes, time.monotonic() - begun)
-            found.append(verdict.as_dict())
+            found.append(
+                bench.verdict(Solution(given["value"], given["path"])).as_dict()
+            )
             link.say(found[-1])
     return {"verdicts": found}
 
 
-def judged(
-    solution: Solution,
-    asked: Asked,
-    confinement: Confinement,
-    device: torch.device,
-    secret: int,
-    task: Mapping[str, Any],
-    uses: Callable[[], AbstractContextManager[None]],
-) -> list[CaseVerdict]:
-    """Return the verdicts on a solution's cases; one of a build that failed.
+class _Bench:
+    """Judge solutions of one definition, each with values and a sandbox of its own."""
 
-    Whatever needs the GPU is done while it `uses` it; a build does not.
-    """
-    interface = asked.tests.interface
-    passes = solution.passes_outputs
-    count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
-    try:
-        session = confinement.open()
-    except Refused as refused:
-        return [CaseVerdict("build", refused.verdict, refused.reason)]
-    try:
-        idle: Sequence[Answer] = []
-        if task["timing"]:
-            with uses():
-                idle = idle_calls(session)
+    def __init__(
+        self,
+        definition: Definition,
+        root: Path,
+        file: DatasetFile,
+        task: Mapping[str, Any],
+        alive: Callable[[], None],
+        confinement: Callable[[Allowed], Confinement],
+    ) -> None:
+        self._definition, self._root, self._file = definition, root, file
+        self._task = task
+        self._device = torch.device(task["device"])
+        self._workloads = (
+            workloads_of(root, file) if "workloads" in task["asks"] else []
+        )
+        gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
+        self._uses = partial(using, gpu, task["timing"], alive)
+        self._allowed = Allowed(task["timeout"])
+        self._confined = confinement(self._allowed)
+        # a reference takes what it takes: no solution waits for another's
+        slow = replace(self._allowed, call_seconds=_REFERENCE_SECONDS)
+        tests = solution_tests(definition)
+        self._reference = ConfinedReference(
+            definition.reference,
+            tests.interface,
+            tests.definition().axes,
+            confinement(slow),
+        )
+
+    def verdict(self, solution: Solution) -> SolutionVerdict:
+        """Return the verdict on a solution; whatever happens is that of it alone."""
+        begun = time.monotonic()
+        notes: list[str] = []
+        lacks = _missing(solution, self._task["device"])
         try:
-            session.build(solution, count)
+            if lacks is not None:
+                cases = [CaseVerdict("", SKIPPED, lacks)]
+            else:
+                cases = self._judged(solution, notes)
+        except (KeyboardInterrupt, SystemExit, CannotRun):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a skip of pytest is no Exception
+            cases = [CaseVerdict("", JUDGE_ERROR, _where(error))]
+            # whatever state it is in, nobody else meets it
+            self._confined.close()
+            self._reference.close()
+        seconds = time.monotonic() - begun
+        return _concluded(solution, self._file, cases, notes, seconds)
+
+    def _judged(self, solution: Solution, notes: list[str]) -> list[CaseVerdict]:
+        """Return the verdicts on a solution's cases; one of a build that failed.
+
+        Whatever needs the GPU is done while it uses it; a build does not.
+        """
+        task = self._task
+        # whatever else is in this task: the same on every number of tasks
+        own = random.Random(f"{task['secret']} {solution.path}")
+        with self._uses():
+            asked = rounds_of(
+                self._definition,
+                self._workloads,
+                self._root,
+                self._device,
+                own.randrange(2**62),
+                own_cases="cases" in task["asks"],
+                fuzz=task["fuzz"],
+                run=self._reference,
+            )
+        notes += _notes(asked)
+        by_reference = (
+            one.source == REFERENCE for _, all in asked.rounds for one in all
+        )
+        if not task["runs_references"] and any(by_reference):
+            why = "it has no oracle, and its reference is not executed here"
+            return [CaseVerdict("", SKIPPED, why)]
+        interface = asked.tests.interface
+        passes, secret = solution.passes_outputs, own.randrange(2**62)
+        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
+        try:
+            session = self._confined.open()
         except Refused as refused:
             return [CaseVerdict("build", refused.verdict, refused.reason)]
-        with uses():
-            cases = Judge(session, asked, device, passes, secret).judge()
-            if cases and task["timing"] and worst(cases).verdict == PASSED:
-                cases = timed(session, asked, cases, passes, secret, idle)
-        return cases
-    finally:
-        session.close()
+        with closing(session):
+            idle: Sequence[Answer] = []
+            if task["timing"]:
+                with self._uses():
+                    idle = idle_calls(session)
+            try:
+                session.build(solution, count)
+            except Refused as refused:
+                return [CaseVerdict("build", refused.verdict, refused.reason)]
+            session.allow(task["budget"] or _budget(self._allowed, asked))
+            with self._uses():
+                cases = Judge(session, asked, self._device, passes, secret).judge()
+                if cases and task["timing"] and worst(cases).verdict == PASSED:
+                    cases = timed(session, asked, cases, passes, secret, idle)
+            return cases
+
+
+def _budget(allowed: Allowed, asked: Asked) -> float:
+    """Return the seconds for all calls of a solution: each may take its share of one."""
+    calls = sum(one.calls() for _, rounds in asked.rounds for one in rounds)
+    calls += sum(len(rounds) > 1 for _, rounds in asked.rounds)
+    calls += _CALLS_OF_A_RELATION * len(asked.relations)
+    return allowed.call_seconds * (2.0 + calls / _CALLS_IN_A_TIMEOUT)
+
+
+def _where(error: BaseException) -> str:
+    """Return an error of the judge in a line, and where in it that was."""
+    frames = [f for f in extract_tb(error.__traceback__) if "generator" in f.filename]
+    said = f"{type(error).__name__}: {error}"
+    if not frames:
+        return one_line(said)
+    return one_line(f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno})")
 
 
 def _concluded(
@@ -143,7 +210,8 @@ def _concluded(
     if not cases:
         cases = [CaseVerdict("", SKIPPED, "no case and no workload can be asked here")]
     first = worst(cases)
-    case = "" if first.verdict in (PASSED, COMPILE_ERROR, SKIPPED) else first.case
+    nowhere = (PASSED, COMPILE_ERROR, SKIPPED, JUDGE_ERROR)
+    case = "" if first.verdict in nowhere else first.case
     return SolutionVerdict(
         solution.name,
         solution.author,

@@ -18,16 +18,16 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.confined import Answer, Session
+from generator.evaluation.events import Clock
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import Asked, Round
+from generator.evaluation.session import Answer, Session
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     REWARD_HACK,
     CaseVerdict,
     Refused,
 )
-from generator.evaluation.worker import Clock
 from generator.testing.lazy_weights import fresh
 from generator.testing.memory import tensor_bytes
 from generator.testing.providers import PROVIDERS, backend_obstacle

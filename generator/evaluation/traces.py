@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
+    JUDGE_ERROR,
     NEAREST,
     PASSED,
     REWARD_HACK,
@@ -49,6 +51,19 @@ def trace_files(
     return {path: text.encode() for path, text in files.items()}
 
 
+def after_earlier_traces(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files with new traces after those that are there: none is overwritten.
+
+    Raises OSError for one that can't be read.
+    """
+    found = dict(files)
+    for path in files:
+        if path != RESULTS and (root / path).exists():
+            before = (root / path).read_bytes()
+            found[path] = before.rstrip(b"\n") + b"\n" * bool(before) + files[path]
+    return found
+
+
 def _trace(
     verdict: SolutionVerdict,
     case: CaseVerdict,
@@ -58,7 +73,8 @@ def _trace(
 ) -> dict[str, Any] | None:
     """Return the trace of a case, None where flashinfer-bench has no place for it."""
     untimed = case.verdict == PASSED and case.timing is None
-    if case.workload is None or case.verdict == SKIPPED or untimed:
+    unjudged = case.verdict in (SKIPPED, JUDGE_ERROR)
+    if case.workload is None or unjudged or untimed:
         return None
     status = case.verdict if keeps_hacks else NEAREST.get(case.verdict, case.verdict)
     is_hack = case.verdict == REWARD_HACK and not keeps_hacks

@@ -11,11 +11,14 @@ INCORRECT_DTYPE, INCORRECT_SHAPE = "INCORRECT_DTYPE", "INCORRECT_SHAPE"
 RUNTIME_ERROR, TIMEOUT = "RUNTIME_ERROR", "TIMEOUT"
 COMPILE_ERROR, REWARD_HACK = "COMPILE_ERROR", "REWARD_HACK"
 SKIPPED = "SKIPPED"
-"""Of a solution that this machine can't judge, which is no verdict on it."""
+"""Of a solution that needs what this machine lacks, which is no verdict on it."""
+JUDGE_ERROR, INVALID = "JUDGE_ERROR", "INVALID"
+"""Of a solution that was not judged: the judge failed, or its file can't be taken."""
 
 ORDER = (
     *(SKIPPED, PASSED, INCORRECT_NUMERICAL, INCORRECT_DTYPE, INCORRECT_SHAPE),
     *(RUNTIME_ERROR, TIMEOUT, COMPILE_ERROR, REWARD_HACK),
+    *(INVALID, JUDGE_ERROR),
 )
 NEAREST = {REWARD_HACK: RUNTIME_ERROR}
 """The statuses of flashinfer-bench, where it lacks one of ours."""
@@ -69,6 +72,11 @@ class SolutionVerdict:
     def is_fine(self) -> bool:
         """Return whether it passed, or could not be judged here."""
         return self.verdict in (PASSED, SKIPPED)
+
+    @property
+    def is_judged(self) -> bool:
+        """Return whether there is a verdict on it, or it needs another machine."""
+        return self.verdict not in (JUDGE_ERROR, INVALID)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -40,6 +40,6 @@ def sources() -> str:
     for name in _SOURCES:
         start = package / name
         found = sorted(start.rglob("*")) if start.is_dir() else [start]
-        for path in (p for p in found if p.suffix in (".py", ".json")):
+        for path in (p for p in found if p.suffix in (".py", ".json", ".jinja")):
             digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

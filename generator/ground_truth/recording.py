@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from generator.dataset.paths import DatasetFile
 from generator.execution.cluster import RayExecutor
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, Folder, Outcome, Task
+from generator.rendering.read_back import rendered_definitions
 from generator.rendering.standalone import SUPPORT, is_standalone
 from generator.testing.recording_file import recording_path
 
@@ -25,7 +25,6 @@ RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed
 _PER_WORKER = 12
 # seconds for one definition: its kernels may be compiled first
 _TIMEOUT = 3600.0
-_HEADER_LINE = re.compile(r"^([0-9a-f]{64})  (\w+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -144,10 +143,9 @@ def not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
     """Return why a rendered file does not test a definition as it is now, or nothing."""
     advice = f"gen-tests --op-type {file.op_type}"
     try:
-        header = test_file.read_text("utf-8")
+        held = rendered_definitions(test_file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError):
         return f"there is no {test_file}: {advice}"
-    held = {name: digest for digest, name in _HEADER_LINE.findall(header)}
     now = hashlib.sha256((dataset / file.path).read_bytes()).hexdigest()
     if held.get(file.name) != now:
         return f"{test_file} was not rendered from {file.path} as it is: {advice}"

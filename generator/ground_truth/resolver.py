@@ -16,6 +16,7 @@ from generator.ground_truth.recordings import Replay, replay_of
 from generator.ground_truth.sglang import SGLANG
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_specs
+from generator.ops.serving import why_not_served
 from generator.ops.spec import OpSpec
 from generator.rules.constants import resolve_constants
 
@@ -103,6 +104,9 @@ def resolve(
         if definition.tag_values("fi_api"):
             reason += "; its tests match its fi_api by name"
         return Resolution(definition, (), reason)
+    other = why_not_served(definition)
+    if other is not None:
+        return Resolution(definition, (), other)
     constants, _ = resolve_constants(definition, spec)
     unknown = [constant.name for constant in constants if constant.value is None]
     if unknown:

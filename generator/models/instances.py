@@ -9,6 +9,7 @@ from generator.models.config import Config
 from generator.models.need import Need
 from generator.models.parallel import Deployment
 from generator.ops.family import Spec
+from generator.ops.reference_text import NoVariant
 from generator.ops.registry import op_specs, optional_op_module
 
 UNVERIFIED = "status:unverified"
@@ -29,8 +30,7 @@ def instance(config: Config, deployment: Deployment, need: Need) -> Spec | None:
     sizes = {token: int(number) for token, number in words if token in known}
     try:
         spec: Spec | None = make(need.name, sizes, need.constants, config.name)
-    except FileNotFoundError:
-        # of variants together that no reference is written for
+    except NoVariant:
         return None
     if spec is None or spec.name != need.name:
         return None

@@ -9,14 +9,14 @@ from functools import update_wrapper
 from pathlib import Path
 
 from generator.dataset.definition import Definition
+from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.bench import Bench, Load, Raised, Run, loaded
 from generator.mutation.classes import rendered_class
-from generator.mutation.domain_mutants import domain_mutants
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
-from generator.mutation.geometry import reduced, tiny
-from generator.mutation.limits import TimeIsUp, time_limit
 from generator.mutation.mutants_result import MutantResult
+from generator.ops.domain_mutants import domain_mutants
+from generator.ops.geometry import reduced, tiny
 from generator.ops.mutants import DomainMutant
 from generator.results.audits import (
     CAUGHT,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.mutation.limits import TimeIsUp, time_limit
+from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line

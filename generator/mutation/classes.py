@@ -7,7 +7,7 @@ from typing import Any
 
 from generator.dataset.definition import Definition as Loaded
 from generator.ops.op_source import OP_FUNCTIONS
-from generator.ops.registry import op_module, op_specs
+from generator.ops.registry import op_module
 from generator.rendering.plan import RenderOptions, TestClass, plan_tests
 from generator.testing.definition import Interface
 from generator.testing.metamorphic import Metamorphic
@@ -43,7 +43,7 @@ def rendered_class(
         "run_tolerance": tolerance,
         **{c.name.upper(): c.value for c in planned.constants},
         **_axes(planned, axes or {}),
-        **_op_attributes(definition.op_type),
+        **(_op_attributes(definition.op_type) if plan.op is not None else {}),
     }
     return type(planned.class_name, (AllTests,), attributes)
 
@@ -54,9 +54,7 @@ def _axes(planned: TestClass, changed: Mapping[str, int]) -> dict[str, int]:
 
 
 def _op_attributes(op_type: str) -> dict[str, Any]:
-    """Return what a rendered class takes from the op's module, empty without one."""
-    if op_type not in op_specs():
-        return {}
+    """Return what a rendered class takes from the op's module."""
     module = vars(op_module(op_type))
     functions = {
         name: staticmethod(module[name]) for name in OP_FUNCTIONS if name in module

@@ -12,8 +12,8 @@ import torch
 
 from generator.mutation.bench import Run, same_results
 from generator.mutation.coupling import coupled_draws
-from generator.mutation.variation import varied
 from generator.mutation.widening import widened_by_table
+from generator.ops.variation import varied
 from generator.testing.lazy_weights import fresh, lazy
 from generator.testing.replay import MatchesRecorded
 from generator.testing.trial import Inputs, as_tuple, same_bits

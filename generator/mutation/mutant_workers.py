@@ -10,9 +10,9 @@ from typing import Any
 from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
+from generator.execution.process_limits import MORE_BYTES, limit_memory
 from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.bench import loaded
-from generator.mutation.limits import MORE_BYTES, limit_memory
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
 from generator.results.audits import CAUGHT, SURVIVED

@@ -17,8 +17,8 @@ import torch
 from generator.dataset.definition import Definition
 from generator.mutation.bench import Load, Raised, Run, guarded, loaded, reason
 from generator.mutation.classes import AllTests, rendered_class
-from generator.mutation.geometry import reduced
 from generator.mutation.seeds_result import Alarm
+from generator.ops.geometry import reduced
 from generator.problems.messages import one_line
 from generator.testing.definition import Case
 from generator.testing.memory import available_bytes, needed_bytes

@@ -16,8 +16,8 @@ from generator.dataset.definition import Definition
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
+from generator.execution.process_limits import MORE_BYTES, limit_memory
 from generator.mutation.audit_job import prepare
-from generator.mutation.limits import MORE_BYTES, limit_memory
 from generator.mutation.mutant_workers import objection, run_all, waiting_seconds
 from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW

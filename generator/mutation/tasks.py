@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from generator.dataset.paths import RECORDINGS, DatasetFile
+from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
-from generator.mutation.definition_task import DefinitionTask
 from generator.mutation.mutants_result import DefinitionResult
 from generator.mutation.seeds_result import Alarm, SeedsResult
 from generator.mutation.tolerances.result import Floors

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from generator.ops.row_relations import Bounds, last_half_twice, taken
-from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
 
 
 def head_shards(
@@ -19,7 +19,7 @@ def head_shards(
     share the fewer, group by group.
     """
 
-    def claims(subject: Subject) -> Iterator[Claim]:
+    def claims(subject: RelatedCalls) -> Iterator[Claim]:
         """Give the last rank's heads to both: both have what it had in the whole."""
         definition = subject.definition
         inputs, expected = subject.inputs, subject.whole

@@ -1,24 +1,78 @@
-"""Read the source of a reference without importing it."""
+"""Read the source of a reference without importing it.
+
+Where references of a stage differ in some lines they are one text,
+`references/NAME.py.jinja`: Python with lines such as `#% if window %#`. Its first lines
+list the variants that are written: the words that are set together.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
+
+from jinja2 import Environment
 
 from generator.ops.registry import op_folder
 
+_MARKED = Environment(
+    block_start_string="#%",
+    block_end_string="%#",
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # the text is Python, not HTML
+)
 
-def reference_text(op_type: str, module: str, **constants: float) -> str:
+
+class NoVariant(ValueError):
+    """Refuse words that no text of a reference is written for."""
+
+
+def reference_text(
+    op_type: str, name: str, words: Iterable[str] = (), /, **constants: float
+) -> str:
     """Return the source of a reference, from its first import on.
 
-    Each keyword replaces the value of the top-level constant of that name. Raises
-    ValueError if the constant is missing or the source is not ASCII.
+    `words` are those of a variant that the text lists. Each keyword replaces the value of
+    the top-level constant of that name. Raises NoVariant for other words, ValueError if a
+    constant is missing or the source is not ASCII.
     """
-    path = op_folder(op_type) / "references" / f"{module}.py"
-    source = path.read_text(encoding="utf-8")
+    source = _source(op_type, name, frozenset(words))
     if not source.isascii():
-        raise ValueError(f"{module}: ast counts bytes; keep the reference ASCII")
+        raise ValueError(f"{name}: ast counts bytes; keep the reference ASCII")
     lines = with_constants(source, **constants).splitlines(keepends=True)
     return "".join(lines[_first_import(ast.parse(source)) - 1 :])
+
+
+def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return name and words of every reference text of an op_type, sorted."""
+    folder = op_folder(op_type) / "references"
+    plain = [(path.stem, ()) for path in folder.glob("*.py")]
+    marked = [
+        (path.name.removesuffix(".py.jinja"), tuple(words.split()))
+        for path in folder.glob("*.py.jinja")
+        for words in _listed(path.read_text(encoding="utf-8"))
+    ]
+    return sorted([*plain, *marked])
+
+
+def _source(op_type: str, name: str, words: frozenset[str]) -> str:
+    folder = op_folder(op_type) / "references"
+    marked = folder / f"{name}.py.jinja"
+    if not marked.is_file():
+        if words:
+            raise NoVariant(f"{name} has no variants: there is no {marked.name}")
+        return (folder / f"{name}.py").read_text(encoding="utf-8")
+    text = marked.read_text(encoding="utf-8")
+    if words not in map(frozenset, map(str.split, _listed(text))):
+        raise NoVariant(f"{marked.name} lists no variant {' '.join(sorted(words))!r}")
+    return _MARKED.from_string(text).render(dict.fromkeys(words, True))
+
+
+def _listed(text: str) -> list[str]:
+    """Return the variants that a marked text lists, each as its words."""
+    listed: list[str] = _MARKED.from_string(text).module.variants  # type: ignore[attr-defined]
+    return listed
 
 
 def with_constants(source: str, **constants: float) -> str:

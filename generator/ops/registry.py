@@ -102,7 +102,9 @@ def other_files() -> tuple[Path, ...]:
     """
     others = [o for o, p in op_packages().items() if not p.startswith(f"{_OWN}.")]
     found = [path for op_type in others for path in op_folder(op_type).rglob("*")]
-    return tuple(sorted(path for path in found if path.suffix in (".py", ".json")))
+    return tuple(
+        sorted(path for path in found if path.suffix in (".py", ".json", ".jinja"))
+    )
 
 
 def op_module(op_type: str, name: str = "op") -> ModuleType:

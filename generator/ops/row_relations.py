@@ -15,9 +15,9 @@ from generator.testing.relation import (
     Bound,
     Claim,
     Outputs,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.trial import Inputs
@@ -50,7 +50,7 @@ def reordered(
 ) -> Relation:
     """Return the relation that reordered inputs give equally reordered outputs."""
 
-    def claims(subject: Subject) -> Iterator[Claim]:
+    def claims(subject: RelatedCalls) -> Iterator[Claim]:
         interface = subject.definition.interface
         inputs = subject.inputs
         for axis in axes:
@@ -69,7 +69,7 @@ def in_two_parts(
 ) -> Relation:
     """Return the relation that calls on two parts of an axis give the whole."""
 
-    def claims(subject: Subject) -> Iterator[Claim]:
+    def claims(subject: RelatedCalls) -> Iterator[Claim]:
         interface = subject.definition.interface
         length = subject.trial.case.axes[axis]
         cut = (length + 1) // 2

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.ops.serving import why_not_served
 from generator.problems import Problem
 from generator.problems.messages import plural
 from generator.rendering.custom import Custom, read_custom
 from generator.rendering.files import FileOutcome, FileStatus, write_files
 from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
+from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
 from generator.rules.elsewhere import edited
 from generator.rules.load import Loaded, load_definitions
-
-_HEADER_LINE = re.compile(r"^[0-9a-f]{64}  (\w+)$", re.MULTILINE)
+from generator.rules.unproven import Agreed, never, why_unproven
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Hold each file's outcome, the number of definitions rendered, and Problems."""
+    """Hold each file's outcome, the number of definitions rendered, and Problems.
+
+    `unproven` says of definitions why they have no ground truth and no oracle.
+    """
 
     outcomes: tuple[FileOutcome, ...]
     definitions: int
     problems: tuple[Problem, ...]
     plans: tuple[TestPlan, ...] = ()
+    unproven: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> tuple[FileOutcome, ...]:
@@ -62,6 +67,7 @@ class Generated:
         """Return everything as plain JSON values."""
         return {
             "definitions": self.definitions,
+            "unproven": dict(self.unproven),
             "files": [
                 {"path": o.path, "status": o.status.value} for o in self.outcomes
             ],
@@ -79,40 +85,48 @@ def generate(
     everything: bool = False,
     force: bool = False,
     check: bool = False,
+    agreed: Agreed = never,
 ) -> Generated:
     """Render the loaded definitions into `output`.
 
     `by_name`: single definitions were chosen; a file keeps the others that it holds.
     `everything`: all definitions are loaded; files of other op_types are removed.
-    Definitions with errors are left out. Raises OSError if writing fails.
+    `agreed` is `why_unproven`'s. Definitions with errors are left out. Raises OSError
+    if writing fails.
     """
-    groups: dict[tuple[str, bool], list[Definition]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Definition]] = defaultdict(list)
     problems = list(loaded.problems)
     customs: dict[str, Custom] = {}
 
-    def has_custom(definition: Definition) -> bool:
+    def kind_of(definition: Definition) -> str:
+        """Return what a test file's name says of the functions that its tests have."""
         custom = read_custom(dataset, definition)
         if isinstance(custom, Custom):
             customs[definition.name] = custom
         elif custom is not None:
             problems.append(custom)
-        return definition.name in customs
+        if definition.name in customs:
+            return "_custom_inputs"
+        return "_other_interface" if why_not_served(definition) else ""
 
     for definition in loaded.definitions:
-        groups[definition.op_type, has_custom(definition)].append(definition)
+        groups[definition.op_type, kind_of(definition)].append(definition)
     files = {}
     plans = []
     count = 0
-    for (op_type, are_custom), definitions in sorted(groups.items()):
-        name = f"test_{op_type}{'_custom_inputs' * are_custom}.py"
+    for (op_type, kind), definitions in sorted(groups.items()):
+        name = f"test_{op_type}{kind}.py"
         if by_name:
             others, more_problems = _held_definitions(
                 dataset, output / name, definitions
             )
-            definitions += [d for d in others if has_custom(d) is are_custom]
+            definitions += [d for d in others if kind_of(d) == kind]
             problems += more_problems
         plan = plan_tests(
-            op_type, definitions, options, custom=customs if are_custom else None
+            op_type,
+            definitions,
+            options,
+            custom=customs if kind == "_custom_inputs" else None,
         )
         plans.append(plan)
         problems += plan.problems
@@ -126,8 +140,13 @@ def generate(
     # the op_type of a definition that can't be loaded must keep its test file
     complete = everything and bool(files) and not loaded.unfit and not _unread(loaded)
     outcomes = write_files(output, files, force=force, check=check, complete=complete)
+    reasons = {
+        definition.name: why_unproven(dataset, definition, agreed)
+        for definition in loaded.definitions
+    }
+    unproven = {name: why for name, why in reasons.items() if why is not None}
     problems += [edited(o.path) for o in outcomes if o.status is FileStatus.EDITED]
-    return Generated(tuple(outcomes), count, tuple(problems), tuple(plans))
+    return Generated(tuple(outcomes), count, tuple(problems), tuple(plans), unproven)
 
 
 def _unread(loaded: Loaded) -> bool:
@@ -145,7 +164,7 @@ def _held_definitions(
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return [], []
-    held = set(_HEADER_LINE.findall(text)) - {d.name for d in definitions}
+    held = rendered_definitions(text).keys() - {d.name for d in definitions}
     if not held:
         return [], []
     loaded = load_definitions(dataset, op_types=[definitions[0].op_type])

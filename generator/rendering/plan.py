@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from generator.dataset.definition import Definition, Tensor
 from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
+from generator.ops.serving import why_not_served
 from generator.ops.spec import OpSpec
 from generator.problems import Problem
 from generator.rendering.custom import Custom
@@ -85,7 +86,10 @@ class TestClass:
 
 @dataclass(frozen=True)
 class TestPlan:
-    """Hold the content of one rendered file; `op` is None without an op module."""
+    """Hold the content of one rendered file; `op` is None without an op module.
+
+    It is None as well where the definitions have another interface than the op's.
+    """
 
     op_type: str
     base_class: str
@@ -95,6 +99,7 @@ class TestPlan:
     classes: tuple[TestClass, ...]
     options: RenderOptions
     problems: tuple[Problem, ...] = field(default=())
+    has_other_interface: bool = False
 
     @property
     def shared_axes(self) -> Mapping[str, int]:
@@ -142,10 +147,15 @@ def plan_tests(
 ) -> TestPlan:
     """Return the plan of the file that tests these definitions of one op_type.
 
-    `custom` has the custom inputs of each; the op_type's own functions are not used then.
+    `custom` has the custom inputs of each; the op_type's own functions are not used then,
+    nor where the definitions have another interface than the op_type serves: of one
+    plan all have, or none.
     """
-    spec = (op_specs() if ops is None else ops).get(op_type) if not custom else None
     ordered = sorted(definitions, key=lambda d: d.name)
+    spec = (op_specs() if ops is None else ops).get(op_type) if not custom else None
+    foreign = {d.name: why_not_served(d) for d in ordered} if spec is not None else {}
+    if any(foreign.values()):
+        spec = None
     interfaces = _interfaces(ordered)
     references = _references(ordered)
     problems: list[Problem] = []
@@ -169,7 +179,7 @@ def plan_tests(
                     if name not in known
                 },
                 constants,
-                _unresolved(op_type, spec, constants),
+                foreign.get(definition.name) or _unresolved(op_type, spec, constants),
                 definition.tag_values("fi_api") if spec is None and not custom else (),
                 custom[definition.name] if custom else None,
             )
@@ -183,6 +193,7 @@ def plan_tests(
         tuple(classes),
         options,
         tuple(problems),
+        any(foreign.values()),
     )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import read_text_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_packages
+from generator.problems import Problem
 from generator.problems.messages import one_line, plural, quote, some
+from generator.rendering.read_back import rendered_definitions
 from generator.results.audits import ABSENT, KNOWN, STALE
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
@@ -25,9 +27,7 @@ ADVICE = "advice"
 
 CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
-_HEADER_ROWS = 400
-_LONGEST_LINE = 200
-_HASHED = re.compile(r"[0-9a-f]{64}  \S+$")
+_MAX_TEST_BYTES = 16 << 20
 
 
 class Finding(NamedTuple):
@@ -68,14 +68,11 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
         return Finding(YES, f"{shown}: this review renders the same bytes")
     if path in known.sides.changed:
         return Finding(NO, f"{shown} is not what this review renders")
-    try:
-        with open(known.root / path, encoding="utf-8") as stream:
-            # a line may be as long as the file
-            lines = (stream.readline(_LONGEST_LINE) for _ in range(_HEADER_ROWS))
-            hashes = set(filter(_HASHED.match, lines))
-    except (OSError, UnicodeDecodeError):
+    content = read_text_file(known.root / path, path, _MAX_TEST_BYTES)
+    if isinstance(content, Problem):
         return Finding(UNKNOWN, f"{shown} can't be read")
-    if f"{new.sha256}  {new.name}\n" in hashes:
+    hashes = rendered_definitions(content.decode("utf-8", "replace"))
+    if hashes.get(new.name) == new.sha256:
         return Finding(YES, f"{shown} names its SHA-256")
     if not hashes:
         seen = f"{shown} is not a test that gen-tests rendered"

@@ -13,7 +13,7 @@ _MODULES = """
     rules.names rules.reference rules.static rules.torch_names rules.screen
     rules.elsewhere rules.constants rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.cross rules.figures
-    rules.solutions rules.traces rules.loadable rules.routes"""
+    rules.solutions rules.traces rules.loadable rules.routes rules.unproven"""
 """What declares rules, in the order in which a group lists them."""
 
 _PREFIXES: Mapping[str, str] = {

@@ -91,7 +91,7 @@ def _check_sources(
     """Yield Problems; put the tree of each Python source into `trees`."""
     for index, source in enumerate(value["sources"]):
         path = source["path"]
-        what = _bad_source_path(path)
+        what = bad_source_path(path)
         if what is None and path in trees:
             what = "is that of another source as well"
         if what is not None:
@@ -109,7 +109,8 @@ def _check_sources(
                 yield SOLUTION_SYNTAX.at(message, *where, line=error.line)
 
 
-def _bad_source_path(path: str) -> str | None:
+def bad_source_path(path: str) -> str | None:
+    """Return why a source can't have a path, None where it can."""
     if path.startswith("/") or "\\" in path or _WINDOWS_DRIVE.match(path):
         return "is not a relative path with forward slashes"
     if any(part in ("", ".", "..") for part in path.split("/")):

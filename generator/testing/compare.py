@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from generator.testing.metrics import Metrics, measure
+from generator.testing.signed_error import DEVIATIONS
 from generator.testing.tolerance import Tolerance
 
 PASSED, FAILED, ERROR = "PASSED", "FAILED", "ERROR"
@@ -57,12 +58,11 @@ class Comparison:
     def message(self, subject: str) -> str:
         """Return the findings as lines for a person, below a line on `subject`."""
         lines = [f"{subject}: {self.verdict}", *self.findings]
-        if self.metrics is not None and self.metrics.mismatched:
+        if self.metrics is not None and not self.passed:
+            lines.append(self.metrics.summary())
             lines.append("the worst elements:")
-            lines += [
-                f"  {w.index}: actual {w.actual:.9g}, expected {w.expected:.9g}"
-                for w in self.metrics.worst
-            ]
+            worst = self.metrics.worst
+            lines += [f"  {w}" for w in worst if w.actual != w.expected]
         return "\n  ".join(lines)
 
 
@@ -136,23 +136,52 @@ def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
 def _exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
     findings = _bounds_exceeded(metrics, tolerance)
     # one factor throughout is a missing scale, or a logarithm of another base
-    if findings and abs(metrics.cosine) > 1.0 - PROPORTIONAL:
-        factor = math.copysign(metrics.norm_ratio, metrics.cosine)
-        hint = ", which is ln 2" if abs(factor - math.log(2.0)) < 1e-3 else ""
-        findings.append(f"actual is {factor:.5g} times expected throughout{hint}")
+    if findings or tolerance.bias is not None:
+        findings += _signed(metrics, tolerance.bias or 0.0)
     return findings
+
+
+def _signed(metrics: Metrics, bias: float) -> list[str]:
+    """Return the finding about errors that have a sign, if any: a factor, or an offset."""
+    off, explained = metrics.factor - 1.0, bias + DEVIATIONS * metrics.factor_noise
+    if not abs(off) <= explained:
+        throughout = abs(metrics.cosine) > 1.0 - PROPORTIONAL
+        hint = ", which is ln 2" if abs(metrics.factor - math.log(2.0)) < 1e-3 else ""
+        return [
+            (
+                f"actual is {metrics.factor:.{_digits(off)}g} times expected"
+                f"{' throughout' if throughout else ' on the whole'}{hint}; errors without a "
+                f"sign explain 1 ± {explained:.2g}"
+            )
+        ]
+    mean = metrics.mean_error
+    of_mean = bias * metrics.expected_rms + DEVIATIONS * metrics.mean_noise
+    if not abs(mean) <= of_mean:
+        return [
+            (
+                f"actual is {abs(mean):.3g} {'above' if mean > 0 else 'below'} expected in the "
+                f"mean; errors without a sign explain ± {of_mean:.2g}"
+            )
+        ]
+    return []
+
+
+def _digits(off: float) -> int:
+    """Return the digits that show a factor's distance from 1."""
+    return 5 if not 0.0 < abs(off) < 1e-2 else 3 - math.floor(math.log10(abs(off)))
 
 
 def _bounds_exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
     findings = []
     if not metrics.hit_ratio >= tolerance.hit_ratio:
         share = 100.0 * metrics.mismatched / max(metrics.elements, 1)
+        worst = metrics.worst[0]
+        allowed = tolerance.atol + tolerance.rtol * abs(worst.expected)
         findings.append(
             f"mismatched elements: {metrics.mismatched} / {metrics.elements} "
             f"({share:.1f}%), allowed {100.0 * (1.0 - tolerance.hit_ratio):.1f}%; "
-            f"greatest absolute difference {metrics.max_abs:.6g}, "
-            f"relative {metrics.max_rel:.6g} "
-            f"(allowed {tolerance.atol:g} + {tolerance.rtol:g}·|expected|)"
+            f"the worst at {worst}, allowed "
+            f"{tolerance.atol:g} + {tolerance.rtol:g}·|expected| = {allowed:.3g}"
         )
     if tolerance.nmse is not None and not metrics.nmse <= tolerance.nmse:
         findings.append(f"NMSE {metrics.nmse:.3g}, allowed {tolerance.nmse:g}")

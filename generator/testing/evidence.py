@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -38,20 +36,13 @@ def subject(item: Any) -> list[tuple[str, str]]:
     found = [
         ("definition", name),
         ("op_type", item.cls.op_type),
-        ("sha256", _hash_of(item.cls, name)),
+        ("sha256", item.cls.sha256),
     ]
     function = getattr(item, "originalname", "") or ""
     if function.startswith(_MATCHES):
         provider = function.removeprefix(_MATCHES)
         found.append(("source", "/".join(filter(None, (provider, _backend(item))))))
     return found
-
-
-def _hash_of(cls: type, name: str) -> str:
-    """Return the hash of a definition's file that the rendered file's header has."""
-    text = sys.modules[cls.__module__].__doc__ or ""
-    found = re.search(rf"^([0-9a-f]{{64}})  {re.escape(name)}$", text, re.MULTILINE)
-    return found.group(1) if found else ""
 
 
 def _backend(item: Any) -> str:

@@ -46,6 +46,8 @@ class ReferenceTests:
 
     # of the definition
     name: ClassVar[str]
+    # of the JSON file that the class was rendered from
+    sha256: ClassVar[str] = ""
     op_type: ClassVar[str]
     interface: ClassVar[Interface]
     reference: ClassVar[Callable[[], Callable[..., Any]]]

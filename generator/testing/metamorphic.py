@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from generator.testing.definition import Case, Definition
 from generator.testing.harness import RecordProperty, ReferenceTests
-from generator.testing.relation import Asked, Relation, Subject
+from generator.testing.relation import ReferenceCall, RelatedCalls, Relation
 from generator.testing.source_names import METAMORPHIC
 from generator.testing.trial import Trial
 
@@ -55,10 +55,10 @@ class Metamorphic(ReferenceTests):
         assert claimed, f"{source} claims nothing of {related.case.name}"
         assert not failures, "\n" + "\n".join(failures)
 
-    def _subject(self, trial: Trial, relation: Relation) -> Subject:
+    def _subject(self, trial: Trial, relation: Relation) -> RelatedCalls:
         """Return what a relation asks: this reference, and its peer if it has one."""
         other = peer_of(type(self), relation)
-        return Subject(
+        return RelatedCalls(
             trial,
             _asked(type(self), trial),
             self._filled(trial),
@@ -66,8 +66,8 @@ class Metamorphic(ReferenceTests):
         )
 
 
-def _asked(cls: type[ReferenceTests], trial: Trial) -> Asked:
-    return Asked(
+def _asked(cls: type[ReferenceTests], trial: Trial) -> ReferenceCall:
+    return ReferenceCall(
         cls.definition(),
         lambda *inputs: cls.load_run()(*inputs),
         cls.filled_inputs,

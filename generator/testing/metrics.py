@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from generator.testing.signed_error import signed_errors
+
 WORST = 5
 
 
@@ -19,6 +21,13 @@ class Deviation:
     actual: float
     expected: float
 
+    def __str__(self) -> str:
+        """Return the element as text, such as `(0, 3): actual 1, expected 2, …`."""
+        return (
+            f"{self.index}: actual {self.actual:.9g}, expected {self.expected:.9g}, "
+            f"difference {self.actual - self.expected:.6g}"
+        )
+
 
 @dataclass(frozen=True)
 class Metrics:
@@ -27,6 +36,10 @@ class Metrics:
     `nmse` is Σ(a-e)²/Σe², `norm_ratio` |a|/|e|, `hit_ratio` the share of elements within
     the tolerance. Where the expected values are all zero, nmse is 0 if the actual ones
     are too, else infinite.
+
+    `factor` is the least-squares factor Σae/Σe² of a = factor·e, `mean_error` the mean of
+    a - e with its sign; `factor_noise` and `mean_noise` are the standard deviations that
+    errors without a sign explain (`signed_error`).
     """
 
     elements: int
@@ -40,7 +53,22 @@ class Metrics:
     norm_ratio: float
     hit_ratio: float
     expected_rms: float
+    expected_mean: float
+    mse: float
+    factor: float
+    factor_noise: float
+    mean_error: float
+    mean_noise: float
     worst: tuple[Deviation, ...]
+
+    def summary(self) -> str:
+        """Return the figures of the whole as a line for a person."""
+        return (
+            f"of {self.elements} elements: mean {self.expected_mean + self.mean_error:.6g}, "
+            f"expected {self.expected_mean:.6g}; MSE {self.mse:.3g}; cosine "
+            f"{self.cosine:.6g}; factor {self.factor:.6g}; "
+            f"mean error {self.mean_error:.3g}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as plain JSON values."""
@@ -71,6 +99,8 @@ def measure(
     relative = torch.where(error == 0, zero, relative)
     error_power, power = float(error.square().sum()), float(e.square().sum())
     actual_power = float(a.square().sum())
+    unit = _unit(actual.dtype)
+    factor, mean = signed_errors(a, e, unit)
     return Metrics(
         elements=count,
         mismatched=mismatched,
@@ -87,8 +117,19 @@ def measure(
         norm_ratio=_ratio(math.sqrt(actual_power), math.sqrt(power), both_zero=1.0),
         hit_ratio=1.0 - mismatched / max(count, 1),
         expected_rms=math.sqrt(power / max(count, 1)),
+        expected_mean=float(e.sum()) / max(count, 1),
+        mse=error_power / max(count, 1),
+        factor=1.0 + factor.off,
+        factor_noise=factor.deviation,
+        mean_error=mean.off,
+        mean_noise=mean.deviation,
         worst=_worst(a, e, error - allowed),
     )
+
+
+def _unit(dtype: torch.dtype) -> float:
+    """Return the greatest relative error of one rounding to a dtype; 0 of integers."""
+    return torch.finfo(dtype).eps / 2.0 if dtype.is_floating_point else 0.0
 
 
 def _largest(values: torch.Tensor) -> float:

@@ -45,3 +45,10 @@ class Obstacle:
 
     def __str__(self) -> str:
         return self.reason
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Say why a test can't even be posed: it fails, for nothing stands in its way."""
+
+    reason: str

@@ -14,7 +14,7 @@ from generator.testing.available import backends_of, too_few, usable_sources
 from generator.testing.definition import Case
 from generator.testing.harness import ReferenceTests
 from generator.testing.metamorphic import Metamorphic, relations_of
-from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.obstacle import Broken, Kind, Obstacle
 from generator.testing.providers import backend_obstacle
 from generator.testing.recording_file import recording_path
 from generator.testing.relation import Relation
@@ -35,8 +35,29 @@ def spread(
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
-    What can't run here becomes one skipped test with the reason, not one a case.
+    What can't run here becomes one skipped test with the reason, not one a case. Where
+    a function of the op raises, the test fails with that, and others are collected.
     """
+    try:
+        _spread(metafunc, cls, sizes, device, recordings, seeds)
+    except Exception as error:  # noqa: BLE001 - whatever an op's functions raise
+        what = f"{cls.op_type} has no cases for it: {type(error).__name__}: {error}"
+        names = {"trial", "related", "backend", "relation"} & set(metafunc.fixturenames)
+        first, *others = sorted(
+            names, reverse=True, key=("trial", "related").__contains__
+        )
+        params = [pytest.param(Broken(what), *(None for _ in others), id="no-cases")]
+        metafunc.parametrize([first, *others], params, indirect=[first], scope="class")
+
+
+def _spread(
+    metafunc: pytest.Metafunc,
+    cls: type[ReferenceTests],
+    sizes: Sequence[str],
+    device: torch.device,
+    recordings: Path,
+    seeds: Sequence[int],
+) -> None:
     definition = cls.definition()
     cases = [case for case in cls.cases(definition) if case.size in sizes]
     with_backend = "backend" in metafunc.fixturenames

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from generator.execution.gpus import sleep_while_waiting
-from generator.testing.obstacle import Obstacle
+from generator.testing.obstacle import Broken, Obstacle
 from generator.testing.spreading import Spreading, bind_worker
 from generator.testing.summary_table import SummaryTable
 
@@ -329,6 +329,8 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     from generator.testing.trial import Trial
 
     cls, case, device = request.cls, request.param, _device(request.config)
+    if isinstance(case, Broken):
+        pytest.fail(case.reason, pytrace=False)
     if isinstance(case, Obstacle):
         raise Skipped(case)
     definition = cls.definition()
@@ -378,11 +380,13 @@ class ComparedDefinitions:
             terminalreporter.write_line(line, red=is_red, bold=is_red)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Turn a run without a single comparison red under --strict.
+        """Turn a run red under --strict in which nothing was compared with a definition.
 
-        Those of a reference with itself don't count: they show no agreement.
+        Comparisons of a reference with itself don't count: they show no agreement.
         """
-        if self._worker or not self._strict or self._table.compared:
+        if self._worker or not self._strict:
+            return
+        if self._table.compared and not self._table.unproven:
             return
         if session.exitstatus in (
             pytest.ExitCode.OK,

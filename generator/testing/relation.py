@@ -78,8 +78,8 @@ class Claim:
         return replace(result, where=error_map(self.actual, expected, bound))
 
 
-class Asked:
-    """Be the `run()` that relations ask: of one definition, on one device.
+class ReferenceCall:
+    """A `run()` that relations call again: of one definition, on one device.
 
     It takes inputs by name on the CPU and returns outputs by name on the CPU, after
     these the inputs that it filled. Nobody writes to the inputs that it was given.
@@ -121,16 +121,16 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """Hold what a relation is asked about: a definition, inputs, and `run()`.
+class RelatedCalls:
+    """What a relation compares: a first call of `run()`, and what calls it again.
 
     `peer` is the reference that it is held against, where the relation names one.
     """
 
     trial: Trial
-    run: Asked
+    run: ReferenceCall
     filled: tuple[str, ...] = ()
-    peer: Asked | None = None
+    peer: ReferenceCall | None = None
 
     @property
     def definition(self) -> Definition:
@@ -148,7 +148,7 @@ class Subject:
         filled = {name: self.trial.after(name) for name in self.filled}
         return self.run.named(self.trial.outputs, filled)
 
-    def other(self) -> Asked:
+    def other(self) -> ReferenceCall:
         """Return the peer, of a relation that has one."""
         assert self.peer is not None
         return self.peer
@@ -163,7 +163,7 @@ class Relation:
     """
 
     name: str
-    claims: Callable[[Subject], Iterator[Claim]]
+    claims: Callable[[RelatedCalls], Iterator[Claim]]
     cases: Sequence[RelatedCase]
     peer: Callable[[Definition], bool] | None = None
 

@@ -13,10 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from generator.problems.messages import plural, some
+from generator.testing.obstacle import Kind
 from generator.testing.source_names import is_of_itself, is_pair
 
 WIDTH = 100
 _NAME_MOST = 30
+ORACLE = "oracle"
 _OWN, _RELATIONS, _PAIRS = "its own tests", "metamorphic", "ground truths agree"
 # tests whose source is not a property of theirs, where they compared nothing
 _OF_FUNCTION = {"test_metamorphic": _RELATIONS, "test_ground_truths_agree": _PAIRS}
@@ -75,6 +78,7 @@ class SummaryTable:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], SummaryRow] = {}
+        self._without_oracle: dict[str, str] = {}
 
     @property
     def compared(self) -> set[str]:
@@ -86,8 +90,17 @@ class SummaryTable:
             for name in row.compared
         }
 
+    @property
+    def unproven(self) -> dict[str, str]:
+        """Return why a definition has no oracle, of those compared with nothing."""
+        compared = self.compared
+        return {n: why for n, why in self._without_oracle.items() if n not in compared}
+
     def add(self, test: Mapping[str, Any]) -> None:
         """Take a finished test, as a line of the results has it."""
+        if test["source"] == ORACLE and test["skip_kind"] == Kind.UNRESOLVED:
+            why = _reason(test, ORACLE).removeprefix("UNRESOLVED: ")
+            self._without_oracle[test["definition"]] = why
         by_source: dict[str, list[dict[str, Any]]] = {}
         for record in test["comparisons"]:
             by_source.setdefault(_kind_of(record["source"]), []).append(record)
@@ -143,6 +156,10 @@ class SummaryTable:
             yield _line(source, row, width), bool(row.failed)
         total = {name for _, _, row in rows for name in row.definitions}
         yield f"{len(self.compared)} of {len(total)} definitions were compared", False
+        unproven = [f"{name} ({why})" for name, why in sorted(self.unproven.items())]
+        if unproven:
+            what = plural(len(unproven), "definition")
+            yield f"NOTHING COMPARED with {what}: {some(unproven, 5)}", True
 
 
 def _line(source: str, row: SummaryRow, width: int) -> str:

@@ -21,6 +21,7 @@ from generator.rules.cross import Summary, summarise
 from generator.rules.load import LoadedFile, load_file
 from generator.rules.solutions import check_solution
 from generator.rules.traces import TraceTargets, check_coverage, check_trace
+from generator.rules.unproven import why_unproven
 from generator.validation.workload_check import check_workload_file
 
 
@@ -44,7 +45,7 @@ class CheckedDefinition:
 
     `name` is what the definition says, where that could be read. `elsewhere` are
     blobs in folders of other definitions that it uses, `unused` those of its own that
-    it does not.
+    it does not. `unproven` is why nothing can be compared with it, runs on record aside.
     """
 
     name: str | None
@@ -53,6 +54,7 @@ class CheckedDefinition:
     summary: Summary | None
     elsewhere: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    unproven: str | None = None
 
 
 def check_unit(
@@ -87,6 +89,7 @@ def check_unit(
         summary=summarise(definition) if definition is not None else None,
         elsewhere=tuple(sorted(path for path in used if not path.startswith(own))),
         unused=unused,
+        unproven=why_unproven(root, definition) if definition is not None else None,
     )
 
 

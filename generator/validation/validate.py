@@ -18,13 +18,15 @@ from generator.dataset.paths import (
 from generator.problems import Problem, Severity, in_file
 from generator.problems.messages import plural
 from generator.reports.report import Conclusion, Report, Status
+from generator.results.kernel_evidence import KernelEvidence
 from generator.rules.catalogue import GROUPS
 from generator.rules.cross import Beside, installed_flashinfer
 from generator.rules.load import repeated_names
 from generator.rules.loadable import check_solution_names
+from generator.rules.unproven import UNPROVEN, unproven_line
 from generator.validation.definition_check import DefinitionFiles
 from generator.validation.parallel import Checked, outcomes
-from generator.validation.recorded import Audits, KernelEvidence
+from generator.validation.recorded import Audits
 
 _SORTED = 20_000
 """Problems that are put in order of their files; more are passed on as they come."""
@@ -47,13 +49,17 @@ class ValidationPlan:
 
 @dataclass
 class Counts:
-    """Count definitions and workloads, and the Problems found so far by severity."""
+    """Count definitions and workloads, and the Problems found so far by severity.
+
+    `unproven` says of definitions why they have no ground truth and no oracle.
+    """
 
     definitions: int = 0
     workloads: int = 0
     found: dict[Severity, int] = field(
         default_factory=lambda: dict.fromkeys(Severity, 0)
     )
+    unproven: dict[str, str] = field(default_factory=dict)
 
 
 def make_plan(
@@ -109,7 +115,8 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     renamed: dict[str, str] = {}
     unused: list[str] = []
     elsewhere: set[str] = set()
-    beside = Beside(installed_flashinfer(), KernelEvidence(plan.root))
+    evidence = KernelEvidence(plan.root)
+    beside = Beside(installed_flashinfer(), evidence)
     audits = Audits(plan.root)
     yield from audits.problems
     for unit, outcome in checked:
@@ -117,6 +124,9 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
         counts.definitions += 1
         counts.workloads += outcome.workloads
         yield from outcome.problems
+        if outcome.unproven and outcome.summary and not evidence(outcome.summary):
+            counts.unproven[outcome.summary.name] = outcome.unproven
+            yield UNPROVEN.problem(path, f"Nothing is compared: {outcome.unproven}.")
         if outcome.summary is not None:
             yield from in_file(beside.add(outcome.summary), path)
             yield from in_file(audits.check(outcome.summary), path)
@@ -164,6 +174,8 @@ def validation_report(
         )
         if noted:
             summary += f", {plural(noted, 'note')}{hint}"
+        if counts.unproven:
+            summary += f"; {unproven_line(counts.unproven)}"
         return Conclusion(Status.FAILED if failed else Status.PASSED, summary)
 
     return Report(
@@ -175,6 +187,7 @@ def validation_report(
             "counts": lambda: {
                 "definitions": counts.definitions,
                 "workloads": counts.workloads,
+                "unproven": counts.unproven,
                 **{f"{s.value}s": count for s, count in counts.found.items()},
             },
         },

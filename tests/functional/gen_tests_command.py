@@ -133,6 +133,9 @@ class Dataset:
         }
 
 
+NOTHING = "NOTHING COMPARED with 1 definition: twice_n4 (no op module for twice)"
+
+
 def statuses(done: Done) -> dict[str, str]:
     """Return what the command printed of each file, `--json` or not."""
     if done.stdout.startswith("{"):

@@ -159,16 +159,16 @@ BY_VALUES = (
             "    out.copy_(norm(x, weight))\n"
             "threading.Thread(target=later).start()"
         ),
-        (HACK,),
-        "threads are counted from outside",
+        (NUMERICAL,),
+        "every thread is stopped from the answer until the outputs were read",
         True,
     ),
     Hack(
         "a fork goes on",
         "import os, time\n"
         + run("if os.fork() == 0:\n    time.sleep(30)\nreturn norm(x, weight)"),
-        (HACK,),
-        "processes are counted from outside",
+        (PASSED,),
+        "harmless: it is stopped from the answer until the next question",
     ),
     Hack(
         "a daemon of its own session",
@@ -181,8 +181,8 @@ BY_VALUES = (
             "os.wait()\n"
             "return norm(x, weight)"
         ),
-        (HACK,),
-        "orphans become children of the worker",
+        (PASSED,),
+        "harmless: every process of the namespace is stopped",
     ),
     Hack(
         "tensor subclass",

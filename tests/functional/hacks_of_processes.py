@@ -104,14 +104,14 @@ BY_PROCESSES = (
             "return torch.zeros_like(x)"
         ),
         (NUMERICAL, RUNTIME, HACK),
-        "namespaces: only the worker is in reach, and another one takes its place",
+        "namespaces: nothing but its own processes is in reach",
     ),
     Hack(
         "worker frozen",
         "import os, signal\n"
         + run("os.kill(os.getppid(), signal.SIGSTOP)\nreturn torch.zeros_like(x)"),
         (NUMERICAL, RUNTIME),
-        "the sandbox is stopped from outside",
+        "the first process of its namespace takes no signal from it",
     ),
     Hack(
         "harness recognised",
@@ -211,7 +211,7 @@ BY_PROCESSES = (
             "return norm(x, weight)"
         ),
         (PASSED, RUNTIME),
-        "harmless: the worker empties what a solution could write to",
+        "harmless: what it can write to is its own, and goes with it",
     ),
     Hack(
         "files of another solution read",
@@ -222,7 +222,7 @@ BY_PROCESSES = (
             "return norm(x, weight)"
         ),
         (PASSED,),
-        "harmless: the worker empties what a solution could write to",
+        "harmless: what another could write to is gone",
     ),
     Hack("no such symbol", "def other(x, weight):\n    pass\n", (COMPILE,), "building"),
     Hack("no Python", "def run(:\n", (COMPILE,), "building"),

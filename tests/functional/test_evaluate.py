@@ -100,13 +100,13 @@ def test_wrong_usage_is_one_line(root: Path, arguments: list[str], said: str) ->
     assert said in err
 
 
-def test_definition_that_is_not_there_is_skipped(root: Path, tmp_path: Path) -> None:
+def test_definition_that_is_not_there_is_invalid(root: Path, tmp_path: Path) -> None:
     value = {**solution("lost", HONEST), "definition": "rmsnorm_h64"}
     path = tmp_path / "lost.json"
     path.write_text(json.dumps(value))
     status, out, _ = evaluate(path, "right", "--dataset", root, "--json")
-    assert status == 0
-    assert verdicts(out) == {"lost": "SKIPPED", "right": "PASSED"}
+    assert status == 2
+    assert verdicts(out) == {"lost": "INVALID", "right": "PASSED"}
 
 
 @pytest.mark.parametrize("language", ["triton", "cuda"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.functional.gen_tests_command import (
+    NOTHING,
     RMSNORM,
     Dataset,
     statuses,
@@ -35,7 +36,10 @@ def test_nothing_changed_writes_nothing(dataset: Dataset) -> None:
     assert dataset.state() == before
     assert done.stdout == ""
     files = len(before) - 1
-    assert done.stderr == (f"2 definitions in 2 test files; files: {files} unchanged\n")
+    assert done.stderr.splitlines() == [
+        NOTHING,
+        f"2 definitions in 2 test files; files: {files} unchanged",
+    ]
 
 
 def test_only_what_changed_is_written(dataset: Dataset) -> None:

@@ -9,31 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-a0d1641c8db5eaf332370868f58119a6bde3711c2d21d749f9720086af4d5c8d  gelu_and_mul_i1152
-ef6b11525709d5d882e3fe2fef0a913844f7596c3252b12fccc905755fc2ca18  gelu_tanh_and_mul_i14336
-b638d6be32cc5e37af859926b4cfd3381a669f7457200d6fa2ec882cacd32442  gelu_tanh_and_mul_i21504
-4011a0495df6628ce3b1014f4638077943d60e62deee73549ec4370d4807624c  gelu_tanh_and_mul_i36864
-14d2487eca8cb12fd6970e60a9ebed1f1b291a12dc718aa39c4aae305388a052  relu2_i21504
-a6fbb71776ef163f5ff5be45e2ff37aeb220f9995174e8c279ade3f268904671  silu_and_mul_i12288
-1bbcc1e3c48c6e5f21af91d5fc94ef1c2cf932afb4396201df292e5a9bc5a214  silu_and_mul_i14336
-37800b101a17c014e7809497b62a6a9a438fd00d5d31042fbbe5b2d21ff5460a  silu_and_mul_i1536
-0617e8bdb7291005e4c607ef2c5e14593461e22a70c636aa2abe509e566a855a  silu_and_mul_i16384
-7b7fa633c6dcbe86200f348af50f1d3abd78537af2e308449259bab325da5e0d  silu_and_mul_i17408
-344b09abc1805b6f641a9ddaa0fe01e3a2b2c92dfdd534b7692ee33906a040ea  silu_and_mul_i17920
-2e2a6e89e54609466e9f882f69e1806a749df93454226a4f5c6a94db239a4b94  silu_and_mul_i18432
-66125829b5db11c59d72c2d9157d1fc3a5feb838b2b3922509f93acc91574cab  silu_and_mul_i18944
-845e75e669abc36b2c6fbb0ac83b0c9661618c45ea8a14d0b0d0ae5c2ff20da7  silu_and_mul_i2048
-24b08e771f8fc9e4c1f79f6a0d796b49e9e527c2e88b8dda8b35107f6897e22e  silu_and_mul_i25600
-c5c0daf1e3c097bbf8985d27ecf0fe4538e332ebe2f5135667c5c9a29332cf9c  silu_and_mul_i28672
-0f6f09791e2776882b4bcd87162cade881356353ffaeb45e22524352345a807c  silu_and_mul_i29568
-c42c29c3a130ac5fbe1667a1b5c69d96b3e4b2e8ec1aece33d209e7d36a87c1d  silu_and_mul_i512
-ee3cf9591042bc2b178b64bbd2064770e03ed0b627b2fe40462ac69b756eadc1  silu_and_mul_i53248
-fc57ef7b57078b4ff26c8d09c64dcb507ada7a84a5f7d14d10a05e6863080b4c  silu_and_mul_i768
-75a5fcb530f9bfd8168e820e5d726ab7d752c72e71df3e30977024fea9352dc1  silu_and_mul_i8192
-778bfbed978edbfdba247e17677158dbd6d980b32d6a6078407ca3609b610e96  swiglu_clamp10_i2048
-b4e85fd98feec87006873a920f9485c7a8e129e42cbd237125019ab1cd51a1c1  swiglu_oai_i2880
 """
 
 from __future__ import annotations
@@ -437,6 +412,7 @@ class TestGeluAndMulI1152(ActivationTests):
     GATE_UP_SIZE = 2304
     constants = ("gelu",)
     GELU = True  # "gelu" in the name
+    sha256 = "a0d1641c8db5eaf332370868f58119a6bde3711c2d21d749f9720086af4d5c8d"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -452,6 +428,7 @@ class TestGeluTanhAndMulI14336(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
+    sha256 = "ef6b11525709d5d882e3fe2fef0a913844f7596c3252b12fccc905755fc2ca18"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -467,6 +444,7 @@ class TestGeluTanhAndMulI21504(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
+    sha256 = "b638d6be32cc5e37af859926b4cfd3381a669f7457200d6fa2ec882cacd32442"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -482,6 +460,7 @@ class TestGeluTanhAndMulI36864(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
+    sha256 = "4011a0495df6628ce3b1014f4638077943d60e62deee73549ec4370d4807624c"
 
 
 # Activation of dense layers: the square of max(x, 0). In float32, rounded to bfloat16
@@ -494,6 +473,7 @@ class TestRelu2I21504(ActivationTests):
     INTERMEDIATE_SIZE = 21504
     constants = ("relu2",)
     RELU2 = True  # "relu2" in the name
+    sha256 = "14d2487eca8cb12fd6970e60a9ebed1f1b291a12dc718aa39c4aae305388a052"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -506,6 +486,7 @@ class TestSiluAndMulI12288(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 12288
     GATE_UP_SIZE = 24576
+    sha256 = "a6fbb71776ef163f5ff5be45e2ff37aeb220f9995174e8c279ade3f268904671"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -518,6 +499,7 @@ class TestSiluAndMulI14336(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 14336
     GATE_UP_SIZE = 28672
+    sha256 = "1bbcc1e3c48c6e5f21af91d5fc94ef1c2cf932afb4396201df292e5a9bc5a214"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -530,6 +512,7 @@ class TestSiluAndMulI1536(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 1536
     GATE_UP_SIZE = 3072
+    sha256 = "37800b101a17c014e7809497b62a6a9a438fd00d5d31042fbbe5b2d21ff5460a"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -542,6 +525,7 @@ class TestSiluAndMulI16384(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 16384
     GATE_UP_SIZE = 32768
+    sha256 = "0617e8bdb7291005e4c607ef2c5e14593461e22a70c636aa2abe509e566a855a"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -554,6 +538,7 @@ class TestSiluAndMulI17408(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17408
     GATE_UP_SIZE = 34816
+    sha256 = "7b7fa633c6dcbe86200f348af50f1d3abd78537af2e308449259bab325da5e0d"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -566,6 +551,7 @@ class TestSiluAndMulI17920(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17920
     GATE_UP_SIZE = 35840
+    sha256 = "344b09abc1805b6f641a9ddaa0fe01e3a2b2c92dfdd534b7692ee33906a040ea"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -579,6 +565,7 @@ class TestSiluAndMulI18432(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18432
     GATE_UP_SIZE = 36864
+    sha256 = "2e2a6e89e54609466e9f882f69e1806a749df93454226a4f5c6a94db239a4b94"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -591,6 +578,7 @@ class TestSiluAndMulI18944(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18944
     GATE_UP_SIZE = 37888
+    sha256 = "66125829b5db11c59d72c2d9157d1fc3a5feb838b2b3922509f93acc91574cab"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -604,6 +592,7 @@ class TestSiluAndMulI2048(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 2048
     GATE_UP_SIZE = 4096
+    sha256 = "845e75e669abc36b2c6fbb0ac83b0c9661618c45ea8a14d0b0d0ae5c2ff20da7"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -616,6 +605,7 @@ class TestSiluAndMulI25600(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 25600
     GATE_UP_SIZE = 51200
+    sha256 = "24b08e771f8fc9e4c1f79f6a0d796b49e9e527c2e88b8dda8b35107f6897e22e"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -628,6 +618,7 @@ class TestSiluAndMulI28672(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 28672
     GATE_UP_SIZE = 57344
+    sha256 = "c5c0daf1e3c097bbf8985d27ecf0fe4538e332ebe2f5135667c5c9a29332cf9c"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -640,6 +631,7 @@ class TestSiluAndMulI29568(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 29568
     GATE_UP_SIZE = 59136
+    sha256 = "0f6f09791e2776882b4bcd87162cade881356353ffaeb45e22524352345a807c"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -652,6 +644,7 @@ class TestSiluAndMulI512(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 512
     GATE_UP_SIZE = 1024
+    sha256 = "c42c29c3a130ac5fbe1667a1b5c69d96b3e4b2e8ec1aece33d209e7d36a87c1d"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -664,6 +657,7 @@ class TestSiluAndMulI53248(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 53248
     GATE_UP_SIZE = 106496
+    sha256 = "ee3cf9591042bc2b178b64bbd2064770e03ed0b627b2fe40462ac69b756eadc1"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -676,6 +670,7 @@ class TestSiluAndMulI768(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 768
     GATE_UP_SIZE = 1536
+    sha256 = "fc57ef7b57078b4ff26c8d09c64dcb507ada7a84a5f7d14d10a05e6863080b4c"
 
 
 # Gated activation of dense layers and of an expert: silu(gate) * up with silu(x) = x *
@@ -689,6 +684,7 @@ class TestSiluAndMulI8192(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 8192
     GATE_UP_SIZE = 16384
+    sha256 = "75a5fcb530f9bfd8168e820e5d726ab7d752c72e71df3e30977024fea9352dc1"
 
 
 # Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
@@ -703,6 +699,7 @@ class TestSwigluClamp10I2048(ActivationTests):
     GATE_UP_SIZE = 4096
     constants = ("limit",)
     LIMIT = 10  # "clamp10" in the name
+    sha256 = "778bfbed978edbfdba247e17677158dbd6d980b32d6a6078407ca3609b610e96"
 
 
 # Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)
@@ -717,6 +714,7 @@ class TestSwigluOaiI2880(ActivationTests):
     GATE_UP_SIZE = 5760
     constants = ("oai",)
     OAI = True  # "oai" in the name
+    sha256 = "b4e85fd98feec87006873a920f9485c7a8e129e42cbd237125019ab1cd51a1c1"
 
 
 if __name__ == "__main__":

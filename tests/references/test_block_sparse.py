@@ -8,14 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-70e01696793d852cab897d1f27948513d1401cd1adc1fed17c429d61cee36b2b  block_sparse_run_mask_r1_c128_h16_kv1_d128
-65c842ce52c61f6c37fff2c0c14413ef105dee47f1d7cf4c62ebcad0620c2652  block_sparse_run_mask_r1_c128_h64_kv4_d128
-24f026f00615e504df78b53e8293665de55973ba277112942d45e126aaf1fb37  block_sparse_run_r64_c64_h12_kv12_d128
-8afb77f3063337912630af38230c549a884f83d6af13417924c4aa56a0784180  block_sparse_run_r64_c64_h40_kv40_d128
-2c96101c2e4b818d858215124a9e1aa87684400a3fc5849da555fb35ceb21ab3  variable_block_sparse_run_h12_kv12_d128
-9074aaa794072ce610966cef4877ecc8d64212d5c237470415f6e601354d2064  variable_block_sparse_run_h40_kv40_d128
 """
 
 from __future__ import annotations
@@ -413,6 +405,7 @@ class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
+    sha256 = "70e01696793d852cab897d1f27948513d1401cd1adc1fed17c429d61cee36b2b"
 
 
 # Grouped-query attention over blocks: 64 query heads share 4 KV heads. Queries come in
@@ -430,6 +423,7 @@ class TestBlockSparseRunMaskR1C128H64Kv4D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 4
+    sha256 = "65c842ce52c61f6c37fff2c0c14413ef105dee47f1d7cf4c62ebcad0620c2652"
 
 
 # Grouped-query attention over blocks: 12 query heads share 12 KV heads. Queries come in
@@ -446,6 +440,7 @@ class TestBlockSparseRunR64C64H12Kv12D128(BlockSparseTests):
     BLOCK_COLUMNS = 64
     NUM_QO_HEADS = 12
     NUM_KV_HEADS = 12
+    sha256 = "24f026f00615e504df78b53e8293665de55973ba277112942d45e126aaf1fb37"
 
 
 # Grouped-query attention over blocks: 40 query heads share 40 KV heads. Queries come in
@@ -462,6 +457,7 @@ class TestBlockSparseRunR64C64H40Kv40D128(BlockSparseTests):
     BLOCK_COLUMNS = 64
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 40
+    sha256 = "8afb77f3063337912630af38230c549a884f83d6af13417924c4aa56a0784180"
 
 
 # Grouped-query attention over blocks: 12 query heads share 12 KV heads, which have
@@ -476,6 +472,7 @@ class TestVariableBlockSparseRunH12Kv12D128(BlockSparseTests):
     reference = staticmethod(reference_variable_block_sparse_run)
     NUM_QO_HEADS = 12
     NUM_KV_HEADS = 12
+    sha256 = "2c96101c2e4b818d858215124a9e1aa87684400a3fc5849da555fb35ceb21ab3"
 
 
 # Grouped-query attention over blocks: 40 query heads share 40 KV heads, which have
@@ -490,6 +487,7 @@ class TestVariableBlockSparseRunH40Kv40D128(BlockSparseTests):
     reference = staticmethod(reference_variable_block_sparse_run)
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 40
+    sha256 = "9074aaa794072ce610966cef4877ecc8d64212d5c237470415f6e601354d2064"
 
 
 if __name__ == "__main__":

@@ -8,18 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-2f063a63e83858b9a538876fe409846893c2dc4881af15b3fcd2b88397462dc5  merge_state_h16_d256
-eaad72b37f8032d692931b13d0c91e3abba7ec79473af84e607ec0eb17f0eb7e  merge_state_h32_d128
-d8a4f1c45e313bb243fad7e8ff1c25096294b2846634f56ce694c19e1e982152  merge_state_h40_d128
-37ee47c7bae93fcec6d763b8da06b65bb33b545ae25a8c17a75be7a0d9b3bf10  merge_state_h64_d128
-4c5ded647e98e0494c6679fbd1f50f13e9e101cf5d4b93940cbbc03c7df695ab  merge_state_h64_d64
-1f555c598e199a406d86ea5705057e1632e3fa9e899047f14158ce0c72ad1367  merge_states_h16_d256
-c8ad438cc98e9793697d8585d080c5a8a97de3428942568ee08ed55aa71a4b36  merge_states_h32_d128
-0d96fd56b0b2a287143392283ba178c7ca4f08b024883106dc6109433df2069a  merge_states_h40_d128
-a1d5110f2f0dbabf472318efa81d62b12556a4a1e9825e72069ec57350db3605  merge_states_h64_d128
-9180ebe1455201f48d96433cf72ddeaaea6396010e95a4cd44b6edd7c25b4ad5  merge_states_h64_d64
 """
 
 from __future__ import annotations
@@ -261,6 +249,7 @@ class TestMergeStateH16D256(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 16
     HEAD_DIM = 256
+    sha256 = "2f063a63e83858b9a538876fe409846893c2dc4881af15b3fcd2b88397462dc5"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -274,6 +263,7 @@ class TestMergeStateH32D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 32
     HEAD_DIM = 128
+    sha256 = "eaad72b37f8032d692931b13d0c91e3abba7ec79473af84e607ec0eb17f0eb7e"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -286,6 +276,7 @@ class TestMergeStateH40D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 40
     HEAD_DIM = 128
+    sha256 = "d8a4f1c45e313bb243fad7e8ff1c25096294b2846634f56ce694c19e1e982152"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -298,6 +289,7 @@ class TestMergeStateH64D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 64
     HEAD_DIM = 128
+    sha256 = "37ee47c7bae93fcec6d763b8da06b65bb33b545ae25a8c17a75be7a0d9b3bf10"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -310,6 +302,7 @@ class TestMergeStateH64D64(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 64
     HEAD_DIM = 64
+    sha256 = "4c5ded647e98e0494c6679fbd1f50f13e9e101cf5d4b93940cbbc03c7df695ab"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -323,6 +316,7 @@ class TestMergeStatesH16D256(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 16
     HEAD_DIM = 256
+    sha256 = "1f555c598e199a406d86ea5705057e1632e3fa9e899047f14158ce0c72ad1367"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -337,6 +331,7 @@ class TestMergeStatesH32D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 32
     HEAD_DIM = 128
+    sha256 = "c8ad438cc98e9793697d8585d080c5a8a97de3428942568ee08ed55aa71a4b36"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -350,6 +345,7 @@ class TestMergeStatesH40D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 40
     HEAD_DIM = 128
+    sha256 = "0d96fd56b0b2a287143392283ba178c7ca4f08b024883106dc6109433df2069a"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -363,6 +359,7 @@ class TestMergeStatesH64D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 64
     HEAD_DIM = 128
+    sha256 = "a1d5110f2f0dbabf472318efa81d62b12556a4a1e9825e72069ec57350db3605"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -376,6 +373,7 @@ class TestMergeStatesH64D64(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 64
     HEAD_DIM = 64
+    sha256 = "9180ebe1455201f48d96433cf72ddeaaea6396010e95a4cd44b6edd7c25b4ad5"
 
 
 if __name__ == "__main__":

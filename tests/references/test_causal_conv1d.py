@@ -8,14 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-2499603c144f85cee9840898c77e910a6c12137910aa4c6f827d401330252915  causal_conv1d_fwd_bias_d10240_w4
-89dcb4901b59ec8b0287b41e52241c53d29957bea90b1786ea06e09083a01065  causal_conv1d_fwd_d4096_w4
-ac0ef6d99a67ed2c70a8c5741d95372058d543a10650497101fbf1bf46b034c9  causal_conv1d_fwd_d8192_w4
-238e27cf8f9d31fb8b119b3c96b3825889ba9789d8d7d0eb448ec8422bd6cd91  causal_conv1d_update_bias_d10240_w4
-dd25a1bf4cfe77e588463bc1467ca62f73253d4861ff57cef2635108ff5abe0e  causal_conv1d_update_d4096_w4
-12f68e9736073b4f2c0acab32296d274a445103697698ab1dde9359972d84166  causal_conv1d_update_d8192_w4
 """
 
 from __future__ import annotations
@@ -476,6 +468,7 @@ class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
     reference = staticmethod(reference_causal_conv1d_fwd_bias)
     DIM = 10240
+    sha256 = "2499603c144f85cee9840898c77e910a6c12137910aa4c6f827d401330252915"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -488,6 +481,7 @@ class TestCausalConv1dFwdD4096W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 4096
+    sha256 = "89dcb4901b59ec8b0287b41e52241c53d29957bea90b1786ea06e09083a01065"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -500,6 +494,7 @@ class TestCausalConv1dFwdD8192W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 8192
+    sha256 = "ac0ef6d99a67ed2c70a8c5741d95372058d543a10650497101fbf1bf46b034c9"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
@@ -512,6 +507,7 @@ class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS
     reference = staticmethod(reference_causal_conv1d_update_bias)
     DIM = 10240
+    sha256 = "238e27cf8f9d31fb8b119b3c96b3825889ba9789d8d7d0eb448ec8422bd6cd91"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -524,6 +520,7 @@ class TestCausalConv1dUpdateD4096W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE
     reference = staticmethod(reference_causal_conv1d_update)
     DIM = 4096
+    sha256 = "dd25a1bf4cfe77e588463bc1467ca62f73253d4861ff57cef2635108ff5abe0e"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -536,6 +533,7 @@ class TestCausalConv1dUpdateD8192W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE
     reference = staticmethod(reference_causal_conv1d_update)
     DIM = 8192
+    sha256 = "12f68e9736073b4f2c0acab32296d274a445103697698ab1dde9359972d84166"
 
 
 if __name__ == "__main__":

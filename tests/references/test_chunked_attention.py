@@ -8,10 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-87a345c2fe2bd30327a7883d94fe414dc7b43d68a5920d3b274b1abee28f7fcf  chunked_attention_prefill_c8192_h40_kv8_d128
-12b626d6a8199cc8a4dc40db3959c2e3dc9221bf1625aca889375a450c6b6e66  chunked_attention_prefill_c8192_h5_kv1_d128
 """
 
 from __future__ import annotations
@@ -240,6 +236,7 @@ class TestChunkedAttentionPrefillC8192H40Kv8D128(ChunkedAttentionTests):
     name = "chunked_attention_prefill_c8192_h40_kv8_d128"
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 8
+    sha256 = "87a345c2fe2bd30327a7883d94fe414dc7b43d68a5920d3b274b1abee28f7fcf"
 
 
 # Grouped-query attention within chunks, prefill over contiguous keys and values: 5
@@ -253,6 +250,7 @@ class TestChunkedAttentionPrefillC8192H5Kv1D128(ChunkedAttentionTests):
     name = "chunked_attention_prefill_c8192_h5_kv1_d128"
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
+    sha256 = "12b626d6a8199cc8a4dc40db3959c2e3dc9221bf1625aca889375a450c6b6e66"
 
 
 if __name__ == "__main__":

@@ -9,11 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-ee0e1bec8a87594da7624e62d4c7d79e15ed0458fed6824de98cad0ca1f1fd46  allreduce_add_rmsnorm_tp2_h2048
-809ae677aaeba554df18ded5d756b9cbb3fae9ab8e7ccda58713679d77db613a  allreduce_add_rmsnorm_tp2_h8192
-0002e03acd831b069fe941d9870f38a55a9fad8e6e3428b68d1a1e2a729d9d3f  allreduce_add_rmsnorm_tp8_h7168
 """
 
 from __future__ import annotations
@@ -275,6 +270,7 @@ class TestAllreduceAddRmsnormTp2H2048(CommTests):
     WORLD_SIZE = 2
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+    sha256 = "ee0e1bec8a87594da7624e62d4c7d79e15ed0458fed6824de98cad0ca1f1fd46"
 
 
 # What 2 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
@@ -288,6 +284,7 @@ class TestAllreduceAddRmsnormTp2H8192(CommTests):
     WORLD_SIZE = 2
     HIDDEN_SIZE = 8192
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
+    sha256 = "809ae677aaeba554df18ded5d756b9cbb3fae9ab8e7ccda58713679d77db613a"
 
 
 # What 8 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
@@ -302,6 +299,7 @@ class TestAllreduceAddRmsnormTp8H7168(CommTests):
     WORLD_SIZE = 8
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    sha256 = "0002e03acd831b069fe941d9870f38a55a9fad8e6e3428b68d1a1e2a729d9d3f"
 
 
 if __name__ == "__main__":

@@ -10,12 +10,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
-
-SHA-256 of the definitions:
-976ab3daa69fa06d2182a20b875920ca24426d84eef2386846aaecdeffb36a59  dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64
-10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1
-bf008d81d39dfac72353828504aa06d5b9708245d7391aa56fafa7da367755f1  dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
-68784dce1bd25ac3923891a2ee086e5363ef3fb42bfcea57840483f88ac07b55  dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
 """
 
 from __future__ import annotations
@@ -600,6 +594,7 @@ class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
+    sha256 = "976ab3daa69fa06d2182a20b875920ca24426d84eef2386846aaecdeffb36a59"
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the
@@ -617,6 +612,7 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
+    sha256 = "10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520"
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the
@@ -634,6 +630,7 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
+    sha256 = "bf008d81d39dfac72353828504aa06d5b9708245d7391aa56fafa7da367755f1"
 
 
 # Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
@@ -653,6 +650,7 @@ class TestDsaTopkIndexerFp8H64D128Topk2048Ps64(DsaPagedTests):
     PAGE_SIZE = 64
     KV_CACHE_NUM_HEADS = 1
     HEAD_DIM_WITH_SCALE = 132
+    sha256 = "68784dce1bd25ac3923891a2ee086e5363ef3fb42bfcea57840483f88ac07b55"
 
 
 if __name__ == "__main__":

@@ -8,15 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-ab79c3ed43b68b0227d6c145520c70efe83a87492014f81b3061369affef5c4d  embedding_v16032_h2048
-55b4bc96decee0e1e7d4655230d62753a60ed070fc3cf658e128b689cec0b551  embedding_v16032_h4096
-2fc77aa171625eb6c96d7a6447aee1604e4a4784ddc7c6ee87806c4395b243f0  embedding_v16384_h4096
-0ca9aee8114ec706db29dceff7be60d30c129331685ea76488d327d91df74e9e  embedding_v18992_h2048
-db79bb573deb462c75de85f5be255707ac99b8cab3f7a2b436aed085aa45050a  embedding_v25136_h2880
-fee6b8ba4942faee6af446e545bbbdfcbdb40d39b04970e78c84d37a70766614  embedding_v8080_h7168
-4b465fc81d83f5caeb5c067e2e995dcfae1025c8d5e0b3e2eda985c3a85d3fef  gemma_embedding_v16388_h5376
 """
 
 from __future__ import annotations
@@ -216,6 +207,7 @@ class TestEmbeddingV16032H2048(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16032
     HIDDEN_SIZE = 2048
+    sha256 = "ab79c3ed43b68b0227d6c145520c70efe83a87492014f81b3061369affef5c4d"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -227,6 +219,7 @@ class TestEmbeddingV16032H4096(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16032
     HIDDEN_SIZE = 4096
+    sha256 = "55b4bc96decee0e1e7d4655230d62753a60ed070fc3cf658e128b689cec0b551"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -238,6 +231,7 @@ class TestEmbeddingV16384H4096(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16384
     HIDDEN_SIZE = 4096
+    sha256 = "2fc77aa171625eb6c96d7a6447aee1604e4a4784ddc7c6ee87806c4395b243f0"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -249,6 +243,7 @@ class TestEmbeddingV18992H2048(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 18992
     HIDDEN_SIZE = 2048
+    sha256 = "0ca9aee8114ec706db29dceff7be60d30c129331685ea76488d327d91df74e9e"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -260,6 +255,7 @@ class TestEmbeddingV25136H2880(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 25136
     HIDDEN_SIZE = 2880
+    sha256 = "db79bb573deb462c75de85f5be255707ac99b8cab3f7a2b436aed085aa45050a"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -271,6 +267,7 @@ class TestEmbeddingV8080H7168(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 8080
     HIDDEN_SIZE = 7168
+    sha256 = "fee6b8ba4942faee6af446e545bbbdfcbdb40d39b04970e78c84d37a70766614"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -285,6 +282,7 @@ class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
     HIDDEN_SIZE = 5376
     constants = ("scaled",)
     SCALED = True  # "gemma" in the name
+    sha256 = "4b465fc81d83f5caeb5c067e2e995dcfae1025c8d5e0b3e2eda985c3a85d3fef"
 
 
 if __name__ == "__main__":

@@ -8,11 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-8a88c32689e3b9593749841e3ff049d73009864bbcfa89e2c6db0d778dd2ead5  gated_group_rmsnorm_h4096_ng4
-eb1c85ca1cdf21e6796c8bf6e07944dab555ee5ab7f1b3346cc935d71910c2ea  gated_group_rmsnorm_h8192_ng8
-88e64f9127035c6ff9a074cbe25dfc76c3c2a4dd081bd91541b3547c8c03832d  gated_rmsnorm_h128
 """
 
 from __future__ import annotations
@@ -258,6 +253,7 @@ class TestGatedGroupRmsnormH4096Ng4(GatedRmsnormTests):
     constants = ("gate_first", "eps")
     GATE_FIRST = True  # "group" in the name
     EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
+    sha256 = "8a88c32689e3b9593749841e3ff049d73009864bbcfa89e2c6db0d778dd2ead5"
 
 
 # Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
@@ -274,6 +270,7 @@ class TestGatedGroupRmsnormH8192Ng8(GatedRmsnormTests):
     constants = ("gate_first", "eps")
     GATE_FIRST = True  # "group" in the name
     EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
+    sha256 = "eb1c85ca1cdf21e6796c8bf6e07944dab555ee5ab7f1b3346cc935d71910c2ea"
 
 
 # Gated RMS normalisation of the heads of a delta net, one row a head: x *
@@ -286,6 +283,7 @@ class TestGatedRmsnormH128(GatedRmsnormTests):
     reference = staticmethod(reference_gated_rmsnorm)
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+    sha256 = "88e64f9127035c6ff9a074cbe25dfc76c3c2a4dd081bd91541b3547c8c03832d"
 
 
 if __name__ == "__main__":

@@ -9,17 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-112547e3f1a5d8aa2a4636b459b05aa8c9de35a191a629f006ac466de329cb24  gdn_decode_qk16_v32_d128_k_last
-c2d21a654ca2c637de53b1ef4d3ce45b296f1b897be5d53c5f50faef31959bff  gdn_decode_qk4_v8_d128_k_last
-c7409b1688f87289f235947ef6418d259eb10d432f9d933f626e0766c5d743d8  gdn_decode_qk8_v16_d128_k_last
-6e9463f7b1b06cd7107703e59383ed51b62c13a172d7b4d8bd8f710feb4dbf20  gdn_mtp_qk16_v32_d128_k_last
-642d7da1160123db6e0a05ea91c083636b1ff7221600eff052e4587e0fb97672  gdn_mtp_qk4_v8_d128_k_last
-0ecabd2a13795133e724a2282ac8a432ef169d2d071f60817745b943b7e5a04d  gdn_mtp_qk8_v16_d128_k_last
-3545512419c5a57f2b98871cb39031e94c42f8941a8e05c57a0dd641cda2b129  gdn_prefill_qk16_v32_d128_k_last
-c9ac15f88fd6f8ab4497fc8924325c258e1eea7076735420bdc1cbd6b5b04f1d  gdn_prefill_qk4_v8_d128_k_last
-ca242e7d8d499500ffc9efae122f1c572d50b6ac9b4c7121a03bd342ce33c7c8  gdn_prefill_qk8_v16_d128_k_last
 """
 
 from __future__ import annotations
@@ -686,6 +675,7 @@ class TestGdnDecodeQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
+    sha256 = "112547e3f1a5d8aa2a4636b459b05aa8c9de35a191a629f006ac466de329cb24"
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -702,6 +692,7 @@ class TestGdnDecodeQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
+    sha256 = "c2d21a654ca2c637de53b1ef4d3ce45b296f1b897be5d53c5f50faef31959bff"
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -718,6 +709,7 @@ class TestGdnDecodeQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
+    sha256 = "c7409b1688f87289f235947ef6418d259eb10d432f9d933f626e0766c5d743d8"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -735,6 +727,7 @@ class TestGdnMtpQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
+    sha256 = "6e9463f7b1b06cd7107703e59383ed51b62c13a172d7b4d8bd8f710feb4dbf20"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -752,6 +745,7 @@ class TestGdnMtpQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
+    sha256 = "642d7da1160123db6e0a05ea91c083636b1ff7221600eff052e4587e0fb97672"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -769,6 +763,7 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
+    sha256 = "0ecabd2a13795133e724a2282ac8a432ef169d2d071f60817745b943b7e5a04d"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -785,6 +780,7 @@ class TestGdnPrefillQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
+    sha256 = "3545512419c5a57f2b98871cb39031e94c42f8941a8e05c57a0dd641cda2b129"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -801,6 +797,7 @@ class TestGdnPrefillQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
+    sha256 = "c9ac15f88fd6f8ab4497fc8924325c258e1eea7076735420bdc1cbd6b5b04f1d"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -817,6 +814,7 @@ class TestGdnPrefillQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
+    sha256 = "ca242e7d8d499500ffc9efae122f1c572d50b6ac9b4c7121a03bd342ce33c7c8"
 
 
 if __name__ == "__main__":

@@ -9,64 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-7311671f45061979b723e6f62e5e7cef765c6e1c943b6d206cff35e61a4f431a  gemm_bf16_n128256_k3072
-61688ceb686afd32f716704bcb7b21da69915a5b2e0c0990d769fcbc3f89f12c  gemm_bf16_n128256_k4096
-9d2575ffad380dfcdbc97eb50349e3d9bbe62bfeea53ccfcb182f23cc5ad5415  gemm_bf16_n128256_k8192
-e176f592e5e1dc6e8a82986cfef32e0d07a2d05309dabeb7e2644151232ff19c  gemm_bf16_n128_k2880
-d71aedb133d9f70c9a5bf671b5eb66da4599fea5f4732e887a18c4e336e7c90c  gemm_bf16_n128_k4096
-a7f4de6cb4fac41adc8152ed5a38ad2478cef6de1c381d881123fedc21fda8e0  gemm_bf16_n129280_k7168
-aa067cdad4619c0cf79cefff5ca904ae2f43e7081e42b1d93221988f068b9a3a  gemm_bf16_n151936_k2048
-9d4bf92bd0f427a4658ba2453c41bd791e1353b336b55626de7deec3cb396924  gemm_bf16_n151936_k4096
-3583663d3865d651547d2e05b8c63c9a234188cfaab74ed8e0b1a87d7cdd0aa7  gemm_bf16_n151936_k5120
-09cb36660767474d79fc4d43a9cb303f051bef992df127ce5a0f8b37b8832306  gemm_bf16_n152064_k3584
-9b6dd808decc2788d8a7551eb30bc7374f3d6ee2be166f76b9cf7ac5cac3f5bb  gemm_bf16_n160_k5120
-4bdc7f981ba5b8fc8f9c2eb36f9efcd8c14b7330dcb976649ff6f8a3fd0f773d  gemm_bf16_n163840_k7168
-526c4de7092fa3031fa73e465d87c9f892228f6a921dc9118417a4d05a1923a5  gemm_bf16_n16_k5120
-0f56f020abb2925cd7a2b8f6a4e443c601f9649661f09e83ce35840ad574aac7  gemm_bf16_n200064_k3072
-618038b95c7cbcea31bff3d607267c90cce80f72b472064f0f25d27d437cf0c5  gemm_bf16_n201088_k2880
-14543014e0242d42cf23648c9dbacd148395a64126e3d28980a15a87cbc0da69  gemm_bf16_n262208_k5376
-8f594b4eb00f9dceddab8c7aaba89d0613c0bc0a0c2ccd553be9f1840c459881  gemm_bf16_n2880_k4096
-8ec8ff53ddcd6664df01414547b11b4babf8ded4606637a099e6e329ee7a3c4f  gemm_bf16_n32_k2880
-30860ebab7173d12f79ba82ff5ccb2ec3978d3e2fb804b80252b29c27c8c5f67  gemm_bf16_n384_k7168
-778a11db8daec3c3dbae490e1a5a20477ae68e40d13054fdcd7f83cd246ce9ee  gemm_bf16_n4096_k8192
-cbf6731736ddfd6b2c87e749291ef633f5508ebf6b31d23441c4c73c89050818  gemm_bf16_n5120_k8192
-300089955415cfcc21bb4bd8170cbed8eb820ef56dd168c2618a3f9712c964b2  gemm_bf16_n512_k2048
-aeda77e7431a4dadba9998415eac2f30f7ed1db3e9ba37019e620507bb66192c  gemm_bf16_n6144_k6144
-445c18c1e398d9de4ec068b2485642e122afd808c1b0ef6f42bebb73cb8f666b  gemm_bf16_n8_k6144
-133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144  gemm_n10240_k8192
-73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7  gemm_n128_k2048
-3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee  gemm_n16384_k3072
-48bb8eec6f437367e9d9a0c2f89ecf7079684677cdb51dc14e5aa1ed0a3ed7f4  gemm_n2048_k4096
-31f8bf53a90eddd8a86fe09dc95e8f58f3f77cb0eafdbcefac87c90e5f37659f  gemm_n2048_k5376
-a5badecea0c377951ff027c2e82165927daed94b6cc3e66e95f06d07de68e01d  gemm_n21504_k5376
-620bb0d98073c8ae59b8b0712c3689954651c41552d6ba02a4d75a42b2353170  gemm_n256_k3072
-ecaf9f73c4636be0c9115687bdee6c5735d03985f7c2d0f106de3ba02f836784  gemm_n256_k7168
-854741f2b85a125f1e665516b781463ba472a6d791c1f57cceb3827662ef9790  gemm_n28672_k4096
-ed3c1e03ece219c90c30100b8c70cafc391b086e8420566e81c5f44ab589a5b1  gemm_n3072_k3072
-017800e141032929fbc813efc15a4b9ae96808c3af4a7dadf2d462cb1a6bb134  gemm_n3072_k6144
-4daeaca8a0a5d32350fff483cdcb2865107f66139b71b4593762cd2f1f1b8fa9  gemm_n3072_k8192
-e4b1989d81071c676ac259bcb5a1ed14e32dec68d62e49b21eb82754f69d9eae  gemm_n34816_k5120
-36ad1d79508a247c3544edbab74805c76a614f67ca12e5d4536b67da8a1ba533  gemm_n3584_k18944
-b58f2130ddb3905849e4419f43e67e037a5526909b03aa355a9e227f454492eb  gemm_n3584_k3584
-8a82b49db26992d7e61eeba99ae5bdce59bce7b32aa3fc5e172df7313e280dae  gemm_n37888_k3584
-090fedda2645ec723aa7aff3a4ab9bccff3127e2359e19aec7c6918c29ee8672  gemm_n4096_k14336
-434e3ec4c902b78856499125cb000f55ec06c7bda2a0f62b4bc4265b81b209a2  gemm_n4096_k4096
-433132389fbdcdb440fa80d359fac15e64368c29be5bc63a5a23c7cf160a0b17  gemm_n4096_k5376
-ce751b77023e4b48ff71ef9bb3477a6913fd27160f6f71e92ef9697f2526e6a7  gemm_n4608_k3584
-31305e7b93fa708225d15cee42202b11890fa6037d065841b06ec350ca424839  gemm_n5120_k17408
-3e9da2eaac1b91bae01e25d2c0310200612ef12b67334d89898f350e05fe49ff  gemm_n5120_k2048
-b946fca4c95f497a45c3b51e6a8dbba001a8daa2065c69c44f711d265df5ec9a  gemm_n5120_k3072
-7342deecc155834c000f80e1920cbc157be112a445ed4ce3f11b2c22432ea022  gemm_n5120_k5120
-2109b477b411fc7e1f1ef6d6fa121ce142ab0ae689f8ec04620997e8cc46b90c  gemm_n5376_k21504
-7310cccf36a6be83906d56ff2ccc26fb6e64aa28e11d30608d4ed59a8aaf9185  gemm_n5376_k4096
-fbc9cd46e66cff1d25fe1b3f16e8b02c0458f6852b6d76b9825d86f009dd603a  gemm_n57344_k8192
-2d53ca74ab107dd7b2e90f2ac7dd8988e5967858512c0b781ad058b3a99edb7a  gemm_n6144_k4096
-9a0174d96c00bab21211754af45b1e9211ae5edc9de3b36c1144362ecfde2170  gemm_n7168_k5120
-20d475a376c79c02a4e494b62d4c29843a8763968f94fbd43ee3714821a79bfd  gemm_n8192_k28672
-fbfd734e3e2ed63a2c4d14755fcf0602bbfe0aaa44d7ad1882d0238d467a1d0c  gemm_n8192_k3072
-c8d330309e66ef58aa0e5c3b21cffeef4bba7d2353e344d182cbb6befb54ce27  gemm_n8192_k8192
 """
 
 from __future__ import annotations
@@ -253,6 +195,7 @@ class TestGemmBf16N128256K3072(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 3072
+    sha256 = "7311671f45061979b723e6f62e5e7cef765c6e1c943b6d206cff35e61a4f431a"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -264,6 +207,7 @@ class TestGemmBf16N128256K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 4096
+    sha256 = "61688ceb686afd32f716704bcb7b21da69915a5b2e0c0990d769fcbc3f89f12c"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -275,6 +219,7 @@ class TestGemmBf16N128256K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 8192
+    sha256 = "9d2575ffad380dfcdbc97eb50349e3d9bbe62bfeea53ccfcb182f23cc5ad5415"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
@@ -286,6 +231,7 @@ class TestGemmBf16N128K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 2880
+    sha256 = "e176f592e5e1dc6e8a82986cfef32e0d07a2d05309dabeb7e2644151232ff19c"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
@@ -297,6 +243,7 @@ class TestGemmBf16N128K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 4096
+    sha256 = "d71aedb133d9f70c9a5bf671b5eb66da4599fea5f4732e887a18c4e336e7c90c"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -308,6 +255,7 @@ class TestGemmBf16N129280K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 129280
     K = 7168
+    sha256 = "a7f4de6cb4fac41adc8152ed5a38ad2478cef6de1c381d881123fedc21fda8e0"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -319,6 +267,7 @@ class TestGemmBf16N151936K2048(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 2048
+    sha256 = "aa067cdad4619c0cf79cefff5ca904ae2f43e7081e42b1d93221988f068b9a3a"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -330,6 +279,7 @@ class TestGemmBf16N151936K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 4096
+    sha256 = "9d4bf92bd0f427a4658ba2453c41bd791e1353b336b55626de7deec3cb396924"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -341,6 +291,7 @@ class TestGemmBf16N151936K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 5120
+    sha256 = "3583663d3865d651547d2e05b8c63c9a234188cfaab74ed8e0b1a87d7cdd0aa7"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -352,6 +303,7 @@ class TestGemmBf16N152064K3584(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 152064
     K = 3584
+    sha256 = "09cb36660767474d79fc4d43a9cb303f051bef992df127ce5a0f8b37b8832306"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
@@ -363,6 +315,7 @@ class TestGemmBf16N160K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 160
     K = 5120
+    sha256 = "9b6dd808decc2788d8a7551eb30bc7374f3d6ee2be166f76b9cf7ac5cac3f5bb"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -374,6 +327,7 @@ class TestGemmBf16N163840K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 163840
     K = 7168
+    sha256 = "4bdc7f981ba5b8fc8f9c2eb36f9efcd8c14b7330dcb976649ff6f8a3fd0f773d"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
@@ -385,6 +339,7 @@ class TestGemmBf16N16K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 16
     K = 5120
+    sha256 = "526c4de7092fa3031fa73e465d87c9f892228f6a921dc9118417a4d05a1923a5"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -396,6 +351,7 @@ class TestGemmBf16N200064K3072(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 200064
     K = 3072
+    sha256 = "0f56f020abb2925cd7a2b8f6a4e443c601f9649661f09e83ce35840ad574aac7"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -407,6 +363,7 @@ class TestGemmBf16N201088K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 201088
     K = 2880
+    sha256 = "618038b95c7cbcea31bff3d607267c90cce80f72b472064f0f25d27d437cf0c5"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -418,6 +375,7 @@ class TestGemmBf16N262208K5376(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 262208
     K = 5376
+    sha256 = "14543014e0242d42cf23648c9dbacd148395a64126e3d28980a15a87cbc0da69"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -429,6 +387,7 @@ class TestGemmBf16N2880K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 2880
     K = 4096
+    sha256 = "8f594b4eb00f9dceddab8c7aaba89d0613c0bc0a0c2ccd553be9f1840c459881"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
@@ -440,6 +399,7 @@ class TestGemmBf16N32K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 32
     K = 2880
+    sha256 = "8ec8ff53ddcd6664df01414547b11b4babf8ded4606637a099e6e329ee7a3c4f"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
@@ -451,6 +411,7 @@ class TestGemmBf16N384K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 384
     K = 7168
+    sha256 = "30860ebab7173d12f79ba82ff5ccb2ec3978d3e2fb804b80252b29c27c8c5f67"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -462,6 +423,7 @@ class TestGemmBf16N4096K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 4096
     K = 8192
+    sha256 = "778a11db8daec3c3dbae490e1a5a20477ae68e40d13054fdcd7f83cd246ce9ee"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -473,6 +435,7 @@ class TestGemmBf16N5120K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 5120
     K = 8192
+    sha256 = "cbf6731736ddfd6b2c87e749291ef633f5508ebf6b31d23441c4c73c89050818"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
@@ -484,6 +447,7 @@ class TestGemmBf16N512K2048(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 512
     K = 2048
+    sha256 = "300089955415cfcc21bb4bd8170cbed8eb820ef56dd168c2618a3f9712c964b2"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -495,6 +459,7 @@ class TestGemmBf16N6144K6144(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 6144
     K = 6144
+    sha256 = "aeda77e7431a4dadba9998415eac2f30f7ed1db3e9ba37019e620507bb66192c"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
@@ -506,6 +471,7 @@ class TestGemmBf16N8K6144(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 8
     K = 6144
+    sha256 = "445c18c1e398d9de4ec068b2485642e122afd808c1b0ef6f42bebb73cb8f666b"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -517,6 +483,7 @@ class TestGemmN10240K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 10240
     K = 8192
+    sha256 = "133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 2048
@@ -528,6 +495,7 @@ class TestGemmN128K2048(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 128
     K = 2048
+    sha256 = "73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -539,6 +507,7 @@ class TestGemmN16384K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 16384
     K = 3072
+    sha256 = "3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -550,6 +519,7 @@ class TestGemmN2048K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 2048
     K = 4096
+    sha256 = "48bb8eec6f437367e9d9a0c2f89ecf7079684677cdb51dc14e5aa1ed0a3ed7f4"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: key or value
@@ -561,6 +531,7 @@ class TestGemmN2048K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 2048
     K = 5376
+    sha256 = "31f8bf53a90eddd8a86fe09dc95e8f58f3f77cb0eafdbcefac87c90e5f37659f"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: gate or up
@@ -572,6 +543,7 @@ class TestGemmN21504K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 21504
     K = 5376
+    sha256 = "a5badecea0c377951ff027c2e82165927daed94b6cc3e66e95f06d07de68e01d"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 3072
@@ -583,6 +555,7 @@ class TestGemmN256K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 256
     K = 3072
+    sha256 = "620bb0d98073c8ae59b8b0712c3689954651c41552d6ba02a4d75a42b2353170"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 7168
@@ -594,6 +567,7 @@ class TestGemmN256K7168(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 256
     K = 7168
+    sha256 = "ecaf9f73c4636be0c9115687bdee6c5735d03985f7c2d0f106de3ba02f836784"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -605,6 +579,7 @@ class TestGemmN28672K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 28672
     K = 4096
+    sha256 = "854741f2b85a125f1e665516b781463ba472a6d791c1f57cceb3827662ef9790"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -616,6 +591,7 @@ class TestGemmN3072K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 3072
+    sha256 = "ed3c1e03ece219c90c30100b8c70cafc391b086e8420566e81c5f44ab589a5b1"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -627,6 +603,7 @@ class TestGemmN3072K6144(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 6144
+    sha256 = "017800e141032929fbc813efc15a4b9ae96808c3af4a7dadf2d462cb1a6bb134"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection, 8192
@@ -638,6 +615,7 @@ class TestGemmN3072K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 8192
+    sha256 = "4daeaca8a0a5d32350fff483cdcb2865107f66139b71b4593762cd2f1f1b8fa9"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -649,6 +627,7 @@ class TestGemmN34816K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 34816
     K = 5120
+    sha256 = "e4b1989d81071c676ac259bcb5a1ed14e32dec68d62e49b21eb82754f69d9eae"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -660,6 +639,7 @@ class TestGemmN3584K18944(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3584
     K = 18944
+    sha256 = "36ad1d79508a247c3544edbab74805c76a614f67ca12e5d4536b67da8a1ba533"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -671,6 +651,7 @@ class TestGemmN3584K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3584
     K = 3584
+    sha256 = "b58f2130ddb3905849e4419f43e67e037a5526909b03aa355a9e227f454492eb"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -682,6 +663,7 @@ class TestGemmN37888K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 37888
     K = 3584
+    sha256 = "8a82b49db26992d7e61eeba99ae5bdce59bce7b32aa3fc5e172df7313e280dae"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -693,6 +675,7 @@ class TestGemmN4096K14336(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 14336
+    sha256 = "090fedda2645ec723aa7aff3a4ab9bccff3127e2359e19aec7c6918c29ee8672"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -704,6 +687,7 @@ class TestGemmN4096K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 4096
+    sha256 = "434e3ec4c902b78856499125cb000f55ec06c7bda2a0f62b4bc4265b81b209a2"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: query projection,
@@ -715,6 +699,7 @@ class TestGemmN4096K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 5376
+    sha256 = "433132389fbdcdb440fa80d359fac15e64368c29be5bc63a5a23c7cf160a0b17"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -726,6 +711,7 @@ class TestGemmN4608K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4608
     K = 3584
+    sha256 = "ce751b77023e4b48ff71ef9bb3477a6913fd27160f6f71e92ef9697f2526e6a7"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -737,6 +723,7 @@ class TestGemmN5120K17408(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 17408
+    sha256 = "31305e7b93fa708225d15cee42202b11890fa6037d065841b06ec350ca424839"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -748,6 +735,7 @@ class TestGemmN5120K2048(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 2048
+    sha256 = "3e9da2eaac1b91bae01e25d2c0310200612ef12b67334d89898f350e05fe49ff"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -759,6 +747,7 @@ class TestGemmN5120K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 3072
+    sha256 = "b946fca4c95f497a45c3b51e6a8dbba001a8daa2065c69c44f711d265df5ec9a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -770,6 +759,7 @@ class TestGemmN5120K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 5120
+    sha256 = "7342deecc155834c000f80e1920cbc157be112a445ed4ce3f11b2c22432ea022"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -781,6 +771,7 @@ class TestGemmN5376K21504(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5376
     K = 21504
+    sha256 = "2109b477b411fc7e1f1ef6d6fa121ce142ab0ae689f8ec04620997e8cc46b90c"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -792,6 +783,7 @@ class TestGemmN5376K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5376
     K = 4096
+    sha256 = "7310cccf36a6be83906d56ff2ccc26fb6e64aa28e11d30608d4ed59a8aaf9185"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -803,6 +795,7 @@ class TestGemmN57344K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 57344
     K = 8192
+    sha256 = "fbc9cd46e66cff1d25fe1b3f16e8b02c0458f6852b6d76b9825d86f009dd603a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -814,6 +807,7 @@ class TestGemmN6144K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 6144
     K = 4096
+    sha256 = "2d53ca74ab107dd7b2e90f2ac7dd8988e5967858512c0b781ad058b3a99edb7a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -825,6 +819,7 @@ class TestGemmN7168K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 7168
     K = 5120
+    sha256 = "9a0174d96c00bab21211754af45b1e9211ae5edc9de3b36c1144362ecfde2170"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -836,6 +831,7 @@ class TestGemmN8192K28672(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 28672
+    sha256 = "20d475a376c79c02a4e494b62d4c29843a8763968f94fbd43ee3714821a79bfd"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -847,6 +843,7 @@ class TestGemmN8192K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 3072
+    sha256 = "fbfd734e3e2ed63a2c4d14755fcf0602bbfe0aaa44d7ad1882d0238d467a1d0c"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -858,6 +855,7 @@ class TestGemmN8192K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 8192
+    sha256 = "c8d330309e66ef58aa0e5c3b21cffeef4bba7d2353e344d182cbb6befb54ce27"
 
 
 if __name__ == "__main__":

@@ -9,28 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-1eaad3c47513e4c944610027a73a613a3c338a50af5663ceae0070dc10c320b8  bmm_fp8_b128_n128_k512
-b7c571bb65978bdbf828ef828036a5ea326aa35641466ebc141e84ede006f420  bmm_fp8_b128_n512_k128
-78319099c8e53c18b9f03d456f8456692267ff954a0a0e68e44c44b7e4f87353  bmm_fp8_b1_n28672_k4096
-fba4eab64ee77c49d045305485d42e9c2b8ba3db7d3941142ad90ac1df94859c  bmm_fp8_b1_n6144_k4096
-3223d95583648be7a430a60edf914c29657e34d63aa7ed9bc3827bbfc4801466  bmm_fp8_b64_n128_k512
-a57fd9722537f3024d12f49e9bd142734689d09fa753de7ffa6c7d10b2a6a5d9  bmm_fp8_b64_n512_k128
-4912ace4e32ff8b4d974ad79d354b8f618199db670cc0151f8e8a8a4bbf07971  fp8_blockscale_gemm_sm90_n12288_k1536
-5a7039b324b59df9ca7cc20884e0f401e1bfb5b90223c3a5d3c0fb666443a0f2  fp8_blockscale_gemm_sm90_n1536_k7168
-e7425bb14e5d70cd495a51182b63d0541513ae9c14c6ad39e22d37c4995e0bb3  fp8_blockscale_gemm_sm90_n16384_k512
-dd88ec59b4528615217a55e77c46831b09c68e460883e8eb44d1a588eddcd769  fp8_blockscale_gemm_sm90_n24576_k1536
-1ed238fba224a6543c63796fac6dddb120d903517803867ae892ca0cb83c50fd  fp8_blockscale_gemm_sm90_n3072_k6144
-635538738119f5cd424b76c0b1ab8ca3c62fd14cf0f986142a72852d2a55515f  fp8_blockscale_gemm_sm90_n32768_k512
-8cc0a23fbfc4d9ec6866bfec4476d7ffa64b1af07480bd2dd7d7a77f86385a1a  fp8_blockscale_gemm_sm90_n36864_k7168
-022eeff090cbec0005c60f842569f54320f9218e3aab8efbe7088d9206c2f4fa  fp8_blockscale_gemm_sm90_n4096_k7168
-99f0e4ec6379e8f0eab2ce5ba6b08587b8c409fd69b72d248f09705d6d814df6  fp8_blockscale_gemm_sm90_n576_k7168
-bbd879be3469d7a78cf1b3dc0ed9c92dc10c49ed38dc70161ee1f66216f615b6  fp8_blockscale_gemm_sm90_n7168_k16384
-02bcb20f9bc731051868018a8a043e88d4acf4fc5c2f4518a3d9f10813c642d2  fp8_blockscale_gemm_sm90_n7168_k18432
-13a19dc0378f4269c1e2f35163fc8c3f5a1f38252bf5c12f1e7c188cc2a22346  fp8_blockscale_gemm_sm90_n7168_k2048
-ab775dad7d43ffcbfbce63e24c2cf13a167ea18b100a411da865f62b03fd1f7f  fp8_blockscale_gemm_sm90_n7168_k8192
-d1a4542364c89802e1e54ddafe3f92f1163411b8f3ed8eb6281f51ed9539b668  fp8_blockscale_gemm_sm90_n8192_k3072
 """
 
 from __future__ import annotations
@@ -333,6 +311,7 @@ class TestBmmFp8B128N128K512(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 128
     K = 512
+    sha256 = "1eaad3c47513e4c944610027a73a613a3c338a50af5663ceae0070dc10c320b8"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
@@ -346,6 +325,7 @@ class TestBmmFp8B128N512K128(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 512
     K = 128
+    sha256 = "b7c571bb65978bdbf828ef828036a5ea326aa35641466ebc141e84ede006f420"
 
 
 # Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
@@ -359,6 +339,7 @@ class TestBmmFp8B1N28672K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 28672
     K = 4096
+    sha256 = "78319099c8e53c18b9f03d456f8456692267ff954a0a0e68e44c44b7e4f87353"
 
 
 # Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
@@ -372,6 +353,7 @@ class TestBmmFp8B1N6144K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 6144
     K = 4096
+    sha256 = "fba4eab64ee77c49d045305485d42e9c2b8ba3db7d3941142ad90ac1df94859c"
 
 
 # Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
@@ -385,6 +367,7 @@ class TestBmmFp8B64N128K512(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 128
     K = 512
+    sha256 = "3223d95583648be7a430a60edf914c29657e34d63aa7ed9bc3827bbfc4801466"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
@@ -398,6 +381,7 @@ class TestBmmFp8B64N512K128(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 512
     K = 128
+    sha256 = "a57fd9722537f3024d12f49e9bd142734689d09fa753de7ffa6c7d10b2a6a5d9"
 
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
@@ -413,6 +397,7 @@ class TestFp8BlockscaleGemmSm90N12288K1536(GemmFp8Tests):
     K = 1536
     NUM_K_BLOCKS = 12
     NUM_N_BLOCKS = 96
+    sha256 = "4912ace4e32ff8b4d974ad79d354b8f618199db670cc0151f8e8a8a4bbf07971"
 
 
 # Matrix product out = input @ weight.T of float8 values: compression of the query, 7168
@@ -428,6 +413,7 @@ class TestFp8BlockscaleGemmSm90N1536K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 12
+    sha256 = "5a7039b324b59df9ca7cc20884e0f401e1bfb5b90223c3a5d3c0fb666443a0f2"
 
 
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
@@ -443,6 +429,7 @@ class TestFp8BlockscaleGemmSm90N16384K512(GemmFp8Tests):
     K = 512
     NUM_K_BLOCKS = 4
     NUM_N_BLOCKS = 128
+    sha256 = "e7425bb14e5d70cd495a51182b63d0541513ae9c14c6ad39e22d37c4995e0bb3"
 
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
@@ -458,6 +445,7 @@ class TestFp8BlockscaleGemmSm90N24576K1536(GemmFp8Tests):
     K = 1536
     NUM_K_BLOCKS = 12
     NUM_N_BLOCKS = 192
+    sha256 = "dd88ec59b4528615217a55e77c46831b09c68e460883e8eb44d1a588eddcd769"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -473,6 +461,7 @@ class TestFp8BlockscaleGemmSm90N3072K6144(GemmFp8Tests):
     K = 6144
     NUM_K_BLOCKS = 48
     NUM_N_BLOCKS = 24
+    sha256 = "1ed238fba224a6543c63796fac6dddb120d903517803867ae892ca0cb83c50fd"
 
 
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
@@ -488,6 +477,7 @@ class TestFp8BlockscaleGemmSm90N32768K512(GemmFp8Tests):
     K = 512
     NUM_K_BLOCKS = 4
     NUM_N_BLOCKS = 256
+    sha256 = "635538738119f5cd424b76c0b1ab8ca3c62fd14cf0f986142a72852d2a55515f"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
@@ -504,6 +494,7 @@ class TestFp8BlockscaleGemmSm90N36864K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 288
+    sha256 = "8cc0a23fbfc4d9ec6866bfec4476d7ffa64b1af07480bd2dd7d7a77f86385a1a"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
@@ -520,6 +511,7 @@ class TestFp8BlockscaleGemmSm90N4096K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 32
+    sha256 = "022eeff090cbec0005c60f842569f54320f9218e3aab8efbe7088d9206c2f4fa"
 
 
 # Matrix product out = input @ weight.T of float8 values: compression of key and value,
@@ -535,6 +527,7 @@ class TestFp8BlockscaleGemmSm90N576K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 5
+    sha256 = "99f0e4ec6379e8f0eab2ce5ba6b08587b8c409fd69b72d248f09705d6d814df6"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -550,6 +543,7 @@ class TestFp8BlockscaleGemmSm90N7168K16384(GemmFp8Tests):
     K = 16384
     NUM_K_BLOCKS = 128
     NUM_N_BLOCKS = 56
+    sha256 = "bbd879be3469d7a78cf1b3dc0ed9c92dc10c49ed38dc70161ee1f66216f615b6"
 
 
 # Matrix product out = input @ weight.T of float8 values: down projection of dense
@@ -565,6 +559,7 @@ class TestFp8BlockscaleGemmSm90N7168K18432(GemmFp8Tests):
     K = 18432
     NUM_K_BLOCKS = 144
     NUM_N_BLOCKS = 56
+    sha256 = "02bcb20f9bc731051868018a8a043e88d4acf4fc5c2f4518a3d9f10813c642d2"
 
 
 # Matrix product out = input @ weight.T of float8 values: down projection of the shared
@@ -580,6 +575,7 @@ class TestFp8BlockscaleGemmSm90N7168K2048(GemmFp8Tests):
     K = 2048
     NUM_K_BLOCKS = 16
     NUM_N_BLOCKS = 56
+    sha256 = "13a19dc0378f4269c1e2f35163fc8c3f5a1f38252bf5c12f1e7c188cc2a22346"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -595,6 +591,7 @@ class TestFp8BlockscaleGemmSm90N7168K8192(GemmFp8Tests):
     K = 8192
     NUM_K_BLOCKS = 64
     NUM_N_BLOCKS = 56
+    sha256 = "ab775dad7d43ffcbfbce63e24c2cf13a167ea18b100a411da865f62b03fd1f7f"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused query, key and value
@@ -611,6 +608,7 @@ class TestFp8BlockscaleGemmSm90N8192K3072(GemmFp8Tests):
     K = 3072
     NUM_K_BLOCKS = 24
     NUM_N_BLOCKS = 64
+    sha256 = "d1a4542364c89802e1e54ddafe3f92f1163411b8f3ed8eb6281f51ed9539b668"
 
 
 if __name__ == "__main__":

@@ -8,113 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-e7220a2572e2d8e018ab6b859a4f4015aa9d5a8ae0565bfb0297d361ca559471  gqa_paged_decode_alibi_h32_kv32_d128_ps64
-5bd0febe7367d4458e94f394e6f7563eeb14e5d913c634307f593463b2ed538a  gqa_paged_decode_alibi_h40_kv40_d128_ps64
-3482d65c2b98a40a0d8d56e1ff806dfaa01632a737797e0bcce5949ae3029fcb  gqa_paged_decode_cap30_h48_kv8_d128_ps64
-f2302cb6ec406382ca4fb4bba1f6662e1d756ab38be13bceb27a06f986bce9f5  gqa_paged_decode_cap50_h16_kv8_d256_ps64
-bf23059df6a887915f484fdeb9f690a48e8d2fb94d9887d776a5259bf1e7b432  gqa_paged_decode_cap50_h32_kv16_d128_ps64
-747edb8e2b6cc4cc76f59165324f7f10ceb4a17c0362ed312fe0f9c895da56cc  gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64
-6da0836e671cbdbb51c1b00583a82916d348b98e2a22837c44248b924862b587  gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64
-3454527fea5ef0e90fe49e27011ec6654df30aa8bf377c946aaefa62fb35ea4f  gqa_paged_decode_fp16_h32_kv32_d128_ps64
-b4129c3e95cf92d1d95b7a2cb6b2434aaba09d4263f2cc1d584e38838e81963a  gqa_paged_decode_fp16_h32_kv8_d128_ps64
-5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598  gqa_paged_decode_h16_kv2_d128_ps1
-855d618a7f9f97f63a414933e65c49bd8f4c988acb4c61cb4de08503d852766c  gqa_paged_decode_h16_kv2_d128_ps64
-3938722a0c6259a9984bd0ba2bf41c4abd45f9d187c822e0477e6643cd453b62  gqa_paged_decode_h16_kv2_d256_ps64
-6c3c44c4568b5cd0a96c9fea38eb67ca8dc63a2470567869be17f7404dce11d8  gqa_paged_decode_h16_kv2_d512_ps64
-49e191aa92533d4b4a0eb2348e18e2ccc8e9e97f3b46a5b9f3b6d7d112ec0eff  gqa_paged_decode_h20_kv4_d128_ps1
-54364a8273b60315c5ace47515a122d776e5b1dd93a377af4d7c8668c199424a  gqa_paged_decode_h20_kv4_d128_ps64
-0dc5d1d35e7d8ef7dba27c3f1fac471956efd3dd8dd33e207bea61e6448b0559  gqa_paged_decode_h24_kv4_d128_ps64
-43c64effa755013ffd29cdf51ee6f2bfeeb1fc6d3b0fbdff854bb8f996ca4f94  gqa_paged_decode_h24_kv8_d128_ps1
-40ff0f888150d7d21b60e7aa1eb063e0af36cbe5a2f3aa74e395a249c5200303  gqa_paged_decode_h24_kv8_d128_ps64
-e04b137c0ab05a3bdf9957b72e6a6b7bd59f610bb3f1367e8b7d3cb71153a3cb  gqa_paged_decode_h28_kv4_d128_ps64
-9e6339df71f0420335653f0e92ace6270bcddb9e3b975647a2d27c9e4bb6a22f  gqa_paged_decode_h32_kv16_d128_ps1
-24ddf30f542cfd6263f74ab5ccb8a4224c4f65294a702824b0b2d37288803218  gqa_paged_decode_h32_kv16_d128_ps64
-930281dfe930b7f131f8422591c4c846cc4826e64ae3c110da78b8c4719524af  gqa_paged_decode_h32_kv4_d128_ps1
-355e66645385de431faa3fd47b87327a28f1067d7915aab5e78bd951568c05c3  gqa_paged_decode_h32_kv4_d128_ps64
-6192fee1d7c001b0f97b014025cb7c745e2cdacc47fccd30cbf30ac30d919167  gqa_paged_decode_h32_kv4_d512_ps64
-b5d2e4e2ae657eb6a0a35014fcc4141b0fba52b7657b17cca8961964b6592b81  gqa_paged_decode_h32_kv8_d128_ps1
-d5ea98648176425a9165ca34c235752a327e77b0838a4ba1f17bfca7e3d13c79  gqa_paged_decode_h32_kv8_d128_ps64
-250d13bddbc99ce4474cdce33b21d5a27fa8e6476557987b34970d33f0ca93e1  gqa_paged_decode_h32_kv8_d64_ps64
-29f8322850e49bf0673ed7bd2ba2123c88065a928d5cdbe472fcfb933a536f49  gqa_paged_decode_h40_kv8_d128_ps64
-bf0b1b72933809c741b06540e36e17fcaca201d389213665361192cf0e62a234  gqa_paged_decode_h48_kv8_d128_ps1
-775d4129e536cefee21d77cb4f4928d364d2d6b9753f25c3cf6f12fdc0636dfb  gqa_paged_decode_h48_kv8_d128_ps64
-bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251  gqa_paged_decode_h5_kv1_d128_ps1
-e504c4868db8ca323cc449496d60321b3390ce1b189509137482018c1edffb14  gqa_paged_decode_h64_kv4_d128_ps64
-693aff7c3f844a4bec808a0d81d02c69b31b418223ce834331e490707e956367  gqa_paged_decode_h64_kv8_d128_ps64
-8b9db6721d0dd7b15ebe940902b512f10d0f136ca09208e6b832331483b5a7db  gqa_paged_decode_h6_kv1_d128_ps1
-549cc069255d232d4a6a83836d26a7b391b4b99c57cebdd4b5030462608ef8ce  gqa_paged_decode_h6_kv1_d128_ps64
-c278d1490df1ea389fe672dd459950796e8526c2025a5d65dcffd2d766754689  gqa_paged_decode_h96_kv8_d128_ps64
-7318c825075fc8a66c046fe08a64dd5729fc02f0c7a02dfa289dd623410f4e51  gqa_paged_decode_hnd_h32_kv4_d128_ps64
-6f35f6de532344e4a42e54754089f103adec589a2c8af724dfc5d860bb6f4819  gqa_paged_decode_hnd_h32_kv8_d128_ps64
-395dccbbe4ac8d0de498e9b1d2370461c545049fb880e66872533d12da9b1ad7  gqa_paged_decode_kve4m3_h32_kv4_d128_ps64
-72b860fd1826ea89df8cf4e47732e2aa855c3ec68e151e613b57f89892281035  gqa_paged_decode_kve4m3_h32_kv8_d128_ps64
-8cc94c2eb2aff1a6c7fabfbec8f26919ba497632adcb1949e2f6c64380e34acc  gqa_paged_decode_kve4m3_h64_kv8_d128_ps64
-db7d5b4e3b1ac13570a40f60d1a6e51427e5128fd11bc9e97ccdc74adaee762a  gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64
-a9cf03599aa27b4f7457bf39625daf737fba4bd86a3c1d51e2cd51faa2d765dc  gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64
-8a52ba86d6d203ccbb6485a24d19afb62a93c598cf2643e3ef28ee78c54c5b9c  gqa_paged_decode_sink_h64_kv8_d64_ps64
-82636c1d0522c1529fd79901085e9dc5418617614685bedd002754d3d7e11808  gqa_paged_decode_sink_w127_h64_kv8_d64_ps64
-2ff984cfa6379a0ead36f17e319e7d71345e92d8c172bc6779221bf5b6884b76  gqa_paged_decode_w1023_h32_kv16_d128_ps64
-b1a5d460b98ad9c0c3c44db496a4c041987e60a21f2fe99ac5c3b0627004b83e  gqa_paged_decode_w1023_h32_kv16_d256_ps64
-9619c3d25bd523b4611cede1ce4a259449f933cb4ba0e9ac0191e64d0a54099e  gqa_paged_decode_w4095_h32_kv32_d128_ps64
-ffada89bd906a6a6c76ffb03132c2b4a76e08c8c2bb5e43342b8d23ed01fcb7b  gqa_paged_decode_w4095_h32_kv8_d128_ps64
-2fb87a822c33426be35901d70a3748a6dbe84f51ec2e86673979226eb7e22e23  gqa_paged_prefill_causal_alibi_h32_kv32_d128_ps64
-3db5a8bd54ec740788196c2d06cb85a82ac3eb963c5d7ff9d6ed1296e6b415fd  gqa_paged_prefill_causal_alibi_h40_kv40_d128_ps64
-e44db792ee650069a97efac20bf8f9003d1e2df2a4a198c8a03c569765b4dfca  gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64
-d28fe262ba9412157707a4c949fc0e6fb0cdebb29a91ad74265e332593b87f10  gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64
-446f386b9a4db9ed3574e6a2156f634dc0d190aab148a5700672e382f242171c  gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64
-6a4169915e0fd075fe4660ad5e1e398ed751d4480f43bc95a466bd9b93fb9f0c  gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64
-63ffba829fd8a74da4ace7106db701b284c0e02275e64a9490036ce3e03e1b56  gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64
-7dff6a8cd85c819e227c7579e3b5e15d365e152270e585abc4b38afda966750b  gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64
-100f653d371e09d82431fe6c571cda68aeccd5f1bb54c4a2adbcd5957ae8e4cf  gqa_paged_prefill_causal_fp16_h32_kv8_d128_ps64
-70edf1ca108e89868430e5243f09940f62c2cf2e6929e7d9bac59ef5adafd976  gqa_paged_prefill_causal_h16_kv1_d128_ps64
-d86a4b70d99e5516d6fde801c7ece4c2c4b0c9021f7f147089bc60309feb46ca  gqa_paged_prefill_causal_h16_kv2_d128_ps1
-8c7d04bd87078868c60dded24a74687c118790a1302a1b70128f5f6f1ca26674  gqa_paged_prefill_causal_h16_kv2_d128_ps64
-3100eb16603face2ad3fd159b1e040827ff3565c1f97702418a90258c30f81c6  gqa_paged_prefill_causal_h16_kv2_d256_ps64
-a69ffbcadd23131cce8f90a160fed0a489ed45903597eeaea6196a7738877cc6  gqa_paged_prefill_causal_h16_kv2_d512_ps64
-1b5a9c3681bd7264f4a9d7faa569e61b976f412f2f0075ead6b0488325447574  gqa_paged_prefill_causal_h20_kv4_d128_ps1
-903a3588c6217055b3c43781ce6bb50185a7123472bfc3edf9e76a32eba92cbd  gqa_paged_prefill_causal_h20_kv4_d128_ps64
-97f811219e9d5f3ced8edb720936c12113d656c1aa4de75a0f808ad720a5f678  gqa_paged_prefill_causal_h24_kv4_d128_ps1
-8459407804543bbca772640e69bfe42e9c7c8433ad4ff607951a9e44a92b9b4c  gqa_paged_prefill_causal_h24_kv4_d128_ps64
-1a44f5b784f4ffa9afa0e20e8bd232530791ebd838042be5b41e7b5589b28185  gqa_paged_prefill_causal_h24_kv8_d128_ps1
-f0e421e7e679fa16339f4104a1b87f2ddefc1da603372d7a854da5cf8c71e96a  gqa_paged_prefill_causal_h24_kv8_d128_ps64
-c43b81584572f554e5c1d021dd33d8ecba728f0dfb5fa5617f4e37c3e4215f2a  gqa_paged_prefill_causal_h28_kv4_d128_ps64
-561bca8c7995b51eda0e6d4cd6fd4ca639f3fa3c6b1ace684773d36711c68f75  gqa_paged_prefill_causal_h32_kv16_d128_ps1
-d72d5363ccc737818117ccd808b9cd7316d8db7961c1d6c3a6f88513862dafde  gqa_paged_prefill_causal_h32_kv16_d128_ps64
-f5683e16b7ae9b49aff9b7e21b34d7e6be51024074d1c6bdb554638e63b2ccc1  gqa_paged_prefill_causal_h32_kv4_d128_ps1
-f10e8dc4e27547754450b972704e115d7b49d0b2e27b4ed1f1cc2ef5bb7b0159  gqa_paged_prefill_causal_h32_kv4_d128_ps64
-49ae6ca407e6174700a8af311f8b3ac547b1ec12af427c5abd7b5cf8d592e056  gqa_paged_prefill_causal_h32_kv4_d512_ps64
-f0e2b5e52deec37ba687a4e8daf4b1ea5a78345ad080b9e549b707737e33c3b7  gqa_paged_prefill_causal_h32_kv8_d128_ps1
-59a44586cd1178af68224699579daea00142313149dcc9e3fc6937115682a75c  gqa_paged_prefill_causal_h32_kv8_d128_ps64
-9b78d6dcdd4e0e03fa79dce2877920ac0db5e85c3138aff841adbb95737902a9  gqa_paged_prefill_causal_h32_kv8_d64_ps64
-ae1e3bd8b7656054407a883f394bc881713d302f123702b93cf408257fca5a70  gqa_paged_prefill_causal_h40_kv10_d128_ps1
-912c5fa789c8878cfd6b9e30d17ff7059b66a725674e83a082b7b137e53eba08  gqa_paged_prefill_causal_h40_kv8_d128_ps64
-e117883b2b74716cfa6090690bf69ecb15b882353ba7e6557953818e10ac097c  gqa_paged_prefill_causal_h48_kv8_d128_ps64
-e922de4c3eb5c86d2f0dd96d6268439795dc6b46d06c7abd9f33106f6b7adb19  gqa_paged_prefill_causal_h5_kv1_d128_ps1
-0ed82da8219601ce09538473c60f4b2a2a8663b8310f43a77ffd7d78e6a3b926  gqa_paged_prefill_causal_h5_kv1_d128_ps64
-2821f68e4e6bf1815c8c14cedb39fef8a2bb8f696282f94a41c9d84c1479e733  gqa_paged_prefill_causal_h64_kv4_d128_ps64
-009aee4725c8546a34e6a2843aee7bfcad447900e3d93f4e25dd6761049800ff  gqa_paged_prefill_causal_h64_kv8_d128_ps64
-ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5  gqa_paged_prefill_causal_h6_kv1_d128_ps1
-20c291889a9d6152c5d86deee6697e2e3a81f2cac2c5303368685ca094c7b898  gqa_paged_prefill_causal_h6_kv1_d128_ps64
-ebea579179844e73bee82124166b2a379e846956c358609415873363705ab947  gqa_paged_prefill_causal_h96_kv8_d128_ps64
-8ba5836ae5a9d837f3e814d6a0417d16b43a168657feabe0d7b9cb53d1fd948e  gqa_paged_prefill_causal_hnd_h32_kv4_d128_ps64
-c380d8c15388258615297a902c0e26763c7a0338769d2fb30c0362639a98f362  gqa_paged_prefill_causal_hnd_h32_kv8_d128_ps64
-9d47f74fba80e730b34d0455c33353546cd07d8de90306da8a7472cb850c1274  gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64
-195d5ec0b02cbf8442372094e27d373353986dc9cd3045f78628620ca66da362  gqa_paged_prefill_causal_kve4m3_h32_kv8_d128_ps64
-223eb200e22163289c223eefb1a1ddac70fbf14261b59c3736b21fd0298d0a02  gqa_paged_prefill_causal_kve4m3_h64_kv8_d128_ps64
-39adfe2f1c4f4356de7225d86b6b3c5f1add3a60a85245a3e549e48f300343d0  gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64
-9285b0481a78e3a609a1945ff1831bcd00340bd8320c697e26389c379661623c  gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64
-de58f6d4394da076cd33fb85caa738627fd9e0ac85c63b3a1e6e82c9590a7875  gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64
-220a0ea332ab6a3eb89e69ab079503bb1bc07775f50337e5a0799afc3354567a  gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64
-d479d2e862f4744e52a71a56be875cd966776fde5ab80c20c90fba24cd89513c  gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64
-dd18169fe22f015e5d2300bc7aad0bf02c7686c91e89240e6e98657dccee78e2  gqa_paged_prefill_causal_w1023_h32_kv16_d256_ps64
-7788b6a0382acd96a0a3a990c9c681bbfff7bf640f9785edf4682cb90f5c7ca6  gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64
-fb00b26c903669fbf33e119965b64f6588ef361561bbfcf19adc11b7bde52a04  gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64
-8ed4b263fa6a74430e71578299a38934a7e25a0c1f9b0496b340015259eeb9e8  gqa_paged_prefill_custom_mask_h32_kv8_d128_ps64
-d2d458cbaae09e01472d42c2fa3ff1d6b099c986534f9bc56a7b316ef9322489  gqa_paged_prefill_custom_mask_h64_kv4_d128_ps64
-bd408542d51cffc8c7eed1670f35ab150e928a8fe5ccc91405ddf0a1295c10f1  gqa_paged_prefill_custom_mask_h64_kv8_d128_ps64
-2364c0109f807f42ba9a098b8e021ef6911b97830f531f404e7808e30fcfb49e  gqa_paged_prefill_noncausal_h32_kv8_d128_ps64
 """
 
 from __future__ import annotations
@@ -2471,6 +2364,7 @@ class TestGqaPagedDecodeAlibiH32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "e7220a2572e2d8e018ab6b859a4f4015aa9d5a8ae0565bfb0297d361ca559471"
 
 
 # Grouped-query attention over a paged KV cache, decode: 40 query heads share 40 KV
@@ -2492,6 +2386,7 @@ class TestGqaPagedDecodeAlibiH40Kv40D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "5bd0febe7367d4458e94f394e6f7563eeb14e5d913c634307f593463b2ed538a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2511,6 +2406,7 @@ class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "3482d65c2b98a40a0d8d56e1ff806dfaa01632a737797e0bcce5949ae3029fcb"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
@@ -2530,6 +2426,7 @@ class TestGqaPagedDecodeCap50H16Kv8D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "f2302cb6ec406382ca4fb4bba1f6662e1d756ab38be13bceb27a06f986bce9f5"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2549,6 +2446,7 @@ class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "bf23059df6a887915f484fdeb9f690a48e8d2fb94d9887d776a5259bf1e7b432"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
@@ -2570,6 +2468,7 @@ class TestGqaPagedDecodeCap50W4095H16Kv8D256Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "747edb8e2b6cc4cc76f59165324f7f10ceb4a17c0362ed312fe0f9c895da56cc"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2591,6 +2490,7 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "6da0836e671cbdbb51c1b00583a82916d348b98e2a22837c44248b924862b587"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
@@ -2610,6 +2510,7 @@ class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "3454527fea5ef0e90fe49e27011ec6654df30aa8bf377c946aaefa62fb35ea4f"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2629,6 +2530,7 @@ class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "b4129c3e95cf92d1d95b7a2cb6b2434aaba09d4263f2cc1d584e38838e81963a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2644,6 +2546,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2659,6 +2562,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "855d618a7f9f97f63a414933e65c49bd8f4c988acb4c61cb4de08503d852766c"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2675,6 +2579,7 @@ class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
+    sha256 = "3938722a0c6259a9984bd0ba2bf41c4abd45f9d187c822e0477e6643cd453b62"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2691,6 +2596,7 @@ class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
     PAGE_SIZE = 64
+    sha256 = "6c3c44c4568b5cd0a96c9fea38eb67ca8dc63a2470567869be17f7404dce11d8"
 
 
 # Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
@@ -2706,6 +2612,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "49e191aa92533d4b4a0eb2348e18e2ccc8e9e97f3b46a5b9f3b6d7d112ec0eff"
 
 
 # Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
@@ -2721,6 +2628,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "54364a8273b60315c5ace47515a122d776e5b1dd93a377af4d7c8668c199424a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 4 KV
@@ -2736,6 +2644,7 @@ class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "0dc5d1d35e7d8ef7dba27c3f1fac471956efd3dd8dd33e207bea61e6448b0559"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
@@ -2751,6 +2660,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "43c64effa755013ffd29cdf51ee6f2bfeeb1fc6d3b0fbdff854bb8f996ca4f94"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
@@ -2766,6 +2676,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "40ff0f888150d7d21b60e7aa1eb063e0af36cbe5a2f3aa74e395a249c5200303"
 
 
 # Grouped-query attention over a paged KV cache, decode: 28 query heads share 4 KV
@@ -2782,6 +2693,7 @@ class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "e04b137c0ab05a3bdf9957b72e6a6b7bd59f610bb3f1367e8b7d3cb71153a3cb"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2797,6 +2709,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "9e6339df71f0420335653f0e92ace6270bcddb9e3b975647a2d27c9e4bb6a22f"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2812,6 +2725,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "24ddf30f542cfd6263f74ab5ccb8a4224c4f65294a702824b0b2d37288803218"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2827,6 +2741,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "930281dfe930b7f131f8422591c4c846cc4826e64ae3c110da78b8c4719524af"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2842,6 +2757,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "355e66645385de431faa3fd47b87327a28f1067d7915aab5e78bd951568c05c3"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2858,6 +2774,7 @@ class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
     PAGE_SIZE = 64
+    sha256 = "6192fee1d7c001b0f97b014025cb7c745e2cdacc47fccd30cbf30ac30d919167"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2873,6 +2790,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "b5d2e4e2ae657eb6a0a35014fcc4141b0fba52b7657b17cca8961964b6592b81"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2888,6 +2806,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "d5ea98648176425a9165ca34c235752a327e77b0838a4ba1f17bfca7e3d13c79"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2904,6 +2823,7 @@ class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "250d13bddbc99ce4474cdce33b21d5a27fa8e6476557987b34970d33f0ca93e1"
 
 
 # Grouped-query attention over a paged KV cache, decode: 40 query heads share 8 KV
@@ -2920,6 +2840,7 @@ class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "29f8322850e49bf0673ed7bd2ba2123c88065a928d5cdbe472fcfb933a536f49"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2935,6 +2856,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "bf0b1b72933809c741b06540e36e17fcaca201d389213665361192cf0e62a234"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2951,6 +2873,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "775d4129e536cefee21d77cb4f4928d364d2d6b9753f25c3cf6f12fdc0636dfb"
 
 
 # Grouped-query attention over a paged KV cache, decode: 5 query heads share 1 KV heads.
@@ -2966,6 +2889,7 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 4 KV
@@ -2982,6 +2906,7 @@ class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "e504c4868db8ca323cc449496d60321b3390ce1b189509137482018c1edffb14"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -2998,6 +2923,7 @@ class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "693aff7c3f844a4bec808a0d81d02c69b31b418223ce834331e490707e956367"
 
 
 # Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
@@ -3013,6 +2939,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "8b9db6721d0dd7b15ebe940902b512f10d0f136ca09208e6b832331483b5a7db"
 
 
 # Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
@@ -3028,6 +2955,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "549cc069255d232d4a6a83836d26a7b391b4b99c57cebdd4b5030462608ef8ce"
 
 
 # Grouped-query attention over a paged KV cache, decode: 96 query heads share 8 KV
@@ -3044,6 +2972,7 @@ class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "c278d1490df1ea389fe672dd459950796e8526c2025a5d65dcffd2d766754689"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -3061,6 +2990,7 @@ class TestGqaPagedDecodeHndH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "7318c825075fc8a66c046fe08a64dd5729fc02f0c7a02dfa289dd623410f4e51"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3078,6 +3008,7 @@ class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "6f35f6de532344e4a42e54754089f103adec589a2c8af724dfc5d860bb6f4819"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -3097,6 +3028,7 @@ class TestGqaPagedDecodeKve4m3H32Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "395dccbbe4ac8d0de498e9b1d2370461c545049fb880e66872533d12da9b1ad7"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3116,6 +3048,7 @@ class TestGqaPagedDecodeKve4m3H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "72b860fd1826ea89df8cf4e47732e2aa855c3ec68e151e613b57f89892281035"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3135,6 +3068,7 @@ class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "8cc94c2eb2aff1a6c7fabfbec8f26919ba497632adcb1949e2f6c64380e34acc"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3156,6 +3090,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
+    sha256 = "db7d5b4e3b1ac13570a40f60d1a6e51427e5128fd11bc9e97ccdc74adaee762a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3177,6 +3112,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
+    sha256 = "a9cf03599aa27b4f7457bf39625daf737fba4bd86a3c1d51e2cd51faa2d765dc"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3195,6 +3131,7 @@ class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "8a52ba86d6d203ccbb6485a24d19afb62a93c598cf2643e3ef28ee78c54c5b9c"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3215,6 +3152,7 @@ class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "82636c1d0522c1529fd79901085e9dc5418617614685bedd002754d3d7e11808"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -3234,6 +3172,7 @@ class TestGqaPagedDecodeW1023H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "2ff984cfa6379a0ead36f17e319e7d71345e92d8c172bc6779221bf5b6884b76"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -3253,6 +3192,7 @@ class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "b1a5d460b98ad9c0c3c44db496a4c041987e60a21f2fe99ac5c3b0627004b83e"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
@@ -3272,6 +3212,7 @@ class TestGqaPagedDecodeW4095H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "9619c3d25bd523b4611cede1ce4a259449f933cb4ba0e9ac0191e64d0a54099e"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3291,6 +3232,7 @@ class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "ffada89bd906a6a6c76ffb03132c2b4a76e08c8c2bb5e43342b8d23ed01fcb7b"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -3313,6 +3255,7 @@ class TestGqaPagedPrefillCausalAlibiH32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "2fb87a822c33426be35901d70a3748a6dbe84f51ec2e86673979226eb7e22e23"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 40 query heads share 40 KV
@@ -3335,6 +3278,7 @@ class TestGqaPagedPrefillCausalAlibiH40Kv40D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "3db5a8bd54ec740788196c2d06cb85a82ac3eb963c5d7ff9d6ed1296e6b415fd"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
@@ -3354,6 +3298,7 @@ class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "e44db792ee650069a97efac20bf8f9003d1e2df2a4a198c8a03c569765b4dfca"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
@@ -3373,6 +3318,7 @@ class TestGqaPagedPrefillCausalCap50H16Kv8D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "d28fe262ba9412157707a4c949fc0e6fb0cdebb29a91ad74265e332593b87f10"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -3392,6 +3338,7 @@ class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "446f386b9a4db9ed3574e6a2156f634dc0d190aab148a5700672e382f242171c"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
@@ -3413,6 +3360,7 @@ class TestGqaPagedPrefillCausalCap50W4095H16Kv8D256Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "6a4169915e0fd075fe4660ad5e1e398ed751d4480f43bc95a466bd9b93fb9f0c"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -3434,6 +3382,7 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "63ffba829fd8a74da4ace7106db701b284c0e02275e64a9490036ce3e03e1b56"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -3453,6 +3402,7 @@ class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "7dff6a8cd85c819e227c7579e3b5e15d365e152270e585abc4b38afda966750b"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -3472,6 +3422,7 @@ class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "100f653d371e09d82431fe6c571cda68aeccd5f1bb54c4a2adbcd5957ae8e4cf"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
@@ -3489,6 +3440,7 @@ class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "70edf1ca108e89868430e5243f09940f62c2cf2e6929e7d9bac59ef5adafd976"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
@@ -3505,6 +3457,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "d86a4b70d99e5516d6fde801c7ece4c2c4b0c9021f7f147089bc60309feb46ca"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
@@ -3522,6 +3475,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "8c7d04bd87078868c60dded24a74687c118790a1302a1b70128f5f6f1ca26674"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
@@ -3539,6 +3493,7 @@ class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
+    sha256 = "3100eb16603face2ad3fd159b1e040827ff3565c1f97702418a90258c30f81c6"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
@@ -3556,6 +3511,7 @@ class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
     PAGE_SIZE = 64
+    sha256 = "a69ffbcadd23131cce8f90a160fed0a489ed45903597eeaea6196a7738877cc6"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
@@ -3572,6 +3528,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "1b5a9c3681bd7264f4a9d7faa569e61b976f412f2f0075ead6b0488325447574"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
@@ -3589,6 +3546,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "903a3588c6217055b3c43781ce6bb50185a7123472bfc3edf9e76a32eba92cbd"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
@@ -3605,6 +3563,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "97f811219e9d5f3ced8edb720936c12113d656c1aa4de75a0f808ad720a5f678"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
@@ -3622,6 +3581,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "8459407804543bbca772640e69bfe42e9c7c8433ad4ff607951a9e44a92b9b4c"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
@@ -3638,6 +3598,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "1a44f5b784f4ffa9afa0e20e8bd232530791ebd838042be5b41e7b5589b28185"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
@@ -3655,6 +3616,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "f0e421e7e679fa16339f4104a1b87f2ddefc1da603372d7a854da5cf8c71e96a"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
@@ -3672,6 +3634,7 @@ class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "c43b81584572f554e5c1d021dd33d8ecba728f0dfb5fa5617f4e37c3e4215f2a"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
@@ -3688,6 +3651,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "561bca8c7995b51eda0e6d4cd6fd4ca639f3fa3c6b1ace684773d36711c68f75"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
@@ -3705,6 +3669,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "d72d5363ccc737818117ccd808b9cd7316d8db7961c1d6c3a6f88513862dafde"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
@@ -3721,6 +3686,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "f5683e16b7ae9b49aff9b7e21b34d7e6be51024074d1c6bdb554638e63b2ccc1"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
@@ -3738,6 +3704,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "f10e8dc4e27547754450b972704e115d7b49d0b2e27b4ed1f1cc2ef5bb7b0159"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -3755,6 +3722,7 @@ class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
     PAGE_SIZE = 64
+    sha256 = "49ae6ca407e6174700a8af311f8b3ac547b1ec12af427c5abd7b5cf8d592e056"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
@@ -3771,6 +3739,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "f0e2b5e52deec37ba687a4e8daf4b1ea5a78345ad080b9e549b707737e33c3b7"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
@@ -3788,6 +3757,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "59a44586cd1178af68224699579daea00142313149dcc9e3fc6937115682a75c"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -3805,6 +3775,7 @@ class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "9b78d6dcdd4e0e03fa79dce2877920ac0db5e85c3138aff841adbb95737902a9"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 40 query heads share 10
@@ -3821,6 +3792,7 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 10
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "ae1e3bd8b7656054407a883f394bc881713d302f123702b93cf408257fca5a70"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
@@ -3838,6 +3810,7 @@ class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "912c5fa789c8878cfd6b9e30d17ff7059b66a725674e83a082b7b137e53eba08"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
@@ -3855,6 +3828,7 @@ class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "e117883b2b74716cfa6090690bf69ecb15b882353ba7e6557953818e10ac097c"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
@@ -3871,6 +3845,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "e922de4c3eb5c86d2f0dd96d6268439795dc6b46d06c7abd9f33106f6b7adb19"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
@@ -3888,6 +3863,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "0ed82da8219601ce09538473c60f4b2a2a8663b8310f43a77ffd7d78e6a3b926"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
@@ -3905,6 +3881,7 @@ class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "2821f68e4e6bf1815c8c14cedb39fef8a2bb8f696282f94a41c9d84c1479e733"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -3922,6 +3899,7 @@ class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "009aee4725c8546a34e6a2843aee7bfcad447900e3d93f4e25dd6761049800ff"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
@@ -3938,6 +3916,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
+    sha256 = "ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
@@ -3955,6 +3934,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "20c291889a9d6152c5d86deee6697e2e3a81f2cac2c5303368685ca094c7b898"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
@@ -3972,6 +3952,7 @@ class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "ebea579179844e73bee82124166b2a379e846956c358609415873363705ab947"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -3989,6 +3970,7 @@ class TestGqaPagedPrefillCausalHndH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "8ba5836ae5a9d837f3e814d6a0417d16b43a168657feabe0d7b9cb53d1fd948e"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4006,6 +3988,7 @@ class TestGqaPagedPrefillCausalHndH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "c380d8c15388258615297a902c0e26763c7a0338769d2fb30c0362639a98f362"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -4026,6 +4009,7 @@ class TestGqaPagedPrefillCausalKve4m3H32Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "9d47f74fba80e730b34d0455c33353546cd07d8de90306da8a7472cb850c1274"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4046,6 +4030,7 @@ class TestGqaPagedPrefillCausalKve4m3H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "195d5ec0b02cbf8442372094e27d373353986dc9cd3045f78628620ca66da362"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4066,6 +4051,7 @@ class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
+    sha256 = "223eb200e22163289c223eefb1a1ddac70fbf14261b59c3736b21fd0298d0a02"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4087,6 +4073,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
+    sha256 = "39adfe2f1c4f4356de7225d86b6b3c5f1add3a60a85245a3e549e48f300343d0"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4108,6 +4095,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
+    sha256 = "9285b0481a78e3a609a1945ff1831bcd00340bd8320c697e26389c379661623c"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4126,6 +4114,7 @@ class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "de58f6d4394da076cd33fb85caa738627fd9e0ac85c63b3a1e6e82c9590a7875"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4147,6 +4136,7 @@ class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "220a0ea332ab6a3eb89e69ab079503bb1bc07775f50337e5a0799afc3354567a"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -4166,6 +4156,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "d479d2e862f4744e52a71a56be875cd966776fde5ab80c20c90fba24cd89513c"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -4185,6 +4176,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "dd18169fe22f015e5d2300bc7aad0bf02c7686c91e89240e6e98657dccee78e2"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -4204,6 +4196,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "7788b6a0382acd96a0a3a990c9c681bbfff7bf640f9785edf4682cb90f5c7ca6"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4223,6 +4216,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "fb00b26c903669fbf33e119965b64f6588ef361561bbfcf19adc11b7bde52a04"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4243,6 +4237,7 @@ class TestGqaPagedPrefillCustomMaskH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
+    sha256 = "8ed4b263fa6a74430e71578299a38934a7e25a0c1f9b0496b340015259eeb9e8"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
@@ -4263,6 +4258,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
+    sha256 = "d2d458cbaae09e01472d42c2fa3ff1d6b099c986534f9bc56a7b316ef9322489"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4283,6 +4279,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
+    sha256 = "bd408542d51cffc8c7eed1670f35ab150e928a8fe5ccc91405ddf0a1295c10f1"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4301,6 +4298,7 @@ class TestGqaPagedPrefillNoncausalH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "2364c0109f807f42ba9a098b8e021ef6911b97830f531f404e7808e30fcfb49e"
 
 
 if __name__ == "__main__":

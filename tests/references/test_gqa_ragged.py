@@ -8,45 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-94fe9c349f8105e081729c9b60b9424c90e14e02d1750c78ab63d1225dc35a37  gqa_ragged_prefill_causal_alibi_h32_kv32_d128
-455b2e6f0ff8af11076a09f330946cd006a763398e607e64c85f5104fec27caf  gqa_ragged_prefill_causal_alibi_h40_kv40_d128
-c25b6480df4e2820eebf591dd31dae7147426361850fc323b51be226e22c755f  gqa_ragged_prefill_causal_cap30_h48_kv8_d128
-850aaf696a27cc7a511852fe3ad6b0fbb940168e69f077056b0774aad42c08bb  gqa_ragged_prefill_causal_cap50_h16_kv8_d256
-3b99eda01aa25724831e333a840b6e2acd11d102620d5cfc238166708a55965b  gqa_ragged_prefill_causal_cap50_h32_kv16_d128
-ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4  gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256
-95c77dae9161e676fc067b719a5010cb76da5f11f6e3f1f2b959da23ce3d4df1  gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128
-687adc8b3fc99e3721b7f71acd3bdf590c293b5596edb091385fff804a54a3e8  gqa_ragged_prefill_causal_fp16_h32_kv32_d128
-8b7c3c69ad6a6ce8d2daa32036cd65d2511698e949ae0f69c946671c6e3e0979  gqa_ragged_prefill_causal_fp16_h32_kv8_d128
-47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89  gqa_ragged_prefill_causal_h16_kv2_d128
-20a2fca03011fc1ff65f27baf2ae67d3fc2770ca8ac66f81ecc10bb352e9fd23  gqa_ragged_prefill_causal_h16_kv2_d256
-01fbcb9e51d9550db7f4ab26c486d8c8c342e582c3d553e55fc00a574fc1d67b  gqa_ragged_prefill_causal_h16_kv2_d512
-1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd  gqa_ragged_prefill_causal_h20_kv4_d128
-903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe  gqa_ragged_prefill_causal_h24_kv8_d128
-ae85bea50b77478cb14ebd6e898ae57ea802b4905ad67f2b14777348b9d0c883  gqa_ragged_prefill_causal_h28_kv4_d128
-4c0c7a7f58316d93fe24a0aa80db90bf2d2ea65d801775703dae578dc89c6847  gqa_ragged_prefill_causal_h32_kv16_d128
-b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827  gqa_ragged_prefill_causal_h32_kv4_d128
-39afe4e5102c126a7601d7ae0ac8050a6fdb5acd881157ba9ee680248c576141  gqa_ragged_prefill_causal_h32_kv4_d512
-50aa048f607d4be334ee414942bb90687630e62c974db50e79ea850cd26d1c30  gqa_ragged_prefill_causal_h32_kv8_d128
-7e262e1916193b3c42d70edf3df7954d2b98e10e09a55d37f6b06b2e7899574f  gqa_ragged_prefill_causal_h32_kv8_d64
-c56de06fb510ba985bd00bb9d72f4318a48be1646bece86f77049cd647ac5f7a  gqa_ragged_prefill_causal_h40_kv8_d128
-935dfb3964f0e6155bf477b38dbe07593b05db6a144dcf029238dd4c17f15f54  gqa_ragged_prefill_causal_h48_kv8_d128
-8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8  gqa_ragged_prefill_causal_h5_kv1_d128
-a8a5a947622db7a92ff217f5a73ab6dd0acefbffc68f1b6dba0b057b26bb07ae  gqa_ragged_prefill_causal_h64_kv4_d128
-56b0ab519ca697a2e45d02195e8175c0db8d4854e91507839c0f28d1f4193513  gqa_ragged_prefill_causal_h64_kv8_d128
-1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7  gqa_ragged_prefill_causal_h6_kv1_d128
-3f805fe7a40fdea87f5e9213c9e671e537c710fdedb27dab8e105eb71d651960  gqa_ragged_prefill_causal_h8_kv1_d256
-f7171900de187a0e22199765cebe94ee467cfbb28a4f85787a3c1d5c1a5b23c2  gqa_ragged_prefill_causal_h96_kv8_d128
-03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3  gqa_ragged_prefill_causal_sink_h64_kv8_d64
-9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717  gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
-a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c  gqa_ragged_prefill_causal_w1023_h32_kv16_d128
-43111dc8ec77961fe0c5648436e2fffaf7e22d7de6c2a80a3f0ea39728730258  gqa_ragged_prefill_causal_w1023_h32_kv16_d256
-795095bb191de6056bdca35d2833f4d0312ccdeaea6c188a2950d35619bad20a  gqa_ragged_prefill_causal_w4095_h32_kv32_d128
-adbc4c6b872fa5cce9bc389a8c8faef5f53c8c6cedfce55f19468f5c36bce37b  gqa_ragged_prefill_causal_w4095_h32_kv8_d128
-b1d7427af44760c8206fc2a5edc5deea654226d1b2afbc6a50b9d62503a8bc2a  gqa_ragged_prefill_noncausal_h16_kv16_d64
-0a9e8d973fab0c9fd44551944662f8793357d8586b0529e5744b36a77239253d  gqa_ragged_prefill_noncausal_h20_kv20_d64
-6c93d07d649e15faaa69bc60ebb78879532919a6decf9e6df94f5288a81cbf48  gqa_ragged_prefill_noncausal_h32_kv8_d128
 """
 
 from __future__ import annotations
@@ -852,6 +813,7 @@ class TestGqaRaggedPrefillCausalAlibiH32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "94fe9c349f8105e081729c9b60b9424c90e14e02d1750c78ab63d1225dc35a37"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
@@ -872,6 +834,7 @@ class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
+    sha256 = "455b2e6f0ff8af11076a09f330946cd006a763398e607e64c85f5104fec27caf"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
@@ -889,6 +852,7 @@ class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "c25b6480df4e2820eebf591dd31dae7147426361850fc323b51be226e22c755f"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -906,6 +870,7 @@ class TestGqaRaggedPrefillCausalCap50H16Kv8D256(GqaRaggedTests):
     HEAD_DIM = 256
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "850aaf696a27cc7a511852fe3ad6b0fbb940168e69f077056b0774aad42c08bb"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -923,6 +888,7 @@ class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "3b99eda01aa25724831e333a840b6e2acd11d102620d5cfc238166708a55965b"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -942,6 +908,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H16Kv8D256(GqaRaggedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -961,6 +928,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(GqaRaggedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
+    sha256 = "95c77dae9161e676fc067b719a5010cb76da5f11f6e3f1f2b959da23ce3d4df1"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -978,6 +946,7 @@ class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "687adc8b3fc99e3721b7f71acd3bdf590c293b5596edb091385fff804a54a3e8"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -995,6 +964,7 @@ class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
+    sha256 = "8b7c3c69ad6a6ce8d2daa32036cd65d2511698e949ae0f69c946671c6e3e0979"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 16 query
@@ -1010,6 +980,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
+    sha256 = "47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1025,6 +996,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
+    sha256 = "20a2fca03011fc1ff65f27baf2ae67d3fc2770ca8ac66f81ecc10bb352e9fd23"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1040,6 +1012,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
+    sha256 = "01fbcb9e51d9550db7f4ab26c486d8c8c342e582c3d553e55fc00a574fc1d67b"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 20 query
@@ -1055,6 +1028,7 @@ class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 24 query
@@ -1070,6 +1044,7 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
@@ -1085,6 +1060,7 @@ class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 28
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "ae85bea50b77478cb14ebd6e898ae57ea802b4905ad67f2b14777348b9d0c883"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1100,6 +1076,7 @@ class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
+    sha256 = "4c0c7a7f58316d93fe24a0aa80db90bf2d2ea65d801775703dae578dc89c6847"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1115,6 +1092,7 @@ class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1130,6 +1108,7 @@ class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
+    sha256 = "39afe4e5102c126a7601d7ae0ac8050a6fdb5acd881157ba9ee680248c576141"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1145,6 +1124,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "50aa048f607d4be334ee414942bb90687630e62c974db50e79ea850cd26d1c30"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1160,6 +1140,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
+    sha256 = "7e262e1916193b3c42d70edf3df7954d2b98e10e09a55d37f6b06b2e7899574f"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
@@ -1175,6 +1156,7 @@ class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "c56de06fb510ba985bd00bb9d72f4318a48be1646bece86f77049cd647ac5f7a"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
@@ -1190,6 +1172,7 @@ class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 48
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "935dfb3964f0e6155bf477b38dbe07593b05db6a144dcf029238dd4c17f15f54"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
@@ -1205,6 +1188,7 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
+    sha256 = "8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1220,6 +1204,7 @@ class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "a8a5a947622db7a92ff217f5a73ab6dd0acefbffc68f1b6dba0b057b26bb07ae"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1236,6 +1221,7 @@ class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "56b0ab519ca697a2e45d02195e8175c0db8d4854e91507839c0f28d1f4193513"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 6 query heads
@@ -1251,6 +1237,7 @@ class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
+    sha256 = "1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 8 query heads
@@ -1266,6 +1253,7 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 1
     HEAD_DIM = 256
+    sha256 = "3f805fe7a40fdea87f5e9213c9e671e537c710fdedb27dab8e105eb71d651960"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
@@ -1281,6 +1269,7 @@ class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 96
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "f7171900de187a0e22199765cebe94ee467cfbb28a4f85787a3c1d5c1a5b23c2"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1297,6 +1286,7 @@ class TestGqaRaggedPrefillCausalSinkH64Kv8D64(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
+    sha256 = "03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1316,6 +1306,7 @@ class TestGqaRaggedPrefillCausalSinkW127H64Kv8D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1333,6 +1324,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1350,6 +1342,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D256(GqaRaggedTests):
     HEAD_DIM = 256
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
+    sha256 = "43111dc8ec77961fe0c5648436e2fffaf7e22d7de6c2a80a3f0ea39728730258"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1367,6 +1360,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "795095bb191de6056bdca35d2833f4d0312ccdeaea6c188a2950d35619bad20a"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1384,6 +1378,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
+    sha256 = "adbc4c6b872fa5cce9bc389a8c8faef5f53c8c6cedfce55f19468f5c36bce37b"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1400,6 +1395,7 @@ class TestGqaRaggedPrefillNoncausalH16Kv16D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "b1d7427af44760c8206fc2a5edc5deea654226d1b2afbc6a50b9d62503a8bc2a"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 20 query heads share
@@ -1416,6 +1412,7 @@ class TestGqaRaggedPrefillNoncausalH20Kv20D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "0a9e8d973fab0c9fd44551944662f8793357d8586b0529e5744b36a77239253d"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1432,6 +1429,7 @@ class TestGqaRaggedPrefillNoncausalH32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "6c93d07d649e15faaa69bc60ebb78879532919a6decf9e6df94f5288a81cbf48"
 
 
 if __name__ == "__main__":

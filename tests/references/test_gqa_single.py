@@ -8,16 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-4de1bdb695ba16f3a24fdbb31ceedcad6ed4795d88d164bfb9900fdc2b974b05  gqa_single_decode_h16_kv2_d256
-46a21543ff5dfdb95f00090254e74cce5ec3108a83fe78567f9327a93554e7f9  gqa_single_decode_h32_kv4_d128
-af20f65fb86cb29506ee531f59e6fb532d2a0e7baf9e27b4f4278c464e4fce88  gqa_single_decode_h32_kv8_d128
-457486006f5e802845b2dbb3a1ca0033b5730e8c305715be1cad6abd8e7b6787  gqa_single_prefill_causal_h16_kv2_d256
-c658c3570230df53290de0fd5ac8d77a64969eeea1a3c6ee9bcfda053d509aaf  gqa_single_prefill_causal_h32_kv4_d128
-20d05429cfc6c8cc833629e8690eb14c875ca330620fbf358bfa445d64ce4729  gqa_single_prefill_causal_h32_kv8_d128
-81de81d1f9fbb5d264f98322e8451e489b60806406ea63bb60fc4f076f8ef901  gqa_single_prefill_noncausal_h16_kv16_d64
-fcc67cae5f5d40c3f466704c6e5f498ccab69f979921dbaf65ae80ce0fe616d3  gqa_single_prefill_noncausal_h20_kv20_d64
 """
 
 from __future__ import annotations
@@ -304,6 +294,7 @@ class TestGqaSingleDecodeH16Kv2D256(GqaSingleTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
+    sha256 = "4de1bdb695ba16f3a24fdbb31ceedcad6ed4795d88d164bfb9900fdc2b974b05"
 
 
 # Grouped-query attention of one sequence, decode: 32 query heads share 4 KV heads. The
@@ -317,6 +308,7 @@ class TestGqaSingleDecodeH32Kv4D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "46a21543ff5dfdb95f00090254e74cce5ec3108a83fe78567f9327a93554e7f9"
 
 
 # Grouped-query attention of one sequence, decode: 32 query heads share 8 KV heads. The
@@ -330,6 +322,7 @@ class TestGqaSingleDecodeH32Kv8D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "af20f65fb86cb29506ee531f59e6fb532d2a0e7baf9e27b4f4278c464e4fce88"
 
 
 # Grouped-query attention of one sequence, prefill: 16 query heads share 2 KV heads. The
@@ -344,6 +337,7 @@ class TestGqaSinglePrefillCausalH16Kv2D256(GqaSingleTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
+    sha256 = "457486006f5e802845b2dbb3a1ca0033b5730e8c305715be1cad6abd8e7b6787"
 
 
 # Grouped-query attention of one sequence, prefill: 32 query heads share 4 KV heads. The
@@ -358,6 +352,7 @@ class TestGqaSinglePrefillCausalH32Kv4D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
+    sha256 = "c658c3570230df53290de0fd5ac8d77a64969eeea1a3c6ee9bcfda053d509aaf"
 
 
 # Grouped-query attention of one sequence, prefill: 32 query heads share 8 KV heads. The
@@ -372,6 +367,7 @@ class TestGqaSinglePrefillCausalH32Kv8D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
+    sha256 = "20d05429cfc6c8cc833629e8690eb14c875ca330620fbf358bfa445d64ce4729"
 
 
 # Grouped-query attention of one sequence, prefill: 16 query heads share 16 KV heads.
@@ -387,6 +383,7 @@ class TestGqaSinglePrefillNoncausalH16Kv16D64(GqaSingleTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "81de81d1f9fbb5d264f98322e8451e489b60806406ea63bb60fc4f076f8ef901"
 
 
 # Grouped-query attention of one sequence, prefill: 20 query heads share 20 KV heads.
@@ -402,6 +399,7 @@ class TestGqaSinglePrefillNoncausalH20Kv20D64(GqaSingleTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+    sha256 = "fcc67cae5f5d40c3f466704c6e5f498ccab69f979921dbaf65ae80ce0fe616d3"
 
 
 if __name__ == "__main__":

@@ -8,14 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-1f5eebf23c10b36c3acc5cbbfefb4cc0217bba7a272a04bc6b2dc366e39fb8ac  kda_decode_h16_d128
-120a51713c15fd94c4713b00f0e76b9f3e4736a8bd1b83dd1c191a7b40383e83  kda_decode_h32_d128
-e8688631deb0fad6a4a458dc3685b0d4fb0f514ada6565ec8e5bbd3e038c3a13  kda_decode_h8_d128
-eba7b88d069743c753dfbcddf303ee905e4d70928700de7af5df1fd9ed00efc6  kda_prefill_h16_d128
-36d95e1df5bfdd7f77850588a3493fe0ab80e653ce7e12eddc4e0adc14fad863  kda_prefill_h32_d128
-bb04a08cce7ff225b04f51090cd97029a7630cd7a9f1b12e7bb653cae7820c61  kda_prefill_h8_d128
 """
 
 from __future__ import annotations
@@ -505,6 +497,7 @@ class TestKdaDecodeH16D128(KdaTests):
     interface = INTERFACE_KDA_DECODE
     reference = staticmethod(reference_kda_decode)
     NUM_HEADS = 16
+    sha256 = "1f5eebf23c10b36c3acc5cbbfefb4cc0217bba7a272a04bc6b2dc366e39fb8ac"
 
 
 # Kimi delta attention, one token a sequence. q and k are divided by sqrt(sum(x^2) +
@@ -518,6 +511,7 @@ class TestKdaDecodeH32D128(KdaTests):
     interface = INTERFACE_KDA_DECODE
     reference = staticmethod(reference_kda_decode)
     NUM_HEADS = 32
+    sha256 = "120a51713c15fd94c4713b00f0e76b9f3e4736a8bd1b83dd1c191a7b40383e83"
 
 
 # Kimi delta attention, one token a sequence. q and k are divided by sqrt(sum(x^2) +
@@ -531,6 +525,7 @@ class TestKdaDecodeH8D128(KdaTests):
     interface = INTERFACE_KDA_DECODE
     reference = staticmethod(reference_kda_decode)
     NUM_HEADS = 8
+    sha256 = "e8688631deb0fad6a4a458dc3685b0d4fb0f514ada6565ec8e5bbd3e038c3a13"
 
 
 # Kimi delta attention over whole sequences, which lie one after another. q and k are
@@ -545,6 +540,7 @@ class TestKdaPrefillH16D128(KdaTests):
     interface = INTERFACE_KDA_PREFILL
     reference = staticmethod(reference_kda_prefill)
     NUM_HEADS = 16
+    sha256 = "eba7b88d069743c753dfbcddf303ee905e4d70928700de7af5df1fd9ed00efc6"
 
 
 # Kimi delta attention over whole sequences, which lie one after another. q and k are
@@ -559,6 +555,7 @@ class TestKdaPrefillH32D128(KdaTests):
     interface = INTERFACE_KDA_PREFILL
     reference = staticmethod(reference_kda_prefill)
     NUM_HEADS = 32
+    sha256 = "36d95e1df5bfdd7f77850588a3493fe0ab80e653ce7e12eddc4e0adc14fad863"
 
 
 # Kimi delta attention over whole sequences, which lie one after another. q and k are
@@ -573,6 +570,7 @@ class TestKdaPrefillH8D128(KdaTests):
     interface = INTERFACE_KDA_PREFILL
     reference = staticmethod(reference_kda_prefill)
     NUM_HEADS = 8
+    sha256 = "bb04a08cce7ff225b04f51090cd97029a7630cd7a9f1b12e7bb653cae7820c61"
 
 
 if __name__ == "__main__":

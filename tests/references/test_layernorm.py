@@ -9,11 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-841d8339c95ac091d2e463b380052c92d3417cff71a0f2918d06611f2dcf4df3  layernorm_eps_1em5_h1280
-5c3a98df57aa3e8187503e2daea50c84353cbe42c21b5c26c008efa4e596fc48  layernorm_eps_1em5_h4096
-46a7a1837a4706158aaba50bd42be25ccaeb575eb3feb8dac237e29cd0faeaa6  layernorm_h128
 """
 
 from __future__ import annotations
@@ -234,6 +229,7 @@ class TestLayernormEps1em5H1280(LayernormTests):
     reference = staticmethod(reference_layernorm_eps_1em5)
     HIDDEN_SIZE = 1280
     EPS = 1e-05  # "1em5" in the name
+    sha256 = "841d8339c95ac091d2e463b380052c92d3417cff71a0f2918d06611f2dcf4df3"
 
 
 # Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
@@ -245,6 +241,7 @@ class TestLayernormEps1em5H4096(LayernormTests):
     reference = staticmethod(reference_layernorm_eps_1em5)
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # "1em5" in the name
+    sha256 = "5c3a98df57aa3e8187503e2daea50c84353cbe42c21b5c26c008efa4e596fc48"
 
 
 # Layer normalisation of the keys of an indexer: (x - mean(x)) * rsqrt(var(x) + 1e-06) *
@@ -256,6 +253,7 @@ class TestLayernormH128(LayernormTests):
     reference = staticmethod(reference_layernorm)
     HIDDEN_SIZE = 128
     EPS = 1e-06  # the convention of layernorm
+    sha256 = "46a7a1837a4706158aaba50bd42be25ccaeb575eb3feb8dac237e29cd0faeaa6"
 
 
 if __name__ == "__main__":

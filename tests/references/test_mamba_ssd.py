@@ -8,10 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-47897d0542c39643decc4cedde00f90f661b18b040a424cdb0d7f791be029e63  mamba_ssd_prefill_h128_d64_s128_ng8
-61f4198e2a476f0a1fefd9eff3ab4ba8688a6ea6ff9845515ce0c43ad2029812  mamba_ssd_prefill_h64_d64_s128_ng4
 """
 
 from __future__ import annotations
@@ -340,6 +336,7 @@ class TestMambaSsdPrefillH128D64S128Ng8(MambaSsdTests):
     name = "mamba_ssd_prefill_h128_d64_s128_ng8"
     NHEADS = 128
     NGROUPS = 8
+    sha256 = "47897d0542c39643decc4cedde00f90f661b18b040a424cdb0d7f791be029e63"
 
 
 # State space of Mamba 2 over several sequences, whose tokens stand one after another.
@@ -351,6 +348,7 @@ class TestMambaSsdPrefillH64D64S128Ng4(MambaSsdTests):
     name = "mamba_ssd_prefill_h64_d64_s128_ng4"
     NHEADS = 64
     NGROUPS = 4
+    sha256 = "61f4198e2a476f0a1fefd9eff3ab4ba8688a6ea6ff9845515ce0c43ad2029812"
 
 
 if __name__ == "__main__":

@@ -8,10 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-f0137b828ae415cd62b2bb06b5d74ab10b6a144d1ec5b58c5babc781eef5916e  mamba_ssu_decode_h128_d64_s128_ng8
-2fa901a3e3a52b33d0ed4dc1ac85c90cb9c7f85d6af29dea170d17c9f0724583  mamba_ssu_decode_h64_d64_s128_ng4
 """
 
 from __future__ import annotations
@@ -324,6 +320,7 @@ class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuTests):
     name = "mamba_ssu_decode_h128_d64_s128_ng8"
     NHEADS = 128
     NGROUPS = 8
+    sha256 = "f0137b828ae415cd62b2bb06b5d74ab10b6a144d1ec5b58c5babc781eef5916e"
 
 
 # Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
@@ -336,6 +333,7 @@ class TestMambaSsuDecodeH64D64S128Ng4(MambaSsuTests):
     name = "mamba_ssu_decode_h64_d64_s128_ng4"
     NHEADS = 64
     NGROUPS = 4
+    sha256 = "2fa901a3e3a52b33d0ed4dc1ac85c90cb9c7f85d6af29dea170d17c9f0724583"
 
 
 if __name__ == "__main__":

@@ -9,12 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-2f40779134c6ac3dd60c33b3754dffee5b05042eecc2ddebf6886baead985c44  mhc_post_hc4_h4096
-152f2da80a00db9c0c293f28f72e85adc87b83d1d59645278c97a91c524f5914  mhc_post_hc4_h7168
-83dfb842ffa2adf8ccbd978a5186791af87e034c4e2be56fb8830ec88e22d74b  mhc_pre_big_fuse_hc4_h4096_mix24
-825560b8765927b4607706a20ec3a426f19cb69f454eb9a3b09ec67de28b87a7  mhc_pre_big_fuse_hc4_h7168_mix24
 """
 
 from __future__ import annotations
@@ -425,6 +419,7 @@ class TestMhcPostHc4H4096(MhcTests):
     interface = INTERFACE_MHC_POST
     reference = staticmethod(reference_mhc_post)
     HIDDEN_SIZE = 4096
+    sha256 = "2f40779134c6ac3dd60c33b3754dffee5b05042eecc2ddebf6886baead985c44"
 
 
 # Hyper-connections behind a layer: stream j becomes x * post_layer_mix[j] plus the sum
@@ -436,6 +431,7 @@ class TestMhcPostHc4H7168(MhcTests):
     interface = INTERFACE_MHC_POST
     reference = staticmethod(reference_mhc_post)
     HIDDEN_SIZE = 7168
+    sha256 = "152f2da80a00db9c0c293f28f72e85adc87b83d1d59645278c97a91c524f5914"
 
 
 # Hyper-connections before a layer. With m = dot_mix / sqrt(sqrsum / (4 * hidden_size) +
@@ -454,6 +450,7 @@ class TestMhcPreBigFuseHc4H4096Mix24(MhcTests):
     HIDDEN_SIZE = 4096
     MHC_MIX = 24
     SCALE_SIZE = 3
+    sha256 = "83dfb842ffa2adf8ccbd978a5186791af87e034c4e2be56fb8830ec88e22d74b"
 
 
 # Hyper-connections before a layer. With m = dot_mix / sqrt(sqrsum / (4 * hidden_size) +
@@ -472,6 +469,7 @@ class TestMhcPreBigFuseHc4H7168Mix24(MhcTests):
     HIDDEN_SIZE = 7168
     MHC_MIX = 24
     SCALE_SIZE = 3
+    sha256 = "825560b8765927b4607706a20ec3a426f19cb69f454eb9a3b09ec67de28b87a7"
 
 
 if __name__ == "__main__":

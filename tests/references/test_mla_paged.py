@@ -8,22 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-e18e8a65d3a5cfe62c2ea4edcea8a5ad112bf4bb99c0a740dc7950be8c98dbfe  mla_paged_decode_h128_ckv512_kpe64_ps64
-041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921  mla_paged_decode_h16_ckv512_kpe64_ps1
-dc097590111e3d5ba42adaf98411288ea8f872952a859494313f159538ebc802  mla_paged_decode_h16_ckv512_kpe64_ps64
-34e853aa3bea453508897013aad1c8ea9a9b9a05a0ce02964ea92a55b1c7fc39  mla_paged_decode_h64_ckv512_kpe64_ps64
-f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741  mla_paged_decode_h8_ckv512_kpe64_ps1
-a8e5caeb6f51b36733aa8517f4c08c03ab7e479d6f7fb66ed8241fa3a9e3be15  mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64
-5ee5bea49fce8805ce4d54ab76617b0ee8e7d59810186778937a7fa6341f8824  mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64
-6abfa8819106efb449fb035d526623c3759e38ded48dd4289efadef4c88cea54  mla_paged_prefill_causal_h128_ckv512_kpe64_ps64
-475fbef4fdd9384a36e6a83342c7520cb187ba37816f0d4eab9eb481d6f5334a  mla_paged_prefill_causal_h16_ckv512_kpe64_ps1
-380b4aa41681bae5e4adbf036d399d9ff87940bdba955e9624273c53a371c6e9  mla_paged_prefill_causal_h16_ckv512_kpe64_ps64
-75e23b49b77fb93f62c31a7a0f30efd5eeb99f18060c8d404d5af7cc2fb99889  mla_paged_prefill_causal_h64_ckv512_kpe64_ps64
-305bcbc7b738826af064a495f7a47a7a13343780b93a289eed5018dcd1ad9b31  mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
-d83a9477f7fc4fc0f9ecf2beac25808f25e81a9e2773cb1586a4587f3f6b7c7c  mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64
-5b02546c680e8493015086f636380a04094baead221c04ade5f8ebb7e776eefa  mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64
 """
 
 from __future__ import annotations
@@ -675,6 +659,7 @@ class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 128
     PAGE_SIZE = 64
+    sha256 = "e18e8a65d3a5cfe62c2ea4edcea8a5ad112bf4bb99c0a740dc7950be8c98dbfe"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -689,6 +674,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 1
+    sha256 = "041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -703,6 +689,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
+    sha256 = "dc097590111e3d5ba42adaf98411288ea8f872952a859494313f159538ebc802"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -717,6 +704,7 @@ class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 64
     PAGE_SIZE = 64
+    sha256 = "34e853aa3bea453508897013aad1c8ea9a9b9a05a0ce02964ea92a55b1c7fc39"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -730,6 +718,7 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 1
+    sha256 = "f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -745,6 +734,7 @@ class TestMlaPagedDecodeKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_kve4m3)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
+    sha256 = "a8e5caeb6f51b36733aa8517f4c08c03ab7e479d6f7fb66ed8241fa3a9e3be15"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -759,6 +749,7 @@ class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_kve4m3)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 64
+    sha256 = "5ee5bea49fce8805ce4d54ab76617b0ee8e7d59810186778937a7fa6341f8824"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -775,6 +766,7 @@ class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 128
     PAGE_SIZE = 64
+    sha256 = "6abfa8819106efb449fb035d526623c3759e38ded48dd4289efadef4c88cea54"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -790,6 +782,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 1
+    sha256 = "475fbef4fdd9384a36e6a83342c7520cb187ba37816f0d4eab9eb481d6f5334a"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -806,6 +799,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
+    sha256 = "380b4aa41681bae5e4adbf036d399d9ff87940bdba955e9624273c53a371c6e9"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -822,6 +816,7 @@ class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 64
     PAGE_SIZE = 64
+    sha256 = "75e23b49b77fb93f62c31a7a0f30efd5eeb99f18060c8d404d5af7cc2fb99889"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -837,6 +832,7 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 1
+    sha256 = "305bcbc7b738826af064a495f7a47a7a13343780b93a289eed5018dcd1ad9b31"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -854,6 +850,7 @@ class TestMlaPagedPrefillCausalKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
+    sha256 = "d83a9477f7fc4fc0f9ecf2beac25808f25e81a9e2773cb1586a4587f3f6b7c7c"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -871,6 +868,7 @@ class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 64
+    sha256 = "5b02546c680e8493015086f636380a04094baead221c04ade5f8ebb7e776eefa"
 
 
 if __name__ == "__main__":

@@ -8,12 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-e42c67f4941bcfaf7c4b6f429f7704ae356ff9f466b5634450239ad6c0a0ae20  mla_ragged_prefill_causal_h128_qk192_vo128
-6964352bcf136c3ae88dd4f582aa49ba3a2bff066fc911e4b2aca6f2d49c626d  mla_ragged_prefill_causal_h16_qk192_vo128
-6b4cdef04541797e9009f463e04ceefe7c788df0ff557a3f7cd67d8c1e5e100a  mla_ragged_prefill_causal_h64_qk192_vo128
-06a4dfc696fe56c02874b43d8d337d1ce7631ff3f33ec023b3ddf6436f1e41ee  mla_ragged_prefill_causal_h8_qk192_vo128
 """
 
 from __future__ import annotations
@@ -201,6 +195,7 @@ class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h128_qk192_vo128"
     NUM_QO_HEADS = 128
     NUM_KV_HEADS = 128
+    sha256 = "e42c67f4941bcfaf7c4b6f429f7704ae356ff9f466b5634450239ad6c0a0ae20"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -214,6 +209,7 @@ class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h16_qk192_vo128"
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 16
+    sha256 = "6964352bcf136c3ae88dd4f582aa49ba3a2bff066fc911e4b2aca6f2d49c626d"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -228,6 +224,7 @@ class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h64_qk192_vo128"
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 64
+    sha256 = "6b4cdef04541797e9009f463e04ceefe7c788df0ff557a3f7cd67d8c1e5e100a"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -241,6 +238,7 @@ class TestMlaRaggedPrefillCausalH8Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h8_qk192_vo128"
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 8
+    sha256 = "06a4dfc696fe56c02874b43d8d337d1ce7631ff3f33ec023b3ddf6436f1e41ee"
 
 
 if __name__ == "__main__":

@@ -8,19 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-7eff9a91cc33ab3b51d4cb943d179c3c6a562e38333e9f164424bb94adcdcf26  moe_bf16_scaled_input_topk1_e16_h5120_i1024
-661f89a7f3f7ccefd9163ba270103407797199c91b453bb2c569d17da57c6a3d  moe_bf16_scaled_input_topk1_e16_h5120_i8192
-77a6465ed2099a3cef4c61d66deca135d0433346e6e2baf277e9f3db40ec8e99  moe_bf16_topk10_e512_h2048_i512
-92882560da99b45088c5b52ca867cf6f8ecde2eff31f3a19fd8560d88541f430  moe_bf16_topk2_e8_h6144_i16384
-f8b97e482dacd9b1969e7d1770b87efda4bb0b4679928d48290ae0e1a8350c20  moe_bf16_topk8_e128_h2048_i768
-221280a6d8b490fceddc77b5cf1b444b0627d1adaf14680d884d8f56feb7d74c  moe_bf16_topk8_e128_h4096_i1536
-85257e7baae5445a57fd2bc9c3919f1481385f2516df655e57d4ca415e285f6c  moe_bf16_topk8_e160_h5120_i1536
-f62b14e7e3d7a931ff26634cba1f15fd2343a86f63f29787eacb9e605a0e1552  moe_bf16_topk8_e16_h2048_i768
-1910d0ac50698926744e42d7c25ec5e3fed1b6087ee65db1734aaa2ca122f543  moe_mxfp4_topk4_e128_h2880_i2880
-e3ca7ac000468721c6d9af5378e3d3c9f061b258a4139007cb086fb6c29931d1  moe_mxfp4_topk4_e32_h2880_i2880
-ccd3d3e1cda6c55701b243732ded3d4bf2f02826a674bacbe8fe68e595b9a9c0  moe_mxfp4_topk4_e4_h2880_i2880
 """
 
 from __future__ import annotations
@@ -386,6 +373,7 @@ class TestMoeBf16ScaledInputTopk1E16H5120I1024(MoeExpertsTests):
     INTERMEDIATE_SIZE = 1024
     constants = ("scales_input",)
     SCALES_INPUT = True  # "scaled" in the name
+    sha256 = "7eff9a91cc33ab3b51d4cb943d179c3c6a562e38333e9f164424bb94adcdcf26"
 
 
 # Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
@@ -403,6 +391,7 @@ class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeExpertsTests):
     INTERMEDIATE_SIZE = 8192
     constants = ("scales_input",)
     SCALES_INPUT = True  # "scaled" in the name
+    sha256 = "661f89a7f3f7ccefd9163ba270103407797199c91b453bb2c569d17da57c6a3d"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -418,6 +407,7 @@ class TestMoeBf16Topk10E512H2048I512(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1024
     INTERMEDIATE_SIZE = 512
+    sha256 = "77a6465ed2099a3cef4c61d66deca135d0433346e6e2baf277e9f3db40ec8e99"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -433,6 +423,7 @@ class TestMoeBf16Topk2E8H6144I16384(MoeExpertsTests):
     HIDDEN_SIZE = 6144
     GEMM1_OUT_SIZE = 32768
     INTERMEDIATE_SIZE = 16384
+    sha256 = "92882560da99b45088c5b52ca867cf6f8ecde2eff31f3a19fd8560d88541f430"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -448,6 +439,7 @@ class TestMoeBf16Topk8E128H2048I768(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1536
     INTERMEDIATE_SIZE = 768
+    sha256 = "f8b97e482dacd9b1969e7d1770b87efda4bb0b4679928d48290ae0e1a8350c20"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -463,6 +455,7 @@ class TestMoeBf16Topk8E128H4096I1536(MoeExpertsTests):
     HIDDEN_SIZE = 4096
     GEMM1_OUT_SIZE = 3072
     INTERMEDIATE_SIZE = 1536
+    sha256 = "221280a6d8b490fceddc77b5cf1b444b0627d1adaf14680d884d8f56feb7d74c"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -478,6 +471,7 @@ class TestMoeBf16Topk8E160H5120I1536(MoeExpertsTests):
     HIDDEN_SIZE = 5120
     GEMM1_OUT_SIZE = 3072
     INTERMEDIATE_SIZE = 1536
+    sha256 = "85257e7baae5445a57fd2bc9c3919f1481385f2516df655e57d4ca415e285f6c"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -493,6 +487,7 @@ class TestMoeBf16Topk8E16H2048I768(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1536
     INTERMEDIATE_SIZE = 768
+    sha256 = "f62b14e7e3d7a931ff26634cba1f15fd2343a86f63f29787eacb9e605a0e1552"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -512,6 +507,7 @@ class TestMoeMxfp4Topk4E128H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
+    sha256 = "1910d0ac50698926744e42d7c25ec5e3fed1b6087ee65db1734aaa2ca122f543"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -531,6 +527,7 @@ class TestMoeMxfp4Topk4E32H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
+    sha256 = "e3ca7ac000468721c6d9af5378e3d3c9f061b258a4139007cb086fb6c29931d1"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -550,6 +547,7 @@ class TestMoeMxfp4Topk4E4H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
+    sha256 = "ccd3d3e1cda6c55701b243732ded3d4bf2f02826a674bacbe8fe68e595b9a9c0"
 
 
 if __name__ == "__main__":

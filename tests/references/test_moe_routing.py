@@ -9,21 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-61f5ddaaca604d92c44c3824fbf294dbaf8646bb43a4f5323c7e789bbfe844ff  fused_topk_deepseek_e160_k8_ng1_kg1
-e00130c57304ab53daa65e5c3b929f9d6e9f05aec4a95cd46581548be718f38a  fused_topk_deepseek_e256_k8_ng1_kg1
-0a19ab44fa3a0b870e1d5fb4d9892032a2fde6ea1109ccaf38a767165d71bc28  fused_topk_deepseek_e256_k8_ng8_kg4
-e314163c7f3afde13f887ca68b6b4b2afb70afdee20d582a59b9a0ac5420120c  fused_topk_deepseek_e384_k8_ng1_kg1
-e3079bd9bda29faa5a7c348d2a3eaa58b94f70d06929fb3817fda9bf7d078c90  hash_topk_e256_k6
-bb0b450d59bb4beba1d7cb5f402b947c7fdd12ab30d129fe3867af99e9e5a446  topk_sigmoid_e128_k1
-b1546afb0770c7db04378c5d7d994368cd7ebb2317825a01435f58319132bd9a  topk_sigmoid_e16_k1
-5adef6858c7ea11e486f1654e1809cde3b7fd78c880c058530516dfe6e7963f7  topk_softmax_e128_k4_renorm
-39f056b2f03e364d12117a11ae1317df5b31b7871c3c96068ae49cf268e7ec83  topk_softmax_e128_k8_renorm
-66d2babd0c9cd69465bafa97a219f833668729e553009d064f9c9d9ce9854ee1  topk_softmax_e32_k4_renorm
-e42930efd04f259635d6b8e72e92730567489b1f65e88463fbd1f15a3429c7ed  topk_softmax_e512_k10_renorm
-427cd5a403cf8c3d876e3f2c2f0a1eddba1245019edb40d564e7b1c89ce26a33  topk_softmax_e8_k2_renorm
-c43f1213c286fa2ee0fb6d1ce4f6cbd61bcf17ac2e5d0378089b9588f8fc493c  topk_sqrtsoftplus_e256_k6
 """
 
 from __future__ import annotations
@@ -525,6 +510,7 @@ class TestFusedTopkDeepseekE160K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+    sha256 = "61f5ddaaca604d92c44c3824fbf294dbaf8646bb43a4f5323c7e789bbfe844ff"
 
 
 # Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
@@ -543,6 +529,7 @@ class TestFusedTopkDeepseekE256K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+    sha256 = "e00130c57304ab53daa65e5c3b929f9d6e9f05aec4a95cd46581548be718f38a"
 
 
 # Routing of tokens to experts. Of 8 groups of experts, each as good as the sum of its
@@ -561,6 +548,7 @@ class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
     N_GROUP = 8  # "ng8" in the name
     TOPK_GROUP = 4  # "kg4" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+    sha256 = "0a19ab44fa3a0b870e1d5fb4d9892032a2fde6ea1109ccaf38a767165d71bc28"
 
 
 # Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
@@ -579,6 +567,7 @@ class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+    sha256 = "e314163c7f3afde13f887ca68b6b4b2afb70afdee20d582a59b9a0ac5420120c"
 
 
 # Routing of tokens to experts. A table has the 6 experts of each token of the
@@ -592,6 +581,7 @@ class TestHashTopkE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
+    sha256 = "e3079bd9bda29faa5a7c348d2a3eaa58b94f70d06929fb3817fda9bf7d078c90"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
@@ -605,6 +595,7 @@ class TestTopkSigmoidE128K1(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 1
     SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
+    sha256 = "bb0b450d59bb4beba1d7cb5f402b947c7fdd12ab30d129fe3867af99e9e5a446"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
@@ -618,6 +609,7 @@ class TestTopkSigmoidE16K1(MoeRoutingTests):
     NUM_EXPERTS = 16
     TOPK = 1
     SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
+    sha256 = "b1546afb0770c7db04378c5d7d994368cd7ebb2317825a01435f58319132bd9a"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
@@ -631,6 +623,7 @@ class TestTopkSoftmaxE128K4Renorm(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 4
     SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "5adef6858c7ea11e486f1654e1809cde3b7fd78c880c058530516dfe6e7963f7"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 8 largest, and
@@ -644,6 +637,7 @@ class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 8
     SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "39f056b2f03e364d12117a11ae1317df5b31b7871c3c96068ae49cf268e7ec83"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
@@ -657,6 +651,7 @@ class TestTopkSoftmaxE32K4Renorm(MoeRoutingTests):
     NUM_EXPERTS = 32
     TOPK = 4
     SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "66d2babd0c9cd69465bafa97a219f833668729e553009d064f9c9d9ce9854ee1"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 10 largest, and
@@ -670,6 +665,7 @@ class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
     NUM_EXPERTS = 512
     TOPK = 10
     SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "e42930efd04f259635d6b8e72e92730567489b1f65e88463fbd1f15a3429c7ed"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 2 largest, and
@@ -683,6 +679,7 @@ class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
     NUM_EXPERTS = 8
     TOPK = 2
     SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "427cd5a403cf8c3d876e3f2c2f0a1eddba1245019edb40d564e7b1c89ce26a33"
 
 
 # Routing of tokens to experts. Scores sqrt(log(1 + exp(logit))) plus a bias choose the
@@ -697,6 +694,7 @@ class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "sqrtsoftplus" in the name
+    sha256 = "c43f1213c286fa2ee0fb6d1ce4f6cbd61bcf17ac2e5d0378089b9588f8fc493c"
 
 
 if __name__ == "__main__":

@@ -8,19 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-1c9ba20041efc8aae98945a2a703d11d11d507452f1d62ea7ca3085df8eb2aa0  append_paged_kv_cache_hnd_kv2_d256_ps64
-e8b00db6f123d4ce1dbed3da16d6e7b58f56f18072c49d9599eedd6ea955e813  append_paged_kv_cache_hnd_kv8_d128_ps64
-22553f8cff0af20f43c1d81df247197f83ebda89c8cdf1ac0ecfcaa7e30dfb73  append_paged_kv_cache_hnd_kv8_d64_ps64
-55e47b2104e96ae7264008b68756ddf8da64e36436fad2c55180ccfcbaab2a7a  append_paged_kv_cache_kv16_d128_ps64
-df880eb93d2802afeea14ab2c05470fae0631492f01b60f7f2cf254f98205204  append_paged_kv_cache_kv2_d256_ps64
-2f1c290c0a92094b948b4696e170f0ddcf4387a66a5156ded9788e614556e00c  append_paged_kv_cache_kv4_d128_ps64
-130a04cf26894bc65fbec572c35acc36c2cd844ccc17cfa8e7d7089016ffd9ab  append_paged_kv_cache_kv8_d128_ps16
-1057e4500d0e44a7ddb6ec73c95428ccd7b35d41842a2de8311635540b0e9309  append_paged_kv_cache_kv8_d128_ps64
-cab7996051819f40856895806bda1bd1b7f67bec82a110f61cbad1e197bc4e96  append_paged_kv_cache_kv8_d256_ps64
-daae419c4664f9632af8147d972aeb92dcd7f49c4593bd5192041c633867694a  append_paged_kv_cache_kv8_d64_ps64
-83509c68f236b8b70c7f2d2fff3d65528d8d8e56f496444e6e199fbf13fe7438  append_paged_mla_kv_cache_ckv512_kpe64
 """
 
 from __future__ import annotations
@@ -348,6 +335,7 @@ class TestAppendPagedKvCacheHndKv2D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
+    sha256 = "1c9ba20041efc8aae98945a2a703d11d11d507452f1d62ea7ca3085df8eb2aa0"
 
 
 # Append keys and values to a paged cache of layout HND. Row i belongs at token
@@ -365,6 +353,7 @@ class TestAppendPagedKvCacheHndKv8D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "e8b00db6f123d4ce1dbed3da16d6e7b58f56f18072c49d9599eedd6ea955e813"
 
 
 # Append keys and values to a paged cache of layout HND. Row i belongs at token
@@ -382,6 +371,7 @@ class TestAppendPagedKvCacheHndKv8D64Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "22553f8cff0af20f43c1d81df247197f83ebda89c8cdf1ac0ecfcaa7e30dfb73"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -399,6 +389,7 @@ class TestAppendPagedKvCacheKv16D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "55e47b2104e96ae7264008b68756ddf8da64e36436fad2c55180ccfcbaab2a7a"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -415,6 +406,7 @@ class TestAppendPagedKvCacheKv2D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
+    sha256 = "df880eb93d2802afeea14ab2c05470fae0631492f01b60f7f2cf254f98205204"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -432,6 +424,7 @@ class TestAppendPagedKvCacheKv4D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "2f1c290c0a92094b948b4696e170f0ddcf4387a66a5156ded9788e614556e00c"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -448,6 +441,7 @@ class TestAppendPagedKvCacheKv8D128Ps16(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 16
+    sha256 = "130a04cf26894bc65fbec572c35acc36c2cd844ccc17cfa8e7d7089016ffd9ab"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -465,6 +459,7 @@ class TestAppendPagedKvCacheKv8D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
+    sha256 = "1057e4500d0e44a7ddb6ec73c95428ccd7b35d41842a2de8311635540b0e9309"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -482,6 +477,7 @@ class TestAppendPagedKvCacheKv8D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 256
     PAGE_SIZE = 64
+    sha256 = "cab7996051819f40856895806bda1bd1b7f67bec82a110f61cbad1e197bc4e96"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -499,6 +495,7 @@ class TestAppendPagedKvCacheKv8D64Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
+    sha256 = "daae419c4664f9632af8147d972aeb92dcd7f49c4593bd5192041c633867694a"
 
 
 # Append compressed keys and values, and their rotary part, to the paged cache of latent
@@ -516,6 +513,7 @@ class TestAppendPagedMlaKvCacheCkv512Kpe64(PageAppendTests):
     reference = staticmethod(reference_append_paged_mla_kv_cache)
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
+    sha256 = "83509c68f236b8b70c7f2d2fff3d65528d8d8e56f496444e6e199fbf13fe7438"
 
 
 if __name__ == "__main__":

@@ -8,10 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-5510c33760a7ca8f980970caa6c884cc1a28bf99233272c5fecbc73406f28fe0  pod_causal_h32_kv4_d128_ps64
-376b6226dedbd3959c9668ff527cd2cddb2d02b0b21065230be71e6006e3aaf1  pod_causal_h32_kv8_d128_ps64
 """
 
 from __future__ import annotations
@@ -289,6 +285,7 @@ class PodTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphi
 class TestPodCausalH32Kv4D128Ps64(PodTests):
     name = "pod_causal_h32_kv4_d128_ps64"
     NUM_KV_HEADS = 4
+    sha256 = "5510c33760a7ca8f980970caa6c884cc1a28bf99233272c5fecbc73406f28fe0"
 
 
 # Attention of one sequence's prefill over contiguous keys and, in the same call, of a
@@ -302,6 +299,7 @@ class TestPodCausalH32Kv4D128Ps64(PodTests):
 class TestPodCausalH32Kv8D128Ps64(PodTests):
     name = "pod_causal_h32_kv8_d128_ps64"
     NUM_KV_HEADS = 8
+    sha256 = "376b6226dedbd3959c9668ff527cd2cddb2d02b0b21065230be71e6006e3aaf1"
 
 
 if __name__ == "__main__":

@@ -9,16 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-f0d5d34b54ecab19ab2b46e3beafff3763303a02e59939eece303ef57d2cf209  softmax_v128256
-9cd73c1a603284270f1200bb846636e062b6f30e3631285aad0c7b93984f73b5  softmax_v151936
-2a7a783b629fd307e127e4ffd5b74bea797f8448d2d4c3b9d38cc35ba7248fab  top_k_mask_logits_v128256
-7813eecd200709ae492b8be183c6b4f833ee6cf1a1285450da90e15b2fcb7b19  top_k_mask_logits_v151936
-7814d1143707aac1c5aa03ee399aa23e4d088501d1cf19561b594c0f5edb96a7  top_k_renorm_probs_v128256
-3385b6638ea7927c7e711e9250a1e91cd8ed9743bbdc4e0bd3d853d2500b855b  top_k_renorm_probs_v151936
-52c55fae54f4768f074b5fa62d44bca828ec5add7ca643166391442542a52492  top_p_renorm_probs_v128256
-128004229c0d875c08cd4b7a3ee573825e83db139deacc6c79ab4d136e0f0601  top_p_renorm_probs_v151936
 """
 
 from __future__ import annotations
@@ -338,6 +328,7 @@ class TestSoftmaxV128256(ProbsTests):
     interface = INTERFACE_SOFTMAX
     reference = staticmethod(reference_softmax)
     VOCAB_SIZE = 128256
+    sha256 = "f0d5d34b54ecab19ab2b46e3beafff3763303a02e59939eece303ef57d2cf209"
 
 
 # Divides each row's logits by its temperature and returns the softmax. In float32.
@@ -348,6 +339,7 @@ class TestSoftmaxV151936(ProbsTests):
     interface = INTERFACE_SOFTMAX
     reference = staticmethod(reference_softmax)
     VOCAB_SIZE = 151936
+    sha256 = "9cd73c1a603284270f1200bb846636e062b6f30e3631285aad0c7b93984f73b5"
 
 
 # Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
@@ -359,6 +351,7 @@ class TestTopKMaskLogitsV128256(ProbsTests):
     interface = INTERFACE_TOP_K_MASK_LOGITS
     reference = staticmethod(reference_top_k_mask_logits)
     VOCAB_SIZE = 128256
+    sha256 = "2a7a783b629fd307e127e4ffd5b74bea797f8448d2d4c3b9d38cc35ba7248fab"
 
 
 # Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
@@ -370,6 +363,7 @@ class TestTopKMaskLogitsV151936(ProbsTests):
     interface = INTERFACE_TOP_K_MASK_LOGITS
     reference = staticmethod(reference_top_k_mask_logits)
     VOCAB_SIZE = 151936
+    sha256 = "7813eecd200709ae492b8be183c6b4f833ee6cf1a1285450da90e15b2fcb7b19"
 
 
 # Keeps each row's k most probable tokens, divides their probabilities by their sum and
@@ -382,6 +376,7 @@ class TestTopKRenormProbsV128256(ProbsTests):
     interface = INTERFACE_TOP_K_RENORM_PROBS
     reference = staticmethod(reference_top_k_renorm_probs)
     VOCAB_SIZE = 128256
+    sha256 = "7814d1143707aac1c5aa03ee399aa23e4d088501d1cf19561b594c0f5edb96a7"
 
 
 # Keeps each row's k most probable tokens, divides their probabilities by their sum and
@@ -394,6 +389,7 @@ class TestTopKRenormProbsV151936(ProbsTests):
     interface = INTERFACE_TOP_K_RENORM_PROBS
     reference = staticmethod(reference_top_k_renorm_probs)
     VOCAB_SIZE = 151936
+    sha256 = "3385b6638ea7927c7e711e9250a1e91cd8ed9743bbdc4e0bd3d853d2500b855b"
 
 
 # Keeps each row's most probable tokens until they hold at least p, the one that crosses
@@ -406,6 +402,7 @@ class TestTopPRenormProbsV128256(ProbsTests):
     interface = INTERFACE_TOP_P_RENORM_PROBS
     reference = staticmethod(reference_top_p_renorm_probs)
     VOCAB_SIZE = 128256
+    sha256 = "52c55fae54f4768f074b5fa62d44bca828ec5add7ca643166391442542a52492"
 
 
 # Keeps each row's most probable tokens until they hold at least p, the one that crosses
@@ -418,6 +415,7 @@ class TestTopPRenormProbsV151936(ProbsTests):
     interface = INTERFACE_TOP_P_RENORM_PROBS
     reference = staticmethod(reference_top_p_renorm_probs)
     VOCAB_SIZE = 151936
+    sha256 = "128004229c0d875c08cd4b7a3ee573825e83db139deacc6c79ab4d136e0f0601"
 
 
 if __name__ == "__main__":

@@ -9,20 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-bd8e5e8ded5b3796a5cadf921420d0bd9c2346c66804eb7180c04e59bc8ad824  mxfp4_dequantize_k2880
-904a2235d16127ba0931d310b0045a60c31079a2b7cd174500a7124c28f1633d  mxfp4_quantize_k2880
-e838d145eaad8579a8ad466e261fec16956b36a9af3129c6786c15390dd6a74d  mxfp4_quantize_k4096
-95836ab02da62a40cbd3662c2f4d279dd05147677fb522cc6e4ed4161929e8ee  mxfp8_quantize_k2880
-01fec4a070cdfb966ca209878abc21d42796b6259708dd279c8103cd6db5840d  mxfp8_quantize_k4096
-81b87a0ea569ae33ac30997d7faf6f69f8487870568a30a1a17349ebae4bf938  nvfp4_dequantize_k7168
-34f948b1ed9f7dd58f992196649d3414bc1d00080a280e0e75cd1e358c9e6dc0  nvfp4_quantize_k4096
-6ae1369aa4c7cbc16b9b9d94a79d569976333065533ff6aea1b193f801412e51  nvfp4_quantize_k7168
-aa0935a9f616baa26aa55cb5abc2953826567ed0b76b3bfa51c046d0ba9fc647  per_token_group_quant_fp8_k1536
-5eab72182ec4f8d02cf5b9cd65647573fd93476138e6acee70acbe0c8082ab8d  per_token_group_quant_fp8_k2048
-7c50cf432fef231bf0ba2a2705f9c049dc84351c839bf19ef0d7e1ada412c551  per_token_group_quant_fp8_k3072
-fb4268382b770e6d086c71b745fd794cbd9e326021c2eef7f5a4ec21f3bf9cc7  per_token_group_quant_fp8_k7168
 """
 
 from __future__ import annotations
@@ -597,6 +583,7 @@ class TestMxfp4DequantizeK2880(QuantizationTests):
     K = 2880
     K_PACKED = 1440
     NUM_BLOCKS = 90
+    sha256 = "bd8e5e8ded5b3796a5cadf921420d0bd9c2346c66804eb7180c04e59bc8ad824"
 
 
 # Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
@@ -612,6 +599,7 @@ class TestMxfp4QuantizeK2880(QuantizationTests):
     K = 2880
     K_PACKED = 1440
     NUM_BLOCKS = 90
+    sha256 = "904a2235d16127ba0931d310b0045a60c31079a2b7cd174500a7124c28f1633d"
 
 
 # Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
@@ -627,6 +615,7 @@ class TestMxfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 128
+    sha256 = "e838d145eaad8579a8ad466e261fec16956b36a9af3129c6786c15390dd6a74d"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
@@ -640,6 +629,7 @@ class TestMxfp8QuantizeK2880(QuantizationTests):
     reference = staticmethod(reference_mxfp8_quantize)
     K = 2880
     NUM_BLOCKS = 90
+    sha256 = "95836ab02da62a40cbd3662c2f4d279dd05147677fb522cc6e4ed4161929e8ee"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
@@ -653,6 +643,7 @@ class TestMxfp8QuantizeK4096(QuantizationTests):
     reference = staticmethod(reference_mxfp8_quantize)
     K = 4096
     NUM_BLOCKS = 128
+    sha256 = "01fec4a070cdfb966ca209878abc21d42796b6259708dd279c8103cd6db5840d"
 
 
 # Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
@@ -667,6 +658,7 @@ class TestNvfp4DequantizeK7168(QuantizationTests):
     K = 7168
     K_PACKED = 3584
     NUM_BLOCKS = 448
+    sha256 = "81b87a0ea569ae33ac30997d7faf6f69f8487870568a30a1a17349ebae4bf938"
 
 
 # Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
@@ -683,6 +675,7 @@ class TestNvfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 256
+    sha256 = "34f948b1ed9f7dd58f992196649d3414bc1d00080a280e0e75cd1e358c9e6dc0"
 
 
 # Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
@@ -699,6 +692,7 @@ class TestNvfp4QuantizeK7168(QuantizationTests):
     K = 7168
     K_PACKED = 3584
     NUM_BLOCKS = 448
+    sha256 = "6ae1369aa4c7cbc16b9b9d94a79d569976333065533ff6aea1b193f801412e51"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -712,6 +706,7 @@ class TestPerTokenGroupQuantFp8K1536(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 1536
     NUM_BLOCKS = 12
+    sha256 = "aa0935a9f616baa26aa55cb5abc2953826567ed0b76b3bfa51c046d0ba9fc647"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -725,6 +720,7 @@ class TestPerTokenGroupQuantFp8K2048(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 2048
     NUM_BLOCKS = 16
+    sha256 = "5eab72182ec4f8d02cf5b9cd65647573fd93476138e6acee70acbe0c8082ab8d"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -738,6 +734,7 @@ class TestPerTokenGroupQuantFp8K3072(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 3072
     NUM_BLOCKS = 24
+    sha256 = "7c50cf432fef231bf0ba2a2705f9c049dc84351c839bf19ef0d7e1ada412c551"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -751,6 +748,7 @@ class TestPerTokenGroupQuantFp8K7168(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 7168
     NUM_BLOCKS = 56
+    sha256 = "fb4268382b770e6d086c71b745fd794cbd9e326021c2eef7f5a4ec21f3bf9cc7"
 
 
 if __name__ == "__main__":

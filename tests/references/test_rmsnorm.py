@@ -9,37 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-c31d1644295b2169c69d57330f2b6485a2e3f6b29fa80254af9dc5c2d65cd788  fused_add_rmsnorm_eps_1em5_h5120
-24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4  fused_add_rmsnorm_h2048
-1c83d4fc172466a636b6fe037fba5277221e64ffe372947f7d8f1f5a6b638dae  fused_add_rmsnorm_h3072
-081c12b2eb1bc7aa1e888f6e6f2725fdd84f96bda5073762295eeffba5ad50ad  fused_add_rmsnorm_h4096
-ae79515631e9dd2b4a146f88eaaeb7ffe36557853323f72aec3018bdc31f2c46  fused_add_rmsnorm_h5120
-f58153c1f31394884c1c5602824569c8277ed289621439a441c963ae45790bc3  fused_add_rmsnorm_h5376
-b19991b5aa18e457e294697444a1d8b2f9745c4663c2984c635f481f2b8baa76  fused_add_rmsnorm_h7168
-d8efb48702ccb59804ab2f7c3e93e6ef31bd1691b43b4132e3a72cc6354b2aa2  fused_add_rmsnorm_quant_h4096
-ec8040854142e71e93379744467780f72a05aca3efe9ec348220be37ccaf3b82  fused_add_rmsnorm_quant_h5120
-84238672cd1c01b34a14c62f7b0dafebbfc7513e76ada58fd1c5d3cf88171b2d  fused_add_rmsnorm_quant_h8192
-7ac66db3b30f8a0a8567fd4e911cfd38bf752dc01b14af24a118c8734795347e  fused_rmsnorm_silu_eps_1em6_h384
-d62996e73dd99458a572c0087e2b93cc0c5b384d8be10c4d9efe467128abd12e  fused_rmsnorm_silu_eps_1em6_h96
-30d4b2ccb49b4b2dda33f5c2f92ed3bd0853b2b366fb6062984babc4284e5f76  gemma_fused_add_rmsnorm_h2048
-40678fa95caa27c4456510ed8cc38b935190f5023beff2869b487dfd3f25dccc  gemma_rmsnorm_h128
-f970bffca1ceb649939ad603b8a9e597e1414f345b75e1e61ef82afa5c429f98  gemma_rmsnorm_h2048
-1f37da9eb5c027c0150619b58a430ec313f49508bdb7aec395f1f811d978f21d  gemma_rmsnorm_h256
-609e389a5cc311256a3102a0be640e219cfdb11b971a0267236b91352f82c26c  rmsnorm_eps_1em5_h5120
-1381cbfd984909d8348dcb181b9c8b516158609d1c925a9b4940d3b9cf7b1868  rmsnorm_h128
-dd79cc299eaeeb06a475e81e14a15f927aa629625ac5c59f92c35fb68fd33370  rmsnorm_h1536
-2997b36be81ffd1a5019255efec8da60b903f00b1b5f4b4b9ac25f2b5254db6a  rmsnorm_h2048
-fd3d8ad8a71ab915c2a31a2f9095b41f19387c69f11fa682753e4b5d7178a525  rmsnorm_h3072
-901f94d1460d8bae85692f7489c0a04f0434d376a40eaaa9c0588045e497741c  rmsnorm_h4096
-9b826fa9d4b948296a4b27213f186d5ee559b0455683337a00714614f9568ab8  rmsnorm_h512
-7cb8e1b21a0bfebca9062132607bc91af21d7f2bab3a6d2bfeb0d5d1df14734e  rmsnorm_h5120
-9dd6cce2922c92d945dc8ad69353cd2caf31eb612bcde4aa394699c3a16f0bfa  rmsnorm_h5376
-38934e3e005a97700a961e6c9a16887cddcda6da6516868faa777db942ea02b2  rmsnorm_h7168
-04101cfb6a27d1e17e767440900844ee748d0c96fd9de5ab1254216b08b0aa84  rmsnorm_quant_h4096
-f17f9dea5b4bd10ece8b6fc15fe71f79a3eae03fcc3c64c3afd7f7a141784f58  rmsnorm_quant_h5120
-998427009675a225de271202a1e08e09897860430dcdd480e762a49413531120  rmsnorm_quant_h8192
 """
 
 from __future__ import annotations
@@ -546,6 +515,7 @@ class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
+    sha256 = "c31d1644295b2169c69d57330f2b6485a2e3f6b29fa80254af9dc5c2d65cd788"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -559,6 +529,7 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+    sha256 = "24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -572,6 +543,7 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
+    sha256 = "1c83d4fc172466a636b6fe037fba5277221e64ffe372947f7d8f1f5a6b638dae"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -585,6 +557,7 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "081c12b2eb1bc7aa1e888f6e6f2725fdd84f96bda5073762295eeffba5ad50ad"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -598,6 +571,7 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "ae79515631e9dd2b4a146f88eaaeb7ffe36557853323f72aec3018bdc31f2c46"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -611,6 +585,7 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
+    sha256 = "f58153c1f31394884c1c5602824569c8277ed289621439a441c963ae45790bc3"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -624,6 +599,7 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+    sha256 = "b19991b5aa18e457e294697444a1d8b2f9745c4663c2984c635f481f2b8baa76"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -641,6 +617,7 @@ class TestFusedAddRmsnormQuantH4096(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "d8efb48702ccb59804ab2f7c3e93e6ef31bd1691b43b4132e3a72cc6354b2aa2"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -658,6 +635,7 @@ class TestFusedAddRmsnormQuantH5120(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "ec8040854142e71e93379744467780f72a05aca3efe9ec348220be37ccaf3b82"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -675,6 +653,7 @@ class TestFusedAddRmsnormQuantH8192(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
+    sha256 = "84238672cd1c01b34a14c62f7b0dafebbfc7513e76ada58fd1c5d3cf88171b2d"
 
 
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
@@ -690,6 +669,7 @@ class TestFusedRmsnormSiluEps1em6H384(RmsnormTests):
     ACTIVATION = "silu"  # "silu" in the name
     EPS = 1e-06  # "1em6" in the name
     UNIT_OFFSET = False  # the convention of rmsnorm
+    sha256 = "7ac66db3b30f8a0a8567fd4e911cfd38bf752dc01b14af24a118c8734795347e"
 
 
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
@@ -705,6 +685,7 @@ class TestFusedRmsnormSiluEps1em6H96(RmsnormTests):
     ACTIVATION = "silu"  # "silu" in the name
     EPS = 1e-06  # "1em6" in the name
     UNIT_OFFSET = False  # the convention of rmsnorm
+    sha256 = "d62996e73dd99458a572c0087e2b93cc0c5b384d8be10c4d9efe467128abd12e"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -718,6 +699,7 @@ class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "30d4b2ccb49b4b2dda33f5c2f92ed3bd0853b2b366fb6062984babc4284e5f76"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -731,6 +713,7 @@ class TestGemmaRmsnormH128(RmsnormTests):
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "40678fa95caa27c4456510ed8cc38b935190f5023beff2869b487dfd3f25dccc"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -744,6 +727,7 @@ class TestGemmaRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "f970bffca1ceb649939ad603b8a9e597e1414f345b75e1e61ef82afa5c429f98"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -757,6 +741,7 @@ class TestGemmaRmsnormH256(RmsnormTests):
     HIDDEN_SIZE = 256
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "1f37da9eb5c027c0150619b58a430ec313f49508bdb7aec395f1f811d978f21d"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -769,6 +754,7 @@ class TestRmsnormEps1em5H5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
+    sha256 = "609e389a5cc311256a3102a0be640e219cfdb11b971a0267236b91352f82c26c"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -781,6 +767,7 @@ class TestRmsnormH128(RmsnormTests):
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+    sha256 = "1381cbfd984909d8348dcb181b9c8b516158609d1c925a9b4940d3b9cf7b1868"
 
 
 # RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
@@ -793,6 +780,7 @@ class TestRmsnormH1536(RmsnormTests):
     HIDDEN_SIZE = 1536
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+    sha256 = "dd79cc299eaeeb06a475e81e14a15f927aa629625ac5c59f92c35fb68fd33370"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -805,6 +793,7 @@ class TestRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+    sha256 = "2997b36be81ffd1a5019255efec8da60b903f00b1b5f4b4b9ac25f2b5254db6a"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -817,6 +806,7 @@ class TestRmsnormH3072(RmsnormTests):
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
+    sha256 = "fd3d8ad8a71ab915c2a31a2f9095b41f19387c69f11fa682753e4b5d7178a525"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -829,6 +819,7 @@ class TestRmsnormH4096(RmsnormTests):
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "901f94d1460d8bae85692f7489c0a04f0434d376a40eaaa9c0588045e497741c"
 
 
 # RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
@@ -841,6 +832,7 @@ class TestRmsnormH512(RmsnormTests):
     HIDDEN_SIZE = 512
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+    sha256 = "9b826fa9d4b948296a4b27213f186d5ee559b0455683337a00714614f9568ab8"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -853,6 +845,7 @@ class TestRmsnormH5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "7cb8e1b21a0bfebca9062132607bc91af21d7f2bab3a6d2bfeb0d5d1df14734e"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -866,6 +859,7 @@ class TestRmsnormH5376(RmsnormTests):
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
+    sha256 = "9dd6cce2922c92d945dc8ad69353cd2caf31eb612bcde4aa394699c3a16f0bfa"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -878,6 +872,7 @@ class TestRmsnormH7168(RmsnormTests):
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+    sha256 = "38934e3e005a97700a961e6c9a16887cddcda6da6516868faa777db942ea02b2"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -893,6 +888,7 @@ class TestRmsnormQuantH4096(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "04101cfb6a27d1e17e767440900844ee748d0c96fd9de5ab1254216b08b0aa84"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -908,6 +904,7 @@ class TestRmsnormQuantH5120(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "f17f9dea5b4bd10ece8b6fc15fe71f79a3eae03fcc3c64c3afd7f7a141784f58"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -923,6 +920,7 @@ class TestRmsnormQuantH8192(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
+    sha256 = "998427009675a225de271202a1e08e09897860430dcdd480e762a49413531120"
 
 
 if __name__ == "__main__":

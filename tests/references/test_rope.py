@@ -9,29 +9,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-af27bd119001e705ef9e32bee9043e33c7f865e95385e1f3a22d924c7d7862ff  deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64
-4334d12c03c3852013aa7547120d87d4f57d049e6eca05e75b74c15da97cfad7  gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128
-4a85a4eb3d1ce8c6d9229ac1903afdab08b38434f65fcce2739f56b26691e9cc  gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64
-c1723880669b99683ba20a0ed93411816f8feebd10f34d1bd3e7494fb78c0fb7  llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128
-1c5cfdc7ec8ded715a503909976cc1f93524300a60417c30b55d3e9c5dbab95e  llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128
-a04f72e3e608a543d6378a8df5856669a05447d39e470cdc6a304d442bfd98f3  llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128
-e61ada1b8b541d61ac13b8f9995cf1f48709ae6a21d1a97902709c3ce0d228e5  mrope_interleaved_t11_y11_x10_d256_rd64
-da4a5507b8db0e19685973f81b767d260bc90fcf87e7c39a18b133bef5eedc2a  mrope_interleaved_t24_y20_x20_d128_rd128
-ca9ae7ce81cc212772d7345baf4cfe26994c2cef5125b5842741f08de43d5903  mrope_sectioned_t16_y24_x24_d128_rd128
-9cb811b7651199c89576b916e2a313feab58fb104f030699eecb82634da7c32d  qk_rmsnorm_rope_eps_1em5_d128_rd64
-a0f0bbc0741b55e6546e82eb0880ff62c7f59148598c711c7975c1f9019723a1  qk_rmsnorm_rope_eps_1em6_d128_rd128
-b4b59b1582481e6fd3ebb5a8c3772a5112684221c0fbfd353d34ca6a04d4c434  rope_pos_ids_theta1000000_h32_kv8_d128
-833cc6ab386ea86ba3face53d26fa14519bd8c35315271236d1a0ca3dfa5518a  rope_pos_ids_theta10000_h32_kv8_d128
-65ed68efd91dc6bcda333ffad4fa91c76e33146c6a7df09b886a9dc37ad59eb4  rope_with_cos_sin_cache_gptj_style_d128_rd128
-a3023d8502860dfdb1d6b4dc18888f9819b063b4bba9a57c21226425b8887c3e  rope_with_cos_sin_cache_gptj_style_d64_rd64
-b9d1f08a94506b28898f1d5b9269919de1ce3ccafebbbdb7bdb31f847fd08191  rope_with_cos_sin_cache_neox_style_d128_rd128
-d7575ffe691648f4185445ec7591afc25643b586c8a3c5f98d202e1027a329b6  rope_with_cos_sin_cache_neox_style_d128_rd64
-b0573f6d0145a034de4794ac63aed3fe7783e1ea14840635773647755c030763  rope_with_cos_sin_cache_neox_style_d256_rd256
-e8c22e24b347f521e030a728d4c1874262dfae2572c2affecff3798f251a3a4a  rope_with_cos_sin_cache_neox_style_d256_rd64
-ea020ed61103e3a2290bfd6fa589a294289519ecd104bd9711714928bdbe693a  rope_with_cos_sin_cache_neox_style_d64_rd64
-14ecd008b48919542d3516a6c00eab36ca767ed18a2129d73b042f59f01d3412  yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64
 """
 
 from __future__ import annotations
@@ -1014,6 +991,7 @@ class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
     ROPE_THETA = 10000  # "theta10000" in the name
     ROPE_SCALE = 40  # "scale40" in the name
     IS_NEOX = False  # "gptj" in the name
+    sha256 = "af27bd119001e705ef9e32bee9043e33c7f865e95385e1f3a22d924c7d7862ff"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
@@ -1032,6 +1010,7 @@ class TestGemmaQkRmsnormRopeEps1em6D128Rd128(RopeTests):
     UNIT_OFFSET = True  # "gemma" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "4334d12c03c3852013aa7547120d87d4f57d049e6eca05e75b74c15da97cfad7"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
@@ -1050,6 +1029,7 @@ class TestGemmaQkRmsnormRopeEps1em6D256Rd64(RopeTests):
     UNIT_OFFSET = True  # "gemma" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "4a85a4eb3d1ce8c6d9229ac1903afdab08b38434f65fcce2739f56b26691e9cc"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1071,6 +1051,7 @@ class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 32  # "scale32" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "c1723880669b99683ba20a0ed93411816f8feebd10f34d1bd3e7494fb78c0fb7"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1092,6 +1073,7 @@ class TestLlama31RopePosIdsTheta500000Scale8H32Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 8  # "scale8" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "1c5cfdc7ec8ded715a503909976cc1f93524300a60417c30b55d3e9c5dbab95e"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1113,6 +1095,7 @@ class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 8  # "scale8" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "a04f72e3e608a543d6378a8df5856669a05447d39e470cdc6a304d442bfd98f3"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1135,6 +1118,7 @@ class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
     HEIGHT = 11  # "y11" in the name
     WIDTH = 10  # "x10" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "e61ada1b8b541d61ac13b8f9995cf1f48709ae6a21d1a97902709c3ce0d228e5"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1157,6 +1141,7 @@ class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
     HEIGHT = 20  # "y20" in the name
     WIDTH = 20  # "x20" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "da4a5507b8db0e19685973f81b767d260bc90fcf87e7c39a18b133bef5eedc2a"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1179,6 +1164,7 @@ class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
     HEIGHT = 24  # "y24" in the name
     WIDTH = 24  # "x24" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "ca9ae7ce81cc212772d7345baf4cfe26994c2cef5125b5842741f08de43d5903"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-05) * weight, then rotary embedding,
@@ -1197,6 +1183,7 @@ class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
     UNIT_OFFSET = False  # "rmsnorm" in the name
     EPS = 1e-05  # "1em5" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "9cb811b7651199c89576b916e2a313feab58fb104f030699eecb82634da7c32d"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * weight, then rotary embedding,
@@ -1216,6 +1203,7 @@ class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
     UNIT_OFFSET = False  # "rmsnorm" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "a0f0bbc0741b55e6546e82eb0880ff62c7f59148598c711c7975c1f9019723a1"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1232,6 +1220,7 @@ class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
     constants = ("rope_theta", "is_neox")
     ROPE_THETA = 1000000  # "theta1000000" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "b4b59b1582481e6fd3ebb5a8c3772a5112684221c0fbfd353d34ca6a04d4c434"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1249,6 +1238,7 @@ class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
     constants = ("rope_theta", "is_neox")
     ROPE_THETA = 10000  # "theta10000" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "833cc6ab386ea86ba3face53d26fa14519bd8c35315271236d1a0ca3dfa5518a"
 
 
 # Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
@@ -1263,6 +1253,7 @@ class TestRopeWithCosSinCacheGptjStyleD128Rd128(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 128
     IS_NEOX = False  # "gptj" in the name
+    sha256 = "65ed68efd91dc6bcda333ffad4fa91c76e33146c6a7df09b886a9dc37ad59eb4"
 
 
 # Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
@@ -1277,6 +1268,7 @@ class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeTests):
     HEAD_SIZE = 64
     ROTARY_DIM = 64
     IS_NEOX = False  # "gptj" in the name
+    sha256 = "a3023d8502860dfdb1d6b4dc18888f9819b063b4bba9a57c21226425b8887c3e"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1292,6 +1284,7 @@ class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 128
     IS_NEOX = True  # "neox" in the name
+    sha256 = "b9d1f08a94506b28898f1d5b9269919de1ce3ccafebbbdb7bdb31f847fd08191"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1305,6 +1298,7 @@ class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "d7575ffe691648f4185445ec7591afc25643b586c8a3c5f98d202e1027a329b6"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1319,6 +1313,7 @@ class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeTests):
     HEAD_SIZE = 256
     ROTARY_DIM = 256
     IS_NEOX = True  # "neox" in the name
+    sha256 = "b0573f6d0145a034de4794ac63aed3fe7783e1ea14840635773647755c030763"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1333,6 +1328,7 @@ class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeTests):
     HEAD_SIZE = 256
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "e8c22e24b347f521e030a728d4c1874262dfae2572c2affecff3798f251a3a4a"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1347,6 +1343,7 @@ class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeTests):
     HEAD_SIZE = 64
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "ea020ed61103e3a2290bfd6fa589a294289519ecd104bd9711714928bdbe693a"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1367,6 +1364,7 @@ class TestYarnRopePosIdsTheta150000Scale32H64Kv8D64(RopeTests):
     ROPE_THETA = 150000  # "theta150000" in the name
     ROPE_SCALE = 32  # "scale32" in the name
     IS_NEOX = True  # the convention of rope
+    sha256 = "14ecd008b48919542d3516a6c00eab36ca767ed18a2129d73b042f59f01d3412"
 
 
 if __name__ == "__main__":

@@ -8,13 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-7edc923e61eb754861e9596de47798cc3dd9237864adc566489b2ee8bc36e660  mla_rope_quantize_fp8_append_paged_kv_cache_gptj_h16_rope64_nope512_ps64
-2848e89bdcb65b2353b64403f722609bf7d3fbce541638c86b8fb68600ad0111  mla_rope_quantize_fp8_gptj_h16_rope64_nope512
-0fe8f61eee0e5da93d0b224937ab4559d4e5d67020edce76bfe9b731c2e6ae7c  rope_quantize_fp8_append_paged_kv_cache_neox_h48_kv8_rope64_nope64_ps64
-4b49e66a5963fd5932ceba47937564fbd93dbd49d0da3d9ed1483275dcba9cde  rope_quantize_fp8_neox_h48_kv8_rope64_nope64
-fb661ce7068d0c2b09dd50946dbe1c65dc8f56c0ee8253c15d0eeb2aa42d9f22  rope_quantize_fp8_neox_h96_kv8_rope64_nope64
 """
 
 from __future__ import annotations
@@ -534,6 +527,7 @@ class TestMlaRopeQuantizeFp8AppendPagedKvCacheGptjH16Rope64Nope512Ps64(
     NOPE_DIM = 512
     PAGE_SIZE = 64
     IS_NEOX = False  # "gptj" in the name
+    sha256 = "7edc923e61eb754861e9596de47798cc3dd9237864adc566489b2ee8bc36e660"
 
 
 # Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
@@ -548,6 +542,7 @@ class TestMlaRopeQuantizeFp8GptjH16Rope64Nope512(RopeQuantizeTests):
     NUM_QO_HEADS = 16
     NOPE_DIM = 512
     IS_NEOX = False  # "gptj" in the name
+    sha256 = "2848e89bdcb65b2353b64403f722609bf7d3fbce541638c86b8fb68600ad0111"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -572,6 +567,7 @@ class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
     HEAD_DIM = 128
     PAGE_SIZE = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "0fe8f61eee0e5da93d0b224937ab4559d4e5d67020edce76bfe9b731c2e6ae7c"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -586,6 +582,7 @@ class TestRopeQuantizeFp8NeoxH48Kv8Rope64Nope64(RopeQuantizeTests):
     NUM_KV_HEADS = 8
     NOPE_DIM = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "4b49e66a5963fd5932ceba47937564fbd93dbd49d0da3d9ed1483275dcba9cde"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -600,6 +597,7 @@ class TestRopeQuantizeFp8NeoxH96Kv8Rope64Nope64(RopeQuantizeTests):
     NUM_KV_HEADS = 8
     NOPE_DIM = 64
     IS_NEOX = True  # "neox" in the name
+    sha256 = "fb661ce7068d0c2b09dd50946dbe1c65dc8f56c0ee8253c15d0eeb2aa42d9f22"
 
 
 if __name__ == "__main__":

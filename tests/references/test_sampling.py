@@ -10,35 +10,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
-
-SHA-256 of the definitions:
-8e363bcb3c6656c11b8c15860ffb7b1d7d34b8eb7cea58544e2c913098ac6007  min_p_sampling_v128256
-1f2a05a31040de75ae197ce0d6eef570f4629fc12a00d962a49278202f34ab5e  min_p_sampling_v151936
-9027267329f67c67fb7d6e7239e3766b1d94b0a8459413c83ee2b616c65f58fb  sampling_from_logits_v128256
-55c6bbc9a7e8b6f355e414393178b072a731ab44d7c3fda65089d669a98015d8  sampling_from_probs_v128256
-9565f92ebe4a99903b3d860c27a7ab3bf55797f436d170217860291bdef615db  top_k_sampling_from_probs_v128256
-6478a08dbf8fe199263cebd6e8e00d20dc88bf9e9dd377fd781e463eb2218dcc  top_k_sampling_from_probs_v129280
-6d9081fd8b5c9823caf2e1a2fa1534da8b792656bc905d1b45a6ced65a7a677b  top_k_sampling_from_probs_v151936
-76b41e5cf47c99c9c2d26e75a4a3ea44c3f4ec1bc1ad3b68a49af4e5398a8c43  top_k_sampling_from_probs_v152064
-c78e1772da64538245d485b99317e71cb639fac43d7b7878bcdbb19afd295438  top_k_sampling_from_probs_v200064
-9c1ef4007bc7c3c193ebea8fde0a3626c771a01d4ce18dd08a929bf75fb222ab  top_k_sampling_from_probs_v202048
-b74425149c9ee133a099ab30a05a49b6f07ceacc027165b08aedf39917255bd4  top_k_sampling_from_probs_v262208
-f069a6fe734270b177653dd6f8019d473fdfb804b0543696583b6b51b54b8871  top_k_top_p_sampling_from_logits_v128256
-e143ff7872037960989cb528ed299439e10f85eca38b37726ff0461ccb99af94  top_k_top_p_sampling_from_logits_v151936
-08e2934e7a247f2fe9f124b5f7be73aa1b52369d5a9937a5bfba4261f08693ca  top_k_top_p_sampling_from_probs_v128256
-e3bb84054ff44578ae0ced55111baf9a3bd6dcdc68c54aae54bc96cac397054b  top_k_top_p_sampling_from_probs_v129280
-9885911061eddfa9008c46b1f776f75fb80da336ad5a0a81ad4d3a94c19b74cc  top_k_top_p_sampling_from_probs_v151936
-7de2ace1a677157db97c35837530cf86dc16aef142a659aa7d12a9f77b93e6f8  top_k_top_p_sampling_from_probs_v152064
-daba60e8382b38acb6ddfb80667ee4c065a61152941727ad94b8f4c789c52f9f  top_k_top_p_sampling_from_probs_v200064
-18935600516b9bb5e66932f9eceb0aced1c211f39b3ece267c65734b367a8714  top_k_top_p_sampling_from_probs_v202048
-419d320f8e8b71689b604ac04319e6c48866d599dc7689a1864b29dc85aa7151  top_k_top_p_sampling_from_probs_v262208
-99ce0552e5ee83050cd846317d8300f6c0e6135dcb4ad4bc344876a57606489b  top_p_sampling_from_probs_v128256
-5283405b09068cab65c923e7486fb2d4847bc84afc349a9b56b14b865718a3ae  top_p_sampling_from_probs_v129280
-a7ba47f8afa2d2888d69b8affa48651bea021425830bab5cd78080355f0330ae  top_p_sampling_from_probs_v151936
-0f01f3c52f0e85fe57be4861935554954d3c7a4a67e26a5990bdb77a368f4885  top_p_sampling_from_probs_v152064
-9f3dd315e527bcf9be20b022e6cb635bc8fd3304b782bc5e336361929fe6c4ee  top_p_sampling_from_probs_v200064
-4a3a6a53026d29ee9b9b824cef57f99d3d31f7741b7b7eab15bf086031a5d3b8  top_p_sampling_from_probs_v202048
-a8ba47c453fd0b410abb861a6e6889319ca053886d30cbea7ddf2d32be46e197  top_p_sampling_from_probs_v262208
 """
 
 from __future__ import annotations
@@ -494,6 +465,7 @@ class TestMinPSamplingV128256(SamplingTests):
     interface = INTERFACE_MIN_P_SAMPLING
     reference = staticmethod(reference_min_p_sampling)
     VOCAB_SIZE = 128256
+    sha256 = "8e363bcb3c6656c11b8c15860ffb7b1d7d34b8eb7cea58544e2c913098ac6007"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. Of the
@@ -506,6 +478,7 @@ class TestMinPSamplingV151936(SamplingTests):
     interface = INTERFACE_MIN_P_SAMPLING
     reference = staticmethod(reference_min_p_sampling)
     VOCAB_SIZE = 151936
+    sha256 = "1f2a05a31040de75ae197ce0d6eef570f4629fc12a00d962a49278202f34ab5e"
 
 
 # Draws one token a row in proportion to the softmax of the logits. No token is left
@@ -517,6 +490,7 @@ class TestSamplingFromLogitsV128256(SamplingTests):
     interface = INTERFACE_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_sampling_from_logits)
     VOCAB_SIZE = 128256
+    sha256 = "9027267329f67c67fb7d6e7239e3766b1d94b0a8459413c83ee2b616c65f58fb"
 
 
 # Draws one token a row in proportion to the probabilities. No token is left out. Draws
@@ -528,6 +502,7 @@ class TestSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_sampling_from_probs)
     VOCAB_SIZE = 128256
+    sha256 = "55c6bbc9a7e8b6f355e414393178b072a731ab44d7c3fda65089d669a98015d8"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -540,6 +515,7 @@ class TestTopKSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 128256
+    sha256 = "9565f92ebe4a99903b3d860c27a7ab3bf55797f436d170217860291bdef615db"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -552,6 +528,7 @@ class TestTopKSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 129280
+    sha256 = "6478a08dbf8fe199263cebd6e8e00d20dc88bf9e9dd377fd781e463eb2218dcc"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -564,6 +541,7 @@ class TestTopKSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 151936
+    sha256 = "6d9081fd8b5c9823caf2e1a2fa1534da8b792656bc905d1b45a6ced65a7a677b"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -576,6 +554,7 @@ class TestTopKSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 152064
+    sha256 = "76b41e5cf47c99c9c2d26e75a4a3ea44c3f4ec1bc1ad3b68a49af4e5398a8c43"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -587,6 +566,7 @@ class TestTopKSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 200064
+    sha256 = "c78e1772da64538245d485b99317e71cb639fac43d7b7878bcdbb19afd295438"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -598,6 +578,7 @@ class TestTopKSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 202048
+    sha256 = "9c1ef4007bc7c3c193ebea8fde0a3626c771a01d4ce18dd08a929bf75fb222ab"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -609,6 +590,7 @@ class TestTopKSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 262208
+    sha256 = "b74425149c9ee133a099ab30a05a49b6f07ceacc027165b08aedf39917255bd4"
 
 
 # Draws one token a row in proportion to the softmax of the logits that a filter keeps.
@@ -623,6 +605,7 @@ class TestTopKTopPSamplingFromLogitsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
     VOCAB_SIZE = 128256
+    sha256 = "f069a6fe734270b177653dd6f8019d473fdfb804b0543696583b6b51b54b8871"
 
 
 # Draws one token a row in proportion to the softmax of the logits that a filter keeps.
@@ -637,6 +620,7 @@ class TestTopKTopPSamplingFromLogitsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
     VOCAB_SIZE = 151936
+    sha256 = "e143ff7872037960989cb528ed299439e10f85eca38b37726ff0461ccb99af94"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -651,6 +635,7 @@ class TestTopKTopPSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
+    sha256 = "08e2934e7a247f2fe9f124b5f7be73aa1b52369d5a9937a5bfba4261f08693ca"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -665,6 +650,7 @@ class TestTopKTopPSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
+    sha256 = "e3bb84054ff44578ae0ced55111baf9a3bd6dcdc68c54aae54bc96cac397054b"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -679,6 +665,7 @@ class TestTopKTopPSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
+    sha256 = "9885911061eddfa9008c46b1f776f75fb80da336ad5a0a81ad4d3a94c19b74cc"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -693,6 +680,7 @@ class TestTopKTopPSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
+    sha256 = "7de2ace1a677157db97c35837530cf86dc16aef142a659aa7d12a9f77b93e6f8"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -706,6 +694,7 @@ class TestTopKTopPSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
+    sha256 = "daba60e8382b38acb6ddfb80667ee4c065a61152941727ad94b8f4c789c52f9f"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -719,6 +708,7 @@ class TestTopKTopPSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
+    sha256 = "18935600516b9bb5e66932f9eceb0aced1c211f39b3ece267c65734b367a8714"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -732,6 +722,7 @@ class TestTopKTopPSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
+    sha256 = "419d320f8e8b71689b604ac04319e6c48866d599dc7689a1864b29dc85aa7151"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -745,6 +736,7 @@ class TestTopPSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
+    sha256 = "99ce0552e5ee83050cd846317d8300f6c0e6135dcb4ad4bc344876a57606489b"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -758,6 +750,7 @@ class TestTopPSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
+    sha256 = "5283405b09068cab65c923e7486fb2d4847bc84afc349a9b56b14b865718a3ae"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -771,6 +764,7 @@ class TestTopPSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
+    sha256 = "a7ba47f8afa2d2888d69b8affa48651bea021425830bab5cd78080355f0330ae"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -784,6 +778,7 @@ class TestTopPSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
+    sha256 = "0f01f3c52f0e85fe57be4861935554954d3c7a4a67e26a5990bdb77a368f4885"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -796,6 +791,7 @@ class TestTopPSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
+    sha256 = "9f3dd315e527bcf9be20b022e6cb635bc8fd3304b782bc5e336361929fe6c4ee"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -808,6 +804,7 @@ class TestTopPSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
+    sha256 = "4a3a6a53026d29ee9b9b824cef57f99d3d31f7741b7b7eab15bf086031a5d3b8"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -820,6 +817,7 @@ class TestTopPSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
+    sha256 = "a8ba47c453fd0b410abb861a6e6889319ca053886d30cbea7ddf2d32be46e197"
 
 
 if __name__ == "__main__":

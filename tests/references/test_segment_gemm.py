@@ -8,12 +8,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
-
-SHA-256 of the definitions:
-eb48a9ef0fc097cb4c413c8477b310f35e3c0757ba6ed177518f0cb083d798ff  segment_gemm_fp16_k16_n4096
-16c81b0cf00e343193597cfdd7535dff95a1cc5042a48f3e148451d922ba8864  segment_gemm_fp16_k4096_n16
-838203f1dd19eeb06fa2c7817865ae391052a4a022492de836fa960524f45644  segment_gemm_fp16_k4096_n64
-2383c88b0b4709562f1351e610a96b676e13fa293e390b06a3b307fb8ee69146  segment_gemm_fp16_k64_n4096
 """
 
 from __future__ import annotations
@@ -187,6 +181,7 @@ class TestSegmentGemmFp16K16N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k16_n4096"
     N = 4096
     K = 16
+    sha256 = "eb48a9ef0fc097cb4c413c8477b310f35e3c0757ba6ed177518f0cb083d798ff"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -197,6 +192,7 @@ class TestSegmentGemmFp16K4096N16(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n16"
     N = 16
     K = 4096
+    sha256 = "16c81b0cf00e343193597cfdd7535dff95a1cc5042a48f3e148451d922ba8864"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -207,6 +203,7 @@ class TestSegmentGemmFp16K4096N64(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n64"
     N = 64
     K = 4096
+    sha256 = "838203f1dd19eeb06fa2c7817865ae391052a4a022492de836fa960524f45644"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -217,6 +214,7 @@ class TestSegmentGemmFp16K64N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k64_n4096"
     N = 4096
     K = 64
+    sha256 = "2383c88b0b4709562f1351e610a96b676e13fa293e390b06a3b307fb8ee69146"
 
 
 if __name__ == "__main__":

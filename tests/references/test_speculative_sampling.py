@@ -10,11 +10,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
-
-SHA-256 of the definitions:
-ed35994dbddc3afbee81fedce2b341c8f6aecd962d7e4dabcf2edaa666f24f2d  chain_speculative_sampling_v129280
-415022cd0bb4d79805a6a2e43afe8e3eaa3d474bf9eb07b4c3c6c163a0b2404d  chain_speculative_sampling_v151552
-fc47b835756de4502f0824c10be86a490e2f7b873d0aeb187fd568d488c4a501  chain_speculative_sampling_v151936
 """
 
 from __future__ import annotations
@@ -281,6 +276,7 @@ class SpeculativeSamplingTests(
 class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v129280"
     VOCAB_SIZE = 129280
+    sha256 = "ed35994dbddc3afbee81fedce2b341c8f6aecd962d7e4dabcf2edaa666f24f2d"
 
 
 # Accepts the drafted tokens of each chain in order, each with the probability target /
@@ -291,6 +287,7 @@ class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
 class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v151552"
     VOCAB_SIZE = 151552
+    sha256 = "415022cd0bb4d79805a6a2e43afe8e3eaa3d474bf9eb07b4c3c6c163a0b2404d"
 
 
 # Accepts the drafted tokens of each chain in order, each with the probability target /
@@ -301,6 +298,7 @@ class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
 class TestChainSpeculativeSamplingV151936(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v151936"
     VOCAB_SIZE = 151936
+    sha256 = "fc47b835756de4502f0824c10be86a490e2f7b873d0aeb187fd568d488c4a501"
 
 
 if __name__ == "__main__":

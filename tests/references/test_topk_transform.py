@@ -10,14 +10,6 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what it returns for related inputs, `relations`, anywhere
 Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
-
-SHA-256 of the definitions:
-c5cc2eaff6cca0babf55e0e69473d8a846cae12c39e88833ccb387c3ea9a39b2  top_k_page_table_transform_k2048_ps1
-3130d233f0622cf21b7f00374ae78fc55f07a8a71bb9b8d324d5033350e023a2  top_k_page_table_transform_k2048_ps64
-c3c3017fe66c086650fc6b15d9fa98472c077f8849860b95dba97bf78099606e  top_k_page_table_transform_k512_ps1
-c9315cd0cebf046bbc6882fe284c559fd53aba8d12627443bc0dbea1f72580db  top_k_page_table_transform_k512_ps64
-93a2fdc69563845cc4fa303d3a360c809463dcacbeb1b56e260ff07b129e2a0d  top_k_ragged_transform_k2048
-3308a2aa1826e922c12c344fa14d07bedc00e253fe3399fcce1c3be651d7cf76  top_k_ragged_transform_k512
 """
 
 from __future__ import annotations
@@ -376,6 +368,7 @@ class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
     K = 2048
     constants = ("page_size",)
     PAGE_SIZE = 1  # "ps1" in the name
+    sha256 = "c5cc2eaff6cca0babf55e0e69473d8a846cae12c39e88833ccb387c3ea9a39b2"
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are
@@ -390,6 +383,7 @@ class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
     K = 2048
     constants = ("page_size",)
     PAGE_SIZE = 64  # "ps64" in the name
+    sha256 = "3130d233f0622cf21b7f00374ae78fc55f07a8a71bb9b8d324d5033350e023a2"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -404,6 +398,7 @@ class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 1  # "ps1" in the name
+    sha256 = "c3c3017fe66c086650fc6b15d9fa98472c077f8849860b95dba97bf78099606e"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -418,6 +413,7 @@ class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 64  # "ps64" in the name
+    sha256 = "c9315cd0cebf046bbc6882fe284c559fd53aba8d12627443bc0dbea1f72580db"
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are
@@ -429,6 +425,7 @@ class TestTopKRaggedTransformK2048(TopkTransformTests):
     interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k2048)
     K = 2048
+    sha256 = "93a2fdc69563845cc4fa303d3a360c809463dcacbeb1b56e260ff07b129e2a0d"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -440,6 +437,7 @@ class TestTopKRaggedTransformK512(TopkTransformTests):
     interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k512)
     K = 512
+    sha256 = "3308a2aa1826e922c12c344fa14d07bedc00e253fe3399fcce1c3be651d7cf76"
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ import torch
 from generator.dataset.definition import Definition as Loaded
 from generator.evaluation.checkers.checker import Checker
 from generator.evaluation.rounds import Round, SolutionTests, solution_tests
+from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.bench import loaded
-from generator.mutation.domain_mutants import domain_mutants
-from generator.mutation.geometry import reduced
-from generator.mutation.limits import TimeIsUp, time_limit
+from generator.ops.domain_mutants import domain_mutants
+from generator.ops.geometry import reduced
 from generator.ops.mutants import DomainMutant
 from generator.problems.messages import one_line
 from generator.testing.definition import Case

@@ -15,8 +15,8 @@ from typing import Any
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
 from generator.evaluation.checkers.posing import Judged
+from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
-from generator.mutation.definition_task import DefinitionTask
 from generator.problems import Failure
 
 _WORK = "generator.evaluation.checkers.task:check"

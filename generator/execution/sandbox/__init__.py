@@ -8,11 +8,13 @@ from generator.execution.sandbox.supervise import (
     Outcome,
     read_result,
 )
+from generator.execution.sandbox.system_calls import call_filter
 
 __all__ = [
     "CUDA_LIMITS",
     "Limits",
     "Outcome",
+    "call_filter",
     "no_cuda",
     "read_result",
     "refusal",

@@ -21,6 +21,9 @@ _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 _OF_SYS = "/sys/devices/system"
 """The number of processors, and how they are connected."""
 
+_NESTING = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+"""Rights to make namespaces, and to become another user in them."""
+
 _ID = 1000
 _STRANGERS = 1_879_048_192
 """From here on, no machine assigns these user numbers."""
@@ -38,22 +41,31 @@ class Bubblewrap:
     program: str
     setpriv: str | None = None
 
-    def user(self, work: Path) -> int:
+    def user(self, work: Path | None) -> int:
         """Return the number of a run's user, who becomes the owner of the working folder."""
         if self.setpriv is None:
             return _ID
         user = _STRANGERS + secrets.randbelow(1 << 22)
+        if work is None:
+            return user
         for folder, folders, files in os.walk(work):
             for name in ("", *folders, *files):
                 os.chown(os.path.join(folder, name), user, user, follow_symlinks=False)
         return user
 
-    def command(self, user: int, view: Sequence[str]) -> list[str]:
-        """Return the words before a command that runs as a user and sees a view."""
+    def command(self, user: int, view: Sequence[str], *, nests: bool) -> list[str]:
+        """Return the words before a command that runs as a user and sees a view.
+
+        One that `nests` may make namespaces, in a user namespace or else as root.
+        """
         number = str(user)
+        rights = [word for name in _NESTING for word in ("--cap-add", name)]
         if self.setpriv is None:
             mapped = ["--unshare-user", "--uid", number, "--gid", number]
+            mapped += rights if nests else []
             return [self.program, *_APART.split(), *mapped, *view, *_CLOSED]
+        if nests:
+            return [self.program, *_APART.split(), *rights, *view, *_CLOSED]
         kept = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         become = [self.setpriv, "--reuid", number, "--regid", number, "--clear-groups"]
         become += ["--inh-caps=-setuid,-setgid", "--"]
@@ -86,7 +98,7 @@ def names_of(user: int) -> dict[str, bytes]:
 
 def view(
     readable: Sequence[str],
-    work: str,
+    work: str | None,
     devices: Sequence[str],
     size: int,
     hidden: Sequence[str] = (),
@@ -113,7 +125,8 @@ def view(
     shown.append("/sys" if devices else _OF_SYS)
     within = tuple(f"{path}/" for path in shown if not os.path.islink(path))
     masked = [path for path in hidden if path.startswith(within) and path not in shown]
-    above = {str(parent) for path in [*shown, work] for parent in Path(path).parents}
+    all_paths = [*shown, *([] if work is None else [work])]
+    above = {str(parent) for path in all_paths for parent in Path(path).parents}
     # a folder comes before what lies in it
     for path in sorted(above | {*shown, *masked}, key=lambda path: path.count("/")):
         if path in masked:
@@ -126,4 +139,4 @@ def view(
             continue  # it is there already, and nothing can be mounted on a link
         else:
             made += ["--ro-bind-try", path, path]
-    return [*made, "--bind", work, work]
+    return made if work is None else [*made, "--bind", work, work]

@@ -7,10 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from generator.execution.sandbox.supervise import Limits, Outcome, run
+from generator.execution.sandbox.supervise import Command, Limits, Outcome, run
 from generator.execution.sandbox.system_calls import lacks_filter
 from generator.problems.messages import one_line
 
@@ -31,29 +30,46 @@ def run_confined(
     command: Sequence[str],
     *,
     read_only: Sequence[Path],
-    work: Path,
+    work: Path | None = None,
     limits: Limits | None = None,
     environment: Mapping[str, str] | None = None,
     devices: bool = False,
     hidden: Sequence[Path] = (),
+    files: Mapping[str, bytes] | None = None,
     channel: int | None = None,
     stop: threading.Event | None = None,
+    nests: bool = False,
 ) -> Outcome:
     """Run a command in bubblewrap; never raises for what it does.
 
     It sees the interpreter, the system's libraries, `read_only` and `work`, writes only
     to `work` and to temporary folders of its own, and nothing of it is left afterwards.
     `devices` lets it use CUDA. Folders that are `hidden` are empty for it, wherever they
-    lie. It has the descriptor `channel`, and is ended when `stop` is set.
+    lie; `files` are path → content of files that exist nowhere else. It has the descriptor
+    `channel`, and is ended when `stop` is set. A command that `nests` is ours: it may make
+    namespaces, and no system call is refused; what it starts there is for it to confine.
     """
     found = find_bubblewrap()
     if isinstance(found, str):
         return Outcome("not started", detail=found)
-    if not work.is_dir():
+    if work is not None and not work.is_dir():
         return Outcome("not started", detail=f"{work}: no such folder")
-    limits = limits or Limits()
-    given = (command, read_only, work, limits, environment or {}, devices)
-    return run(found, *given, hidden, channel, stop)
+    asked = Command(
+        command,
+        read_only,
+        work,
+        limits or Limits(),
+        environment or {},
+        devices,
+        hidden,
+        files or {},
+        channel,
+        nests,
+    )
+    try:
+        return run(found, asked, stop)
+    except OSError as error:
+        return Outcome("not started", detail=str(error))
 
 
 def refusal() -> str | None:
@@ -78,10 +94,8 @@ def find_bubblewrap() -> Bubblewrap | str:
         return f"the sandbox needs Linux, this is {sys.platform}"
     said = ""
     for bubblewrap in bubblewraps():
-        with TemporaryDirectory(prefix="sandbox-") as folder:
-            command = [sys.executable, "-I", "-S", "-c", "pass"]
-            limits = Limits(wall_seconds=30)
-            tried = run(bubblewrap, command, [], Path(folder), limits, {}, False)
+        command = [sys.executable, "-I", "-S", "-c", "pass"]
+        tried = run(bubblewrap, Command(command, limits=Limits(wall_seconds=30)))
         if tried.ok:
             return bubblewrap
         said = one_line(tried.detail or tried.limit or tried.stderr, 200)

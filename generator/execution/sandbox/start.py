@@ -28,8 +28,9 @@ def start(plan: dict[str, Any], command: list[str]) -> None:
     for path in plan["devices"] + ([] if gpus else plan["gpus"]):
         if not os.access(path, os.R_OK | os.W_OK):
             raise PermissionError(f"{path}: not readable and writable by others")
-    os.chdir(plan["work"])
     os.umask(0o022)
+    os.makedirs(plan["work"], exist_ok=True)
+    os.chdir(plan["work"])
     os.mkdir(os.environ["HOME"], 0o700)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)

@@ -15,13 +15,13 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from generator.execution.sandbox import cuda, paths
 from generator.execution.sandbox.bubblewrap import Bubblewrap, names_of, view
-from generator.execution.sandbox.system_calls import filter_of_calls, lacks_filter
+from generator.execution.sandbox.system_calls import call_filter
 
 _TICK = 0.05
 _FLOOD = 256
@@ -92,25 +92,33 @@ class Outcome:
         return self.status == "exited" and self.exit_status == 0
 
 
+@dataclass(frozen=True)
+class Command:
+    """Hold what is run, and what of the machine it has; see `machine.run_confined`."""
+
+    words: Sequence[str]
+    read_only: Sequence[Path] = ()
+    work: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    devices: bool = False
+    hidden: Sequence[Path] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    channel: int | None = None
+    nests: bool = False
+
+
 def run(
-    bubblewrap: Bubblewrap,
-    command: Sequence[str],
-    read_only: Sequence[Path],
-    work: Path,
-    limits: Limits,
-    environment: Mapping[str, str],
-    devices: bool,
-    hidden: Sequence[Path] = (),
-    channel: int | None = None,
-    stop: threading.Event | None = None,
+    bubblewrap: Bubblewrap, command: Command, stop: threading.Event | None = None
 ) -> Outcome:
-    """Run a command in a `bubblewrap`; see `machine.run_confined`."""
-    user = bubblewrap.user(work)
-    given = paths.both_names([str(path) for path in read_only])
+    """Run a command in a `bubblewrap`. Raises OSError where no file can be made."""
+    limits = command.limits
+    user = bubblewrap.user(command.work)
+    given = paths.both_names([str(path) for path in command.read_only])
     readable = [*paths.interpreter_paths(), *given]
     told = paths.environment()
-    files = cuda.devices() if devices else []
-    if devices:
+    files = cuda.devices() if command.devices else []
+    if command.devices:
         compilers = cuda.toolkit(os.environ)
         readable += paths.both_names([compilers] if compilers else [])
         told |= cuda.environment(os.environ, told["PATH"])
@@ -120,26 +128,31 @@ def run(
         status = stack.enter_context(open(read, "rb"))
         # bubblewrap keeps one end from the command, and `start` the other
         passed = [write, os.dup(write)]
-        masked = paths.both_names([str(path) for path in hidden])
-        folder, size = os.path.realpath(work), limits.disk_bytes
-        seen = view(readable, folder, files, size, masked)
+        masked = paths.both_names([str(path) for path in command.hidden])
+        work = None if command.work is None else os.path.realpath(command.work)
+        seen = view(readable, work, files, limits.disk_bytes, masked)
         seen += ["--json-status-fd", str(write)]
-        for name, data in names_of(user).items():
+        for folder in sorted({os.path.dirname(name) for name in command.files}):
+            seen += ["--perms", "0755", "--dir", folder]
+        for name, data in (*names_of(user).items(), *command.files.items()):
             passed.append(_in_memory(data))
             seen += ["--perms", "0444", "--ro-bind-data", str(passed[-1]), name]
-        if lacks_filter() is None:
-            passed.append(_in_memory(filter_of_calls()))
+        program = b"" if command.nests else call_filter(devices=command.devices)
+        if program:
+            passed.append(_in_memory(program))
             seen += ["--seccomp", str(passed[-1])]
         plan = {
-            "limits": rlimits(limits, addresses=not devices),
+            "limits": rlimits(limits, addresses=not command.devices),
             "read_only": given,
             "devices": [f for f in files if os.path.basename(f) in cuda.NEEDED],
             "gpus": cuda.gpus(files),
-            "work": os.path.realpath(work),
+            "work": work or paths.WORK,
             "report": passed[1],
         }
         begin = [sys.executable, "-I", "-S", "-B", "-c", _START.read_text("utf-8")]
-        whole = [*bubblewrap.command(user, seen), *begin, json.dumps(plan), *command]
+        whole = bubblewrap.command(user, seen, nests=command.nests)
+        whole += [*begin, json.dumps(plan), *command.words]
+        shared = [] if command.channel is None else [command.channel]
         began = time.monotonic()
         try:
             started = subprocess.Popen(
@@ -147,9 +160,9 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=streams[0],
                 stderr=streams[1],
-                env={**told, **environment},
+                env={**told, **command.environment},
                 cwd="/",
-                pass_fds=passed if channel is None else [*passed, channel],
+                pass_fds=[*passed, *shared],
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -157,7 +170,7 @@ def run(
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        said, limit = _watched(started, status, streams, limits, work, stop)
+        said, limit = _watched(started, status, streams, limits, command.work, stop)
         seconds = time.monotonic() - began
         (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
     ended: int | None = said.get("exit-code")
@@ -230,7 +243,7 @@ def _watched(
     status: IO[bytes],
     streams: Sequence[IO[bytes]],
     limits: Limits,
-    work: Path,
+    work: Path | None,
     stop: threading.Event | None,
 ) -> tuple[dict[str, Any], str | None]:
     """Watch a run until nothing is left of it; return what was reported, and its limit.
@@ -269,7 +282,7 @@ def _watched(
 
 
 def _exceeded(
-    process: int, streams: Sequence[IO[bytes]], limits: Limits, work: Path
+    process: int, streams: Sequence[IO[bytes]], limits: Limits, work: Path | None
 ) -> str | None:
     """Return the limit that the processes below one have passed; None if none."""
     most = _FLOOD * limits.output_bytes
@@ -283,7 +296,8 @@ def _exceeded(
     # the kernel sends a signal first, which can be ignored
     if seconds > limits.cpu_seconds + _TICK:
         return "cpu time"
-    return "disk" if _is_full(work, limits.disk_bytes) else None
+    is_full = work is not None and _is_full(work, limits.disk_bytes)
+    return "disk" if is_full else None
 
 
 def _is_full(folder: Path, most: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import tempfile
 from contextlib import suppress
@@ -22,34 +23,51 @@ _REFUSED = """
     mount_setattr open_tree_attr name_to_handle_at open_by_handle_at fanotify_init
     setns unshare
     keyctl add_key request_key bpf perf_event_open userfaultfd personality modify_ldt
+    shmget msgget semget mq_open memfd_secret timer_create
     uselib kexec_load kexec_file_load init_module finit_module delete_module reboot
     swapon swapoff acct quotactl iopl ioperm settimeofday clock_settime clock_adjtime
     adjtimex sethostname setdomainname syslog vhangup lookup_dcookie nfsservctl
 """
-"""Other processes, the view of files, namespaces, keys, the machine."""
+"""Other processes, the view of files, namespaces, keys, memory of nobody, the machine."""
 
 _ABSENT = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"]
 """Answered with ENOSYS: the C library then uses an older call, which can be checked."""
 
+_SIGNAL_AT = {
+    **dict.fromkeys(("kill", "tkill", "rt_sigqueueinfo", "pidfd_send_signal"), 1),
+    **dict.fromkeys(("tgkill", "rt_tgsigqueueinfo"), 2),
+}
+"""Where a call that sends a signal has it: none may continue what is stopped."""
+
+_SHARED_ANONYMOUS = 0x21
+"""Memory of no file: what of it is not mapped any more counts for nobody."""
+_SET_SIGNAL = 10  # F_SETSIG
 _NAMESPACES = 0x02000000, *(1 << bit for bit in (17, 26, 27, 28, 29, 30))
 _INT = 0xFFFFFFFF
 _KIND = 0xF
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into a terminal
 
 
+def call_filter(*, devices: bool) -> bytes:
+    """Return the filter as the kernel reads it, empty where there is none here."""
+    return b"" if lacks_filter() is not None else filter_of_calls(devices=devices)
+
+
 def lacks_filter() -> str | None:
     """Return why there is no filter here; None if there is one."""
     try:
-        filter_of_calls()
+        filter_of_calls(devices=False)
     except (ImportError, OSError, RuntimeError) as error:
         return one_line(f"{type(error).__name__}: {error}")
     return None
 
 
-@lru_cache(maxsize=1)
-def filter_of_calls() -> bytes:
+@lru_cache(maxsize=2)
+def filter_of_calls(*, devices: bool) -> bytes:
     """Return the filter as the kernel reads it.
 
+    Without `devices` all memory is that of a process or lies in a file system of known
+    size: no files without a name, no shared memory without a file. CUDA needs both.
     Unix sockets remain: CUDA opens one when it starts, and the namespaces keep those of
     other processes out of reach.
     Raises ImportError without pyseccomp, RuntimeError without libseccomp.
@@ -67,9 +85,17 @@ def filter_of_calls() -> bytes:
     # pairs of sockets remain, except those that could send a datagram anywhere
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         rules.append(("socketpair", [masked(1, _KIND, kind)]))
+    for name, at in _SIGNAL_AT.items():
+        rules.append((name, [masked(at, _INT, signal.SIGCONT)]))
+    rules.append(("fcntl", [masked(1, _INT, _SET_SIGNAL)]))
+    if not devices:
+        flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
+        rules += [("mmap", [flags]), ("memfd_create", [])]
     made = seccomp.SyscallFilter(seccomp.ALLOW)
     for name, arguments in rules:
-        error = errno.ENOSYS if name in _ABSENT else errno.EPERM
+        # programs then use an older call, or a file
+        is_absent = name in _ABSENT or name == "memfd_create"
+        error = errno.ENOSYS if is_absent else errno.EPERM
         # unknown to this release of libseccomp, or to this architecture
         with suppress(OSError):
             made.add_rule(seccomp.ERRNO(error), name, *arguments)

@@ -17,7 +17,6 @@ import torch
 from generator.dataset.definition import Definition
 from generator.mutation.bench import loaded
 from generator.mutation.classes import rendered_class
-from generator.mutation.geometry import unrounded
 from generator.mutation.tolerances.floor import measured
 from generator.mutation.tolerances.result import (
     EXACTLY,
@@ -28,6 +27,7 @@ from generator.mutation.tolerances.result import (
     SourceFloor,
 )
 from generator.mutation.tolerances.widened import run_widened
+from generator.ops.geometry import unrounded
 from generator.testing.compare import PASSED, Comparison
 from generator.testing.definition import Case
 from generator.testing.lazy_weights import fresh

@@ -13,7 +13,7 @@ from generator.ops.attention.caches import is_head_major
 from generator.ops.attention.sequences import Batch, is_prefill, laid_out, sequences_of
 from generator.ops.attention.variant import Variant, has_mask, has_sinks, variant_of
 from generator.testing.definition import Definition
-from generator.testing.relation import Asked, Bound, Outputs, Subject
+from generator.testing.relation import Bound, Outputs, ReferenceCall, RelatedCalls
 from generator.testing.tolerance import Tolerance
 
 _SAME_LOGITS = (
@@ -88,7 +88,7 @@ def _stated(definition: Definition) -> tuple[Variant, bool, bool, bool, list[str
 
 
 def run_on(
-    run: Asked, subject: Subject, batch: Batch, *key: str, **changed: Any
+    run: ReferenceCall, subject: RelatedCalls, batch: Batch, *key: str, **changed: Any
 ) -> Outputs:
     """Return the outputs of `run()` for a batch; `key` seeds the order of its pages.
 
@@ -104,7 +104,7 @@ def run_on(
     return run(laid_out(run.definition, batch, {**common, **changed}, name, *key))
 
 
-def batch_of(subject: Subject) -> Batch:
+def batch_of(subject: RelatedCalls) -> Batch:
     """Return the sequences of the subject's inputs."""
     return sequences_of(subject.definition, subject.inputs)
 

@@ -27,12 +27,12 @@ from generator.ops.attention.variant_relations import variant_relations
 from generator.ops.head_relations import head_shards
 from generator.testing.definition import Definition
 from generator.testing.relation import (
-    Asked,
     Claim,
     Outputs,
+    ReferenceCall,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 
@@ -96,19 +96,19 @@ def _cases(definition: Definition) -> list[RelatedCase]:
     return found
 
 
-def _pages_permuted(subject: Subject) -> Iterator[Claim]:
+def _pages_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the tokens to other pages, beside other stale values."""
     actual = run_on(subject.run, subject, batch_of(subject), "permuted")
     yield from alike(subject.whole, actual, ALIKE)
 
 
-def _page_size_1(subject: Subject) -> Iterator[Claim]:
+def _page_size_1(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition of page size 1 on the same sequences."""
     actual = run_on(subject.other(), subject, batch_of(subject), "page size 1")
     yield from alike(subject.whole, actual, ALIKE)
 
 
-def _batch_reversed(subject: Subject) -> Iterator[Claim]:
+def _batch_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     batch = batch_of(subject)
     actual = run_on(subject.run, subject, batch[::-1], "reversed")
     parts = _by_sequence(actual, batch[::-1])
@@ -126,7 +126,7 @@ def _joined(parts: Sequence[Outputs]) -> Outputs:
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
-def _batch_in_two(subject: Subject) -> Iterator[Claim]:
+def _batch_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     batch = batch_of(subject)
     cut = (len(batch) + 1) // 2
     parts = [
@@ -136,7 +136,7 @@ def _batch_in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, _joined(parts), ALIKE)
 
 
-def _in_chunks(subject: Subject) -> Iterator[Claim]:
+def _in_chunks(subject: RelatedCalls) -> Iterator[Claim]:
     """Call run() on the first half of each sequence's queries, then on the second.
 
     As in a cache, the second call also sees the keys of the first. Without a causal
@@ -182,24 +182,24 @@ def _some_queries(batch: Batch, causal: bool) -> tuple[Batch, torch.Tensor]:
     return found, torch.tensor(rows)
 
 
-def _single_queries(subject: Subject, run: Asked) -> Iterator[Claim]:
+def _single_queries(subject: RelatedCalls, run: ReferenceCall) -> Iterator[Claim]:
     causal = variant_of(subject.definition).causal
     singles, rows = _some_queries(batch_of(subject), causal)
     expected = {name: value[rows] for name, value in subject.whole.items()}
     yield from alike(expected, run_on(run, subject, singles, "one query"), ALIKE)
 
 
-def _by_one_query(subject: Subject) -> Iterator[Claim]:
+def _by_one_query(subject: RelatedCalls) -> Iterator[Claim]:
     """Call run() on single queries: a prefill of one query is a decode."""
     yield from _single_queries(subject, subject.run)
 
 
-def _is_decode(subject: Subject) -> Iterator[Claim]:
+def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the decode of the same geometry on single queries of the prefill."""
     yield from _single_queries(subject, subject.other())
 
 
-def _kv_in_two(subject: Subject) -> Iterator[Claim]:
+def _kv_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Attend with each sequence's last query over two parts of its keys, then merge.
 
     Sequences of one key are left out, and keys before a sliding window. A sink would

@@ -37,14 +37,18 @@ class Geometry:
     verified: bool = True
 
     @property
-    def module(self) -> str:
-        """Return the end of the name of the reference's module, with its underscore."""
-        words = ["sink"] * self.sinks + ["cap"] * bool(self.soft_cap)
-        words += ["window"] * (self.window_left >= 0)
+    def variants(self) -> tuple[str, ...]:
+        """Return the words of the reference's text: `references/*.py.jinja`."""
+        if not self.causal:
+            return ("noncausal",)
+        names = ["sink"] * self.sinks + ["cap"] * bool(self.soft_cap)
+        names += ["window"] * (self.window_left >= 0)
         # float16 is computed as bfloat16 is
-        words += [self.special] * (self.special not in ("", "fp16"))
-        words = words if self.causal else ["noncausal"]
-        return "".join(f"_{word}" for word in words)
+        if self.special == "qe4m3_kve4m3":
+            names += ["qe4m3", "kve4m3"]
+        elif self.special not in ("", "fp16"):
+            names.append(self.special)
+        return tuple(names)
 
     def words(self, stage: str) -> str:
         """Return what stands before the heads in a definition's name, but its stage."""

@@ -19,7 +19,7 @@ from generator.ops.attention.variant import (
     variant_of,
 )
 from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
 from generator.testing.seeded_inputs import Stream
 
 
@@ -60,7 +60,7 @@ def variant_relations(
     return found
 
 
-def _only_window(subject: Subject) -> Iterator[Claim]:
+def _only_window(subject: RelatedCalls) -> Iterator[Claim]:
     """Drop the keys that stand before the window of a sequence's first query."""
     left = variant_of(subject.definition).window_left
     batch = [
@@ -70,7 +70,7 @@ def _only_window(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, run_on(subject.run, subject, batch, "cut"), ALIKE)
 
 
-def _within_window(subject: Subject) -> Iterator[Claim]:
+def _within_window(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition without a window on keys that the window covers."""
     length = variant_of(subject.definition).window_left + 1
     short = [
@@ -82,7 +82,7 @@ def _within_window(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, ALIKE)
 
 
-def _small_logits(subject: Subject) -> Iterator[Claim]:
+def _small_logits(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition without a cap on logits of which the cap takes nothing.
 
     A logit l becomes l·(1 - (l / cap)² / 3): at 2^-10 of the usual scale less than
@@ -95,7 +95,7 @@ def _small_logits(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, ALIKE)
 
 
-def _sink_share(subject: Subject) -> Iterator[Claim]:
+def _sink_share(subject: RelatedCalls) -> Iterator[Claim]:
     """Compute the sinks' effect from the answer without them.
 
     With p the LSE without a sink, in natural units, the output shrinks by the
@@ -134,7 +134,7 @@ def _sinkless(definition: Definition) -> Callable[[Definition], bool]:
     return accepts
 
 
-def _without_sinks(subject: Subject) -> Iterator[Claim]:
+def _without_sinks(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition without sinks, of some of the heads, for sinks of -infinity."""
     other, axes = subject.other(), subject.definition.axes
     kv_heads, batch = axes["num_kv_heads"], batch_of(subject)
@@ -150,7 +150,7 @@ def _without_sinks(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, {n: v[:, heads] for n, v in actual.items()}, ALIKE)
 
 
-def _one_sink(subject: Subject) -> Iterator[Claim]:
+def _one_sink(subject: RelatedCalls) -> Iterator[Claim]:
     """Change the sink of the last head: the other heads stay as they are."""
     sinks = subject.inputs["sinks"].clone()
     sinks[-1] += 3.0
@@ -164,7 +164,7 @@ def _one_sink(subject: Subject) -> Iterator[Claim]:
     )
 
 
-def _by_position(causal: bool, subject: Subject) -> Iterator[Claim]:
+def _by_position(causal: bool, subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition without a mask on the same sequences."""
     batch = [
         type(one)(
@@ -178,13 +178,13 @@ def _by_position(causal: bool, subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, run_on(subject.run, subject, batch, "mask"), ALIKE)
 
 
-def _same(subject: Subject) -> Iterator[Claim]:
+def _same(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition of the other layout on the same sequences."""
     expected = run_on(subject.other(), subject, batch_of(subject), "other layout")
     yield from alike(expected, subject.whole, ALIKE)
 
 
-def _scales_doubled(subject: Subject) -> Iterator[Claim]:
+def _scales_doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the scales and halve the cache, which is exact but for the least values."""
     names = [name for name in stored_scales(subject.definition) if name != "q_scale"]
     scales = {name: 2.0 * subject.inputs[name] for name in names}
@@ -209,7 +209,7 @@ def _coarse(values: torch.Tensor) -> torch.Tensor:
     return kept.where(kept.abs() >= 2.0**-5, 0.0).to(values.dtype)
 
 
-def _dequantised(subject: Subject) -> Iterator[Claim]:
+def _dequantised(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition of a bfloat16 cache on what a scale of 1/2 makes of codes."""
     batch = batch_of(subject)
     wide = [
@@ -224,7 +224,7 @@ def _dequantised(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, ALIKE)
 
 
-def _keys_permuted(subject: Subject) -> Iterator[Claim]:
+def _keys_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Put the keys of each sequence in another order, their values with them."""
     stream = Stream(subject.trial.case.name, "keys permuted")
     batch = []

@@ -19,7 +19,7 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
-from generator.ops.registry import op_specs
+from generator.ops.serving import spec_of
 from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
 from generator.rendering.plan import declarations
@@ -88,11 +88,12 @@ def _blocked(definition: Definition) -> Iterator[Problem]:
 
 def job_of(definition: Definition) -> dict[str, Any]:
     """Return the job of a definition for the process inside, as plain JSON values."""
-    spec = op_specs().get(definition.op_type)
+    spec = spec_of(definition)
     constants = resolve_constants(definition, spec)[0] if spec is not None else ()
     return {
         "name": definition.name,
         "op_type": definition.op_type,
+        "is_served": spec is not None,
         "inputs": declarations(definition.inputs),
         "outputs": declarations(definition.outputs),
         "constraints": list(definition.constraints),

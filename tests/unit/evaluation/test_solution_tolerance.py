@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from generator.evaluation.judge import Judge, _sizes
+from generator.evaluation.judge import Judge
+from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import ORACLE, REFERENCE, solution_tests
 from generator.ops.op_types.moe.op import TOLERANCES
 from generator.testing.relation import Bound, Claim
@@ -63,7 +64,8 @@ def test_an_axis_that_no_input_has_comes_from_a_constraint() -> None:
     inputs = dict.fromkeys(tests.interface.input_specs)
     inputs["cu_seqlens"] = torch.tensor([0, 3, 5, 9])
     # the state, which alone has num_seqs, is optional
-    assert _sizes(tests, {}, inputs)["num_seqs"] == 3
+    axes = tests.definition().axes
+    assert sizes_of(tests.interface, axes, inputs)["num_seqs"] == 3
 
 
 def test_a_solution_may_be_as_large_as_a_kernel_is() -> None:

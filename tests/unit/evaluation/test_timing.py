@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from generator.evaluation import timing
-from generator.evaluation.confined import Answer
+from generator.evaluation.session import Answer
 from generator.evaluation.timing import _Sitting
 from generator.evaluation.verdict import REWARD_HACK, Refused
 

@@ -15,10 +15,13 @@ from generator.ground_truth.machine import Machine
 from generator.ground_truth.pytorch import PYTORCH
 from generator.ground_truth.resolver import PROVIDERS, Resolution, resolve
 from generator.ground_truth.sglang import SGLANG
+from generator.ops.family import every_spec
 from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
+from generator.rules.load import load_definitions
 from generator.testing.obstacle import Kind, Obstacle
+from tests.builders import ROOT
 
 NO_CUDA = Obstacle(Kind.NEEDS_CUDA, "needs CUDA, no CUDA device here")
 ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.23", "torch": "2.13.0"}
@@ -42,6 +45,10 @@ class FakeMachine(Machine):
 def definition(
     op_type: str = "rmsnorm", tags: tuple[str, ...] = (), reference: str = "EPS = 1e-6"
 ) -> Definition:
+    if op_type in op_specs():
+        of_family = next(spec for spec in every_spec() if spec.op_type == op_type)
+        (known,) = load_definitions(ROOT, names=[of_family.name]).definitions
+        return replace(known, name="some", tags=tags, reference=reference)
     tensor = Tensor("x", ("M",), "bfloat16")
     return Definition(
         name="some",

@@ -13,8 +13,8 @@ from generator.mutation.bench import loaded
 from generator.mutation.classes import rendered_class
 from generator.mutation.coupling import coupled_draws
 from generator.mutation.equivalence import RUNS, Equivalence
-from generator.mutation.geometry import reduced, tiny
-from generator.mutation.variation import varied
+from generator.ops.geometry import reduced, tiny
+from generator.ops.variation import varied
 from tests.builders import ROOT, known, replaced
 from tests.builders import loaded as definition_of
 

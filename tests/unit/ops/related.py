@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.testing.compare import Comparison
 from generator.testing.definition import Case, Definition
-from generator.testing.relation import Asked, RelatedCase, Subject
+from generator.testing.relation import ReferenceCall, RelatedCalls, RelatedCase
 from generator.testing.trial import Trial
 from tests.builders import CPU, loaded, run_of
 
@@ -39,9 +39,9 @@ def verdicts(
         for case in relation.cases:
             trial = _trial(op, definition, case, run)
             names = () if filled is None else filled(trial.inputs)
-            asked = Asked(definition, run, filled, CPU)
-            peer = Asked(*accepted[0], filled, CPU) if accepted else None
-            subject = Subject(trial, asked, names, peer)
+            asked = ReferenceCall(definition, run, filled, CPU)
+            peer = ReferenceCall(*accepted[0], filled, CPU) if accepted else None
+            subject = RelatedCalls(trial, asked, names, peer)
             found.setdefault(relation.name, []).extend(
                 claim.verdict() for claim in relation.claims(subject)
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.ops.registry import op_module
 from generator.testing.definition import Case, Definition
 from tests.builders import cases_of, class_of, ignore_property, trial_of

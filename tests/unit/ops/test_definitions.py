@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from generator.ops.family import every_spec
-from generator.ops.registry import op_folder, op_specs
+from generator.ops.reference_text import variants
+from generator.ops.registry import op_specs
 from tests.builders import REFERENCES
 from tests.golden.op_types import KEPT
 
@@ -131,8 +132,7 @@ def reference_modules(definition):
     if op_type == "gqa_ragged":
         words = variant_words(definition["name"])
         return [f"gqa_ragged_prefill_{words}" if words else "gqa_ragged_prefill"]
-    folder = op_folder(op_type) / "references"
-    return [path.stem for path in folder.glob("*.py")]
+    return ["_".join((name, *words)) for name, words in variants(op_type)]
 
 
 def variant_words(name):
@@ -243,9 +243,7 @@ def test_reference_is_a_module_of_its_family(spec):
 
 def parsed_module(spec, name):
     """Return a module of references, its constants those of the definition."""
-    tree = ast.parse(REFERENCES[name].read_text(encoding="utf-8"))
-    docstring = tree.body.pop(0)
-    assert isinstance(docstring, ast.Expr)
+    tree = ast.parse(REFERENCES[name])
     if spec.op_type not in CONSTANTS:
         without_constants(tree)
     for node in tree.body:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.testing.definition import Definition, Interface
 from generator.testing.tolerance import Override, Tolerance
 from tests.builders import ROOT, known

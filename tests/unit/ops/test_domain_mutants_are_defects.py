@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.testing.trial import as_tuple, seed
 from tests.builders import cases_of, class_of, replaced, run_of, trial_of
 from tests.unit.ops import geometries as g

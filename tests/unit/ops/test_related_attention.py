@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 import torch
 
-from generator.mutation.domain_mutants import domain_mutants
 from generator.ops.attention.related import merged
+from generator.ops.domain_mutants import domain_mutants
 from generator.ops.op_types.dsa_paged import op as dsa_paged
 from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.gqa_ragged import op as gqa_ragged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.gqa_ragged import op as gqa_ragged
 from generator.ops.op_types.page_append import op as page_append

@@ -17,10 +17,10 @@ from generator.results.evidence import (
     read_evidence,
     runs_in,
 )
+from generator.results.kernel_evidence import KernelEvidence
 from generator.results.run_results import read_results, runs_of
 from generator.results.sources import backs_verified, is_ground_truth
 from generator.results.verification import VerificationLine, agreed
-from generator.validation.recorded import KernelEvidence
 from tests.results import CPU, H200, comparison, result, write_results
 
 NAME = "gemm_n8_k4"

@@ -317,6 +317,7 @@ ELSEWHERE = {
     "name-route": "tests/unit/rules/test_routes.py",
     "name-route-other": "tests/unit/rules/test_routes.py",
     "model-config": "tests/functional/test_validate_options.py",
+    "reference-unproven": "tests/unit/ops/test_serving.py",
     **{
         rule.id: "tests/functional/test_validate_execute.py"
         for rule in GROUPS["execute"]

@@ -176,16 +176,30 @@ def test_the_message_counts_mismatches_and_shows_the_worst_elements():
     actual = expected.clone()
     actual[1, 2], actual[0, 3] = 5.0, 1.0
     result = verdict(actual, expected)
-    assert result.message("'y' against oracle, case a").splitlines()[:5] == [
+    lines = result.message("'y' against oracle, case a").splitlines()
+    assert lines[:2] == [
         "'y' against oracle, case a: FAILED",
         (
-            "  mismatched elements: 2 / 8 (25.0%), allowed 0.0%; greatest absolute "
-            "difference 3, relative 1.5 (allowed 0.1 + 0.1·|expected|)"
+            "  mismatched elements: 2 / 8 (25.0%), allowed 0.0%; the worst at (1, 2): "
+            "actual 5, expected 2, difference 3, allowed 0.1 + 0.1·|expected| = 0.3"
+        ),
+    ]
+    assert lines[-4:] == [
+        (
+            "  of 8 elements: mean 2.25, expected 2; MSE 1.25; cosine 0.9; "
+            "factor 1.125; mean error 0.25"
         ),
         "  the worst elements:",
-        "    (1, 2): actual 5, expected 2",
-        "    (0, 3): actual 1, expected 2",
+        "    (1, 2): actual 5, expected 2, difference 3",
+        "    (0, 3): actual 1, expected 2, difference -1",
     ]
+
+
+def test_the_message_names_no_relative_error_of_an_expected_zero():
+    expected = tensor(0, 2, 3)
+    text = verdict(tensor(1, 2, 3), expected).message("y")
+    assert "e+30" not in text
+    assert "the worst at (0,): actual 1, expected 0, difference 1" in text
 
 
 def test_nmse_catches_a_small_error_everywhere():
@@ -193,10 +207,9 @@ def test_nmse_catches_a_small_error_everywhere():
     tolerance = Tolerance(rtol=1e-2, atol=8e-3, nmse=2e-5)
     result = verdict(expected * 1.01, expected, tolerance)
     assert result.verdict == FAILED
-    assert result.findings == (
-        "NMSE 0.0001, allowed 2e-05",
-        "actual is 1.01 times expected throughout",
-    )
+    nmse, factor = result.findings
+    assert nmse == "NMSE 0.0001, allowed 2e-05"
+    assert factor.startswith("actual is 1.01 times expected throughout; errors without")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0])
@@ -226,9 +239,19 @@ def test_the_wrong_length_fails_by_its_norm_ratio():
 )
 def test_one_factor_throughout_is_named(factor, text):
     expected = torch.linspace(0.5, 2.0, 64)
-    assert verdict(expected * factor, expected).findings[-1] == text
+    finding = verdict(expected * factor, expected).findings[1]
+    assert finding.startswith(text)
     noisy = expected * factor + torch.linspace(-1, 1, 64).cos()
-    assert "times expected" not in verdict(noisy, expected).findings[-1]
+    assert "throughout" not in "".join(verdict(noisy, expected).findings)
+
+
+def test_a_factor_of_one_is_not_named():
+    # two elements are wrong, the others have no error
+    expected = torch.linspace(0.5, 2.0, 1024)
+    actual = expected.clone()
+    actual[:2] += torch.tensor([0.5, -0.5])
+    (finding,) = verdict(actual, expected).findings
+    assert finding.startswith("mismatched elements: 2")
 
 
 def test_quantised_outputs_may_miss_a_few_elements_but_no_more():

@@ -8,7 +8,7 @@ import torch
 from generator.ops.row_relations import backwards, select, taken
 from generator.testing.compare import ERROR, FAILED, PASSED, Comparison
 from generator.testing.definition import Definition, Interface
-from generator.testing.relation import Asked, Bound, Claim, alike
+from generator.testing.relation import Bound, Claim, ReferenceCall, alike
 from generator.testing.tolerance import EXACT, Tolerance
 
 CPU = torch.device("cpu")
@@ -67,7 +67,7 @@ def test_what_is_asked_gets_copies_and_answers_by_name():
         y.fill_(5.0)
         return x * s
 
-    asked = Asked(TWICE, run, lambda inputs: ("y",), CPU)
+    asked = ReferenceCall(TWICE, run, lambda inputs: ("y",), CPU)
     given = {"x": ONES.clone(), "y": torch.ones(3), "f": None, "s": 2.0}
     answer = asked(given)
     assert list(answer) == ["z", "y"]
@@ -76,12 +76,12 @@ def test_what_is_asked_gets_copies_and_answers_by_name():
     assert torch.equal(given["x"], ONES)
     assert torch.equal(given["y"], torch.ones(3))
     with pytest.raises(AssertionError, match=r"run\(\) returned 2 values"):
-        Asked(TWICE, lambda *_: (ONES, ONES), None, CPU)(given)
+        ReferenceCall(TWICE, lambda *_: (ONES, ONES), None, CPU)(given)
 
 
 def test_draws_of_two_calls_differ_and_are_the_same_again():
     def draws():
-        asked = Asked(TWICE, lambda *_: torch.rand(8), None, CPU)
+        asked = ReferenceCall(TWICE, lambda *_: torch.rand(8), None, CPU)
         return [asked({"x": ONES})["z"] for _ in range(2)]
 
     (first, second), (again, _) = draws(), draws()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.mutation.domain_mutants import domain_mutants
+from generator.ops.domain_mutants import domain_mutants
 from generator.ops.mutants import on_inputs
 from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.testing import available

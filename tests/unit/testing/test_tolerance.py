@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from generator.testing.tolerance import (
@@ -16,16 +18,22 @@ from generator.testing.tolerance import (
 TIGHT, WIDE = Tolerance(1e-6, 1e-6, 1e-9), Tolerance(1e-2, 1e-2, 1e-4)
 
 
+def of_float32(tolerance: Tolerance) -> Tolerance:
+    """Return a tolerance with float32's bound of errors that have a sign."""
+    return replace(tolerance, bias=2.0**-20)
+
+
 @pytest.mark.parametrize(
-    ("dtype", "rtol", "atol", "nmse"),
+    ("dtype", "rtol", "atol", "nmse", "bias"),
     [
-        ("float32", 1e-5, 1e-5, 1e-7),
-        ("float16", 1e-3, 1e-3, 1e-6),
-        ("bfloat16", 1e-2, 8e-3, 2e-5),
+        ("float32", 1e-5, 1e-5, 1e-7, 2.0**-20),
+        ("float16", 1e-3, 1e-3, 1e-6, 2.0**-15),
+        ("bfloat16", 1e-2, 8e-3, 2e-5, 2.0**-12),
     ],
 )
-def test_the_defaults_are_those_of_the_contract(dtype, rtol, atol, nmse):
-    assert choose_tolerance((), "y", dtype, "oracle") == Tolerance(rtol, atol, nmse)
+def test_the_defaults_are_those_of_the_contract(dtype, rtol, atol, nmse, bias):
+    chosen = choose_tolerance((), "y", dtype, "oracle")
+    assert chosen == Tolerance(rtol, atol, nmse, bias=bias)
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1"])
@@ -51,9 +59,9 @@ def test_the_first_override_that_applies_wins():
     def choose(output: str, source: str) -> Tolerance:
         return choose_tolerance(overrides, output, "float32", source)
 
-    assert choose("lse", "flashinfer/fa2") == WIDE
-    assert choose("lse", "flashinfer/fa3") == TIGHT
-    assert choose("lse", "oracle") == TIGHT
+    assert choose("lse", "flashinfer/fa2") == of_float32(WIDE)
+    assert choose("lse", "flashinfer/fa3") == of_float32(TIGHT)
+    assert choose("lse", "oracle") == of_float32(TIGHT)
     assert choose("output", "flashinfer/fa2") == DEFAULTS["float32"]
 
 
@@ -80,19 +88,26 @@ def test_an_override_may_be_about_one_case_only():
     def choose(case: str) -> Tolerance:
         return choose_tolerance((override,), "y", "float32", "oracle", case=case)
 
-    assert choose("extreme-logits") == WIDE
+    assert choose("extreme-logits") == of_float32(WIDE)
     assert choose("ragged") == DEFAULTS["float32"]
 
 
 def test_the_run_sets_rtol_and_atol_and_keeps_the_other_bounds():
     found = choose_tolerance((), "y", "bfloat16", "oracle", 1e-4)
-    assert found == Tolerance(1e-4, 1e-4, 2e-5)
+    assert found == Tolerance(1e-4, 1e-4, 2e-5, bias=2.0**-12)
     override = Override("y", WIDE, "why")
     assert choose_tolerance((override,), "y", "float32", "oracle", 0.0) == Tolerance(
-        0.0, 0.0, WIDE.nmse
+        0.0, 0.0, WIDE.nmse, bias=2.0**-20
     )
 
 
 @pytest.mark.parametrize("pair", [(TIGHT, WIDE), (WIDE, TIGHT), (WIDE, WIDE)])
 def test_looser_is_the_wider_one_in_either_order(pair):
     assert looser(*pair) == WIDE
+
+
+def test_looser_allows_the_greater_bias_of_both():
+    signed = replace(TIGHT, bias=1e-3)
+    assert looser(signed, of_float32(WIDE)).bias == 1e-3
+    # None bounds nothing
+    assert looser(signed, WIDE).bias is None

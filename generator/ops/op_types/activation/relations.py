@@ -8,7 +8,7 @@ import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT, Tolerance
 
@@ -66,7 +66,7 @@ def activation_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _halves(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
+def _halves(subject: RelatedCalls) -> tuple[torch.Tensor, torch.Tensor]:
     """Return gate and up, bfloat16 [num_tokens, intermediate_size] each."""
     rows = subject.inputs["input"]
     if "oai" in subject.definition.constants:
@@ -75,7 +75,7 @@ def _halves(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
     return gate, up
 
 
-def _of(subject: Subject, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+def _of(subject: RelatedCalls, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     """Return the output for another gate and up."""
     both = torch.cat((gate, up), dim=1)
     if "oai" in subject.definition.constants:
@@ -88,7 +88,7 @@ def _shuffled(length: int) -> torch.Tensor:
     return Stream("columns").permutation(length)
 
 
-def _permuted(subject: Subject) -> Iterator[Claim]:
+def _permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Take the columns of gate and up in another order, the same for both."""
     gate, up = _halves(subject)
     order = _shuffled(gate.shape[1])
@@ -97,21 +97,21 @@ def _permuted(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", actual, subject.whole["output"][:, order], bound)
 
 
-def _scaled(subject: Subject) -> Iterator[Claim]:
+def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
     """Multiply up by -2: the output is multiplied by it."""
     gate, up = _halves(subject)
     actual = _of(subject, gate, -2.0 * up)
     yield Claim("output", actual, -2.0 * subject.whole["output"], _FACTOR)
 
 
-def _saturated(subject: Subject) -> Iterator[Claim]:
+def _saturated(subject: RelatedCalls) -> Iterator[Claim]:
     """Take a gate of 64, which passes the sigmoid as it is."""
     gate, up = _halves(subject)
     actual = _of(subject, torch.full_like(gate, 64.0), up)
     yield Claim("output", actual, 64.0 * up, _SATURATED)
 
 
-def _negated(subject: Subject) -> Iterator[Claim]:
+def _negated(subject: RelatedCalls) -> Iterator[Claim]:
     """Take gates of the other sign, with an up of 1: the difference is the gate."""
     gate, _ = _halves(subject)
     ones = torch.ones_like(gate)
@@ -119,7 +119,7 @@ def _negated(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", plus.double() - minus.double(), gate.double(), _ODD_PART)
 
 
-def _clipped(subject: Subject) -> Iterator[Claim]:
+def _clipped(subject: RelatedCalls) -> Iterator[Claim]:
     """Take gates and ups of 16 and 1024 in place of those above and below zero."""
     gate, up = _halves(subject)
     near, far = (
@@ -133,7 +133,7 @@ def _clipped(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", far, near, _CLIPPED)
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the rows; negate them: one of x and -x is squared, the other gives 0."""
     rows, whole = subject.inputs["input"], subject.whole["output"]
     doubled = subject.run({"input": 2.0 * rows})["output"]

@@ -14,7 +14,7 @@ from generator.ops.head_relations import head_shards
 from generator.ops.op_types.block_sparse.dense import is_variable
 from generator.ops.op_types.block_sparse.inputs import causal_blocks
 from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
 from generator.testing.seeded_inputs import Stream
 from generator.testing.trial import Inputs
 
@@ -60,7 +60,7 @@ def _rows(inputs: Inputs) -> list[slice]:
     return [slice(starts[i], starts[i + 1]) for i in range(len(starts) - 1)]
 
 
-def _all_blocks(subject: Subject) -> Iterator[Claim]:
+def _all_blocks(subject: RelatedCalls) -> Iterator[Claim]:
     """Let every row see all blocks; a mask then hides what comes after the query.
 
     With a mask, the queries are the last of as many tokens as there are keys.
@@ -86,7 +86,7 @@ def _all_blocks(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(given), MERGED)
 
 
-def _reordered(subject: Subject) -> Iterator[Claim]:
+def _reordered(subject: RelatedCalls) -> Iterator[Claim]:
     """List the blocks of each row the other way round."""
     inputs = subject.inputs
     order = torch.cat(
@@ -97,7 +97,7 @@ def _reordered(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run({**inputs, **given}), ALIKE)
 
 
-def _renamed(subject: Subject) -> Iterator[Claim]:
+def _renamed(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the blocks of keys to other numbers."""
     inputs = subject.inputs
     stream = Stream(subject.trial.case.name, "columns")
@@ -107,7 +107,7 @@ def _renamed(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run({**inputs, **given}), ALIKE)
 
 
-def _rows_alone(subject: Subject) -> Iterator[Claim]:
+def _rows_alone(subject: RelatedCalls) -> Iterator[Claim]:
     """Call run() on each block row alone."""
     inputs = subject.inputs
     for row, part in enumerate(_rows(inputs)):
@@ -119,7 +119,7 @@ def _rows_alone(subject: Subject) -> Iterator[Claim]:
         yield from alike(expected, subject.run({**inputs, **given}), ALIKE)
 
 
-def _all_variable(subject: Subject) -> Iterator[Claim]:
+def _all_variable(subject: RelatedCalls) -> Iterator[Claim]:
     """Let every row see all blocks: attention without a mask."""
     inputs = subject.inputs
     seen = torch.ones_like(inputs["block_mask"])
@@ -131,7 +131,7 @@ def _all_variable(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, MERGED)
 
 
-def _columns_reversed(subject: Subject) -> Iterator[Claim]:
+def _columns_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Reverse the keys of each head, with their blocks."""
     inputs = subject.inputs
     given = {name: inputs[name].flip(1) for name in ("k", "v", "block_col_sz")}

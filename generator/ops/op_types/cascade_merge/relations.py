@@ -12,13 +12,13 @@ from generator.ops.op_types.cascade_merge.states import states_of
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
 from generator.testing.relation import (
-    Asked,
     Bound,
     Claim,
     Outputs,
+    ReferenceCall,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -78,7 +78,7 @@ def _merges_two(definition: Definition) -> Any:
     return accepts
 
 
-def _merged(run: Asked, v: torch.Tensor, s: torch.Tensor) -> Outputs:
+def _merged(run: ReferenceCall, v: torch.Tensor, s: torch.Tensor) -> Outputs:
     """Return run()'s outputs for parts; two of them where it merges two."""
     if "v" in run.definition.interface.inputs:
         return run({"v": v.contiguous(), "s": s.contiguous()})
@@ -86,13 +86,13 @@ def _merged(run: Asked, v: torch.Tensor, s: torch.Tensor) -> Outputs:
     return run({name: value.contiguous() for name, value in parts.items()})
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     v, s = states_of(subject.inputs)
     actual = _merged(subject.run, v.flip(1), s.flip(1))
     yield from alike(subject.whole, actual, ALIKE)
 
 
-def _shifted(subject: Subject) -> Iterator[Claim]:
+def _shifted(subject: RelatedCalls) -> Iterator[Claim]:
     """Add 8 to the LSE of every part: that of the whole has 8 more, the values stay."""
     v, s = states_of(subject.inputs)
     actual = _merged(subject.run, v, s + 8.0)
@@ -101,7 +101,7 @@ def _shifted(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, ALIKE)
 
 
-def _empty(subject: Subject) -> Iterator[Claim]:
+def _empty(subject: RelatedCalls) -> Iterator[Claim]:
     """Merge one part with parts that have no keys: it stays as it is."""
     v, s = states_of(subject.inputs)
     v, s = v.clone(), s.clone()
@@ -111,7 +111,7 @@ def _empty(subject: Subject) -> Iterator[Claim]:
     yield Claim("s_merged", actual["s_merged"], s[:, 0], _NOTHING)
 
 
-def _equal(subject: Subject) -> Iterator[Claim]:
+def _equal(subject: RelatedCalls) -> Iterator[Claim]:
     """Merge one part with itself: the values stay, the LSE is larger by log2(parts)."""
     v, s = states_of(subject.inputs)
     parts = s.shape[1]
@@ -120,7 +120,7 @@ def _equal(subject: Subject) -> Iterator[Claim]:
     yield Claim("s_merged", actual["s_merged"], s[:, 0] + math.log2(parts), _ONE_BIT)
 
 
-def _in_steps(subject: Subject) -> Iterator[Claim]:
+def _in_steps(subject: RelatedCalls) -> Iterator[Claim]:
     """Merge three parts from the left, and from the right."""
     v, s = states_of(subject.inputs)
     parts = [(v[:, i], s[:, i]) for i in range(s.shape[1])]
@@ -139,14 +139,14 @@ def _in_steps(subject: Subject) -> Iterator[Claim]:
 State = tuple[torch.Tensor, torch.Tensor]
 
 
-def _both(run: Asked, first: State, second: State) -> State:
+def _both(run: ReferenceCall, first: State, second: State) -> State:
     """Merge two states."""
     v = torch.stack([first[0], second[0]], dim=1)
     merged = _merged(run, v, torch.stack([first[1], second[1]], dim=1))
     return merged["v_merged"], merged["s_merged"]
 
 
-def _two(subject: Subject) -> Iterator[Claim]:
+def _two(subject: RelatedCalls) -> Iterator[Claim]:
     """Merge two of the parts by the definition for two."""
     v, s = states_of(subject.inputs)
     expected = _merged(subject.other(), v[:, :2], s[:, :2])

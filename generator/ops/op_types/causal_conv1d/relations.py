@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -51,7 +51,7 @@ def conv_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _split(subject: Subject) -> Iterator[Claim]:
+def _split(subject: RelatedCalls) -> Iterator[Claim]:
     """Give each sequence's first tokens, then the others from the resulting pool."""
     inputs, state = subject.inputs, subject.inputs["conv_states"]
     starts, ends = inputs["cu_seqlens"][:-1].long(), inputs["cu_seqlens"][1:].long()
@@ -76,7 +76,7 @@ def _split(subject: Subject) -> Iterator[Claim]:
     )
 
 
-def _slots_permuted(subject: Subject) -> Iterator[Claim]:
+def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the states to other slots of the pool; padding stays padding."""
     inputs = subject.inputs
     order = torch.arange(len(inputs["conv_states"])).roll(2)

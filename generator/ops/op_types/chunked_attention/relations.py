@@ -13,7 +13,7 @@ from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import Batch
 from generator.ops.op_types.chunked_attention.chunks import chunk_of
 from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
 
 
 def chunked_relations(definition: Definition) -> list[Relation]:
@@ -30,14 +30,14 @@ def chunked_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _is_causal(subject: Subject) -> Iterator[Claim]:
+def _is_causal(subject: RelatedCalls) -> Iterator[Claim]:
     """Compute causal attention over sequences that one chunk holds, in float64."""
     output, lse = oracle_ragged(subject.inputs)
     expected = {"output": output, "lse": lse}
     yield from alike(expected, subject.whole, MERGED)
 
 
-def _cut(subject: Subject) -> Iterator[Claim]:
+def _cut(subject: RelatedCalls) -> Iterator[Claim]:
     """Call run() on each chunk's queries and keys as a sequence of its own."""
     chunk = chunk_of(subject.definition)
     pieces: Batch = []
@@ -51,7 +51,7 @@ def _cut(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, run_on(subject.run, subject, given, "cut"), ALIKE)
 
 
-def _not_seen(subject: Subject) -> Iterator[Claim]:
+def _not_seen(subject: RelatedCalls) -> Iterator[Claim]:
     """Change the keys of the first chunk: the queries of the second stay as they are."""
     chunk, batch = chunk_of(subject.definition), batch_of(subject)
     changed = [

@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -43,7 +43,7 @@ def comm_relations(definition: Definition) -> list[Relation]:
 _ROWS = ("num_tokens", "hidden_size")
 
 
-def _moved(subject: Subject) -> Iterator[Claim]:
+def _moved(subject: RelatedCalls) -> Iterator[Claim]:
     """Give each column to one rank alone, then all of them to the last rank."""
     parts = subject.inputs["hidden_states"]
     ranks, columns = len(parts), parts.shape[2]
@@ -58,7 +58,7 @@ def _moved(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, _MOVED)
 
 
-def _swapped(subject: Subject) -> Iterator[Claim]:
+def _swapped(subject: RelatedCalls) -> Iterator[Claim]:
     """Exchange the residual and the first rank's part: it is added once, as that is."""
     parts = subject.inputs["hidden_states"].clone()
     residual = parts[0].clone()

@@ -15,9 +15,9 @@ from generator.testing.policy import Policy, Question
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -62,7 +62,7 @@ def sparse_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _lists_shuffled(subject: Subject) -> Iterator[Claim]:
+def _lists_shuffled(subject: RelatedCalls) -> Iterator[Claim]:
     """Reorder the tokens of each list; the padding stays at the end."""
     lists = subject.inputs["sparse_indices"].clone()
     for row in lists:
@@ -72,7 +72,7 @@ def _lists_shuffled(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, actual, ALIKE)
 
 
-def _lists_in_two(subject: Subject) -> Iterator[Claim]:
+def _lists_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Attend over two parts of each list, then merge; skip lists of one token."""
     lists = subject.inputs["sparse_indices"]
     counts = (lists != PADDING).sum(dim=1)
@@ -91,7 +91,7 @@ def _lists_in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, merged(*parts), MERGED)
 
 
-def _slots_permuted(subject: Subject) -> Iterator[Claim]:
+def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the tokens to other slots of the pool, and adapt the indices."""
     inputs = subject.inputs
     shape = inputs[_CACHES[0]].shape[:2]
@@ -106,7 +106,7 @@ def _slots_permuted(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run({**inputs, **moved}), ALIKE)
 
 
-def _page_size_1(subject: Subject) -> Iterator[Claim]:
+def _page_size_1(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition of page size 1; the indices stay the same."""
     inputs = subject.inputs
     flat = {name: inputs[name].flatten(0, 1)[:, None] for name in _CACHES}
@@ -126,7 +126,7 @@ def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
     params = {"seq_lens": lens, "tied": False}
     cases = [RelatedCase("lengths", "small", axes, params)]
 
-    def same_choice(subject: Subject, actual: torch.Tensor) -> Claim:
+    def same_choice(subject: RelatedCalls, actual: torch.Tensor) -> Claim:
         """Claim the ids of the first call, up to ties at the boundary."""
 
         def judge(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
@@ -137,7 +137,7 @@ def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
         expected = subject.whole["topk_indices"]
         return Claim("topk_indices", actual, expected, _CHOSEN, judge)
 
-    def rows_reversed(subject: Subject) -> Iterator[Claim]:
+    def rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
         given = taken(
             definition.interface,
             subject.inputs,
@@ -146,7 +146,7 @@ def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
         )
         yield same_choice(subject, subject.run(given)["topk_indices"].flip(0))
 
-    def pages_permuted(subject: Subject) -> Iterator[Claim]:
+    def pages_permuted(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
         order = Stream("pages").permutation(len(inputs["k_index_cache_fp8"]))
         given = {

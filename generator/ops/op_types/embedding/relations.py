@@ -8,7 +8,7 @@ import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.tolerance import EXACT
 
 _SAME = Bound(EXACT, "rows are copied, or multiplied by one number: the same bits")
@@ -26,7 +26,7 @@ def embedding_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _added(subject: Subject) -> Iterator[Claim]:
+def _added(subject: RelatedCalls) -> Iterator[Claim]:
     """Take the table as two shards: the tokens of both are those of one, folded."""
     inputs, rows = subject.inputs, subject.definition.axes["vocab_size"]
     tokens, start = inputs["input_ids"], inputs["vocab_start"]

@@ -9,9 +9,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -47,7 +47,7 @@ def gated_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _scaled(subject: Subject) -> Iterator[Claim]:
+def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
     """Multiply rows by -1 and by 64, which rounds nothing; eps stays."""
     inputs, whole = subject.inputs, subject.whole["output"]
     x = inputs["hidden_states"]
@@ -57,7 +57,7 @@ def _scaled(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", large, whole, _SCALED)
 
 
-def _apart(subject: Subject) -> Iterator[Claim]:
+def _apart(subject: RelatedCalls) -> Iterator[Claim]:
     """Close the gates of the first group: the others stay as they are."""
     inputs = subject.inputs
     size = subject.definition.axes["group_size"]

@@ -18,9 +18,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -122,7 +122,7 @@ def _of_mtp(definition: Definition) -> list[Relation]:
     ]
 
 
-def _no_state_is_zeros(subject: Subject) -> Iterator[Claim]:
+def _no_state_is_zeros(subject: RelatedCalls) -> Iterator[Claim]:
     """Pass a state of zeros instead of None."""
     zeros = torch.zeros_like(subject.whole["new_state"])
     actual = subject.run({**subject.inputs, "state": zeros})
@@ -150,7 +150,7 @@ def _places(inputs: Inputs) -> list[torch.Tensor]:
     return [torch.arange(start, end) for start, end in pairwise(bounds)]
 
 
-def _prompts_reversed(subject: Subject) -> Iterator[Claim]:
+def _prompts_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     inputs, whole = subject.inputs, subject.whole
     tokens = torch.cat(_places(inputs)[::-1])
     given = _with_tokens(
@@ -163,7 +163,7 @@ def _prompts_reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(given), ALIKE)
 
 
-def _in_chunks(subject: Subject) -> Iterator[Claim]:
+def _in_chunks(subject: RelatedCalls) -> Iterator[Claim]:
     """Run a third of each sequence, then the rest from the resulting states."""
     inputs = subject.inputs
     places = _places(inputs)
@@ -185,7 +185,7 @@ def _in_chunks(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": output, "new_state": state}, ALIKE)
 
 
-def _by_one_token(subject: Subject) -> Iterator[Claim]:
+def _by_one_token(subject: RelatedCalls) -> Iterator[Claim]:
     """Run one token of each sequence a call; finished sequences are empty."""
     inputs = subject.inputs
     places = _places(inputs)
@@ -201,7 +201,7 @@ def _by_one_token(subject: Subject) -> Iterator[Claim]:
 
 
 def _decoded(
-    subject: Subject, tokens: Inputs, state: torch.Tensor
+    subject: RelatedCalls, tokens: Inputs, state: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Call decode on one token a row; return output [rows, heads, values] and states."""
     decode = subject.other()
@@ -211,7 +211,7 @@ def _decoded(
     return answer["output"][:, 0], answer["new_state"]
 
 
-def _is_decode(subject: Subject) -> Iterator[Claim]:
+def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Decode token after token; finished sequences leave the batch."""
     inputs = subject.inputs
     places = _places(inputs)
@@ -225,7 +225,7 @@ def _is_decode(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": output, "new_state": states}, ALIKE)
 
 
-def _slots_permuted(subject: Subject) -> Iterator[Claim]:
+def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the states to other slots of the pool."""
     inputs = subject.inputs
     pool = len(inputs["initial_state"])
@@ -242,7 +242,7 @@ def _slots_permuted(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(given), ALIKE)
 
 
-def _drafts_in_two(subject: Subject) -> Iterator[Claim]:
+def _drafts_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Run two drafts, then the others from the states in the buffer."""
     inputs, whole = subject.inputs, subject.whole
     interface = subject.definition.interface
@@ -259,7 +259,7 @@ def _drafts_in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike({name: whole[name] for name in parts}, parts, ALIKE)
 
 
-def _drafts_are_decode(subject: Subject) -> Iterator[Claim]:
+def _drafts_are_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Decode draft after draft from the state in each row's slot."""
     inputs, whole = subject.inputs, subject.whole
     state = inputs["initial_state"][inputs["initial_state_indices"].long()]

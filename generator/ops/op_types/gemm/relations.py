@@ -10,7 +10,7 @@ import torch
 from generator.ops.row_relations import last_half_twice, reordered
 from generator.testing.definition import Case, Definition
 from generator.testing.memory import dtype_of
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Tolerance
 from generator.testing.trial import Inputs
@@ -77,7 +77,7 @@ def _rows_with_parts(definition: Definition, case: Case, stream: Stream) -> Inpu
     }
 
 
-def _k_in_two(subject: Subject) -> Iterator[Claim]:
+def _k_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the products of the two parts of K."""
     whole, early, late = subject.whole["C"].double().chunk(3)
     yield Claim("C", early + late, whole, _ADDED[_dtype(subject.definition)])

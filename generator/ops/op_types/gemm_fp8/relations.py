@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -62,7 +62,7 @@ def gemm_fp8_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _k_shards(subject: Subject) -> Iterator[Claim]:
+def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the products of two parts of K: the other part's activations are zeros."""
     (output,) = subject.whole
     name = "A" if "A" in subject.inputs else "input"
@@ -78,14 +78,14 @@ def _k_shards(subject: Subject) -> Iterator[Claim]:
     yield Claim(output, total, subject.whole[output].double(), _ADDED)
 
 
-def _exchanged(subject: Subject) -> Iterator[Claim]:
+def _exchanged(subject: RelatedCalls) -> Iterator[Claim]:
     """Exchange the scales: only their product matters."""
     a, b = subject.inputs["A_scale"], subject.inputs["B_scale"]
     actual = subject.run({**subject.inputs, "A_scale": b, "B_scale": a})
     yield from alike(subject.whole, actual, {"C": _ALIKE})
 
 
-def _blocks_reversed(subject: Subject) -> Iterator[Claim]:
+def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Take the blocks of K in reverse, in codes and scales."""
     inputs = subject.inputs
     blocks = subject.definition.axes["num_k_blocks"]
@@ -97,7 +97,7 @@ def _blocks_reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run(other), {"out": _ALIKE})
 
 
-def _moved(subject: Subject) -> Iterator[Claim]:
+def _moved(subject: RelatedCalls) -> Iterator[Claim]:
     """Divide the scales of the input by 4, multiply those of the weight by 4."""
     other = {
         **subject.inputs,
@@ -107,7 +107,7 @@ def _moved(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run(other), {"out": _POWERS})
 
 
-def _n_shards(subject: Subject) -> Iterator[Claim]:
+def _n_shards(subject: RelatedCalls) -> Iterator[Claim]:
     """Exchange the halves of the weight's rows: the output's columns follow."""
     inputs, blocks = subject.inputs, subject.definition.axes["num_n_blocks"]
     half = torch.arange(blocks).roll(blocks // 2)

@@ -59,8 +59,8 @@ def variant_spec(
 ) -> Spec:
     """Return the definition of a geometry of attention, at one of `stages`.
 
-    Raises FileNotFoundError where there is no reference: only plain attention has one
-    for pages of one token.
+    Raises NoVariant where there is no reference: only plain attention has one for pages
+    of one token.
     """
     prefill = stage == "prefill"
     rows = "total_q" if prefill else "batch_size"
@@ -108,7 +108,8 @@ def variant_spec(
         ),
         reference=reference_text(
             "gqa_paged",
-            f"gqa_paged_{stage}{geometry.module}{'_ps1' if page_size == 1 else ''}",
+            f"gqa_paged_{stage}",
+            (*geometry.variants, *(("ps1",) if page_size == 1 else ())),
             **geometry.constants,
         ),
         captured_from=(
@@ -162,7 +163,7 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
         outputs=_outputs(rows),
         constraints=_constraints(heads, prefill),
         reference=reference_text(
-            "gqa_paged", module if page_size > 1 else f"{module}_ps1"
+            "gqa_paged", module, () if page_size > 1 else ("ps1",)
         ),
         captured_from=_captured_from(heads, stage),
         structure=workloads.paged,

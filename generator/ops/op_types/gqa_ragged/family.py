@@ -82,7 +82,7 @@ def variant_spec(geometry: Geometry) -> Spec:
         outputs=_outputs(geometry.dtype),
         constraints=ragged.CONSTRAINTS,
         reference=reference_text(
-            "gqa_ragged", f"gqa_ragged_prefill{geometry.module}", **geometry.constants
+            "gqa_ragged", "gqa_ragged_prefill", geometry.variants, **geometry.constants
         ),
         captured_from=LLAMA,
         structure=workloads.ragged,

@@ -10,7 +10,7 @@ from generator.ops.attention.variant import variant_of
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import backwards, taken
 from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCase, Relation, Subject, alike
+from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
 from generator.testing.trial import Inputs
 
 
@@ -53,7 +53,7 @@ def _decode_of(definition: Definition) -> Any:
     return accepts
 
 
-def _heads_reversed(subject: Subject) -> Iterator[Claim]:
+def _heads_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Reverse query heads and KV heads: the heads of a group stay together."""
     interface, inputs = subject.definition.interface, subject.inputs
     expected = subject.whole
@@ -63,7 +63,7 @@ def _heads_reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(inputs), ALIKE)
 
 
-def _keys_reversed(subject: Subject) -> Iterator[Claim]:
+def _keys_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     inputs = taken(subject.definition.interface, subject.inputs, "kv_len", backwards)
     yield from alike(subject.whole, subject.run(inputs), ALIKE)
 
@@ -72,7 +72,7 @@ def _keys(inputs: Inputs, part: slice) -> Inputs:
     return {**inputs, **{n: inputs[n][part].contiguous() for n in ("k", "v")}}
 
 
-def _kv_in_two(subject: Subject) -> Iterator[Claim]:
+def _kv_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Attend over two parts of the keys, then merge."""
     # a cut in the middle would make both parts alike and hide errors
     cut = len(subject.inputs["k"]) // 3
@@ -83,7 +83,7 @@ def _kv_in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, merged(*parts), MERGED)
 
 
-def _queries_in_two(subject: Subject) -> Iterator[Claim]:
+def _queries_in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Call run() on the first queries, with the keys that they see, then on the rest."""
     inputs = subject.inputs
     q_len, kv_len = len(inputs["q"]), len(inputs["k"])
@@ -97,7 +97,7 @@ def _queries_in_two(subject: Subject) -> Iterator[Claim]:
         yield from alike(expected, actual, ALIKE)
 
 
-def _is_decode(subject: Subject) -> Iterator[Claim]:
+def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the decode of the same geometry on the last query."""
     last = {**subject.inputs, "q": subject.inputs["q"][-1].contiguous()}
     expected = {name: value[-1] for name, value in subject.whole.items()}

@@ -13,9 +13,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -70,7 +70,7 @@ def _decode_of(definition: Definition) -> Callable[[Definition], bool]:
     )
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double values and states: outputs and states are doubled."""
     inputs = subject.inputs
     twice = {name: 2.0 * inputs[name] for name in ("v", "state")}
@@ -85,7 +85,7 @@ _LONGER = Bound(
 )
 
 
-def _lengthened(subject: Subject) -> Iterator[Claim]:
+def _lengthened(subject: RelatedCalls) -> Iterator[Claim]:
     """Make queries and keys 4 and 16 times as long: nothing changes."""
     inputs = subject.inputs
     longer = {"q": 4.0 * inputs["q"], "k": 16.0 * inputs["k"]}
@@ -93,7 +93,9 @@ def _lengthened(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, answer, {"output": _LONGER})
 
 
-def _of_tokens(subject: Subject, tokens: torch.Tensor, lengths: torch.Tensor) -> Inputs:
+def _of_tokens(
+    subject: RelatedCalls, tokens: torch.Tensor, lengths: torch.Tensor
+) -> Inputs:
     """Return the inputs of some tokens, int64, as sequences of the given lengths."""
     interface = subject.definition.interface
     chosen = taken(interface, subject.inputs, "total_tokens", lambda _: tokens)
@@ -101,13 +103,13 @@ def _of_tokens(subject: Subject, tokens: torch.Tensor, lengths: torch.Tensor) ->
     return {**chosen, "cu_seqlens": ends}
 
 
-def _places(subject: Subject) -> list[torch.Tensor]:
+def _places(subject: RelatedCalls) -> list[torch.Tensor]:
     """Return the token indices of each sequence: int64 [length] each."""
     ends = subject.inputs["cu_seqlens"].tolist()
     return [torch.arange(start, end) for start, end in pairwise(ends)]
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the sequences in another order."""
     tokens = torch.cat(_places(subject)[::-1])
     lengths = subject.inputs["cu_seqlens"].diff().flip(0)
@@ -120,7 +122,7 @@ def _reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, answer, _ALIKE)
 
 
-def _split(subject: Subject) -> Iterator[Claim]:
+def _split(subject: RelatedCalls) -> Iterator[Claim]:
     """Give a third of each sequence, then the others from the states behind it."""
     state = subject.inputs["state"]
     output = torch.empty_like(subject.inputs["v"])
@@ -134,7 +136,7 @@ def _split(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": output, "new_state": state}, _ALIKE)
 
 
-def _is_decode(subject: Subject) -> Iterator[Claim]:
+def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Decode token after token; finished sequences leave the batch."""
     decode, inputs = subject.other(), subject.inputs
     places, states = _places(subject), inputs["state"].clone()

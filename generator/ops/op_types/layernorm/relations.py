@@ -8,7 +8,7 @@ import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT, Tolerance
 
@@ -49,7 +49,7 @@ def _shuffled(length: int) -> torch.Tensor:
     return Stream("columns").permutation(length)
 
 
-def _scaled(subject: Subject) -> Iterator[Claim]:
+def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
     """Multiply rows by 64, and rows and bias by -1: neither rounds anything."""
     inputs, whole = subject.inputs, subject.whole["output"]
     x = inputs["hidden_states"]
@@ -59,7 +59,7 @@ def _scaled(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", subject.run(other)["output"], -whole, _NEGATED)
 
 
-def _moved(subject: Subject) -> Iterator[Claim]:
+def _moved(subject: RelatedCalls) -> Iterator[Claim]:
     """Add 4 to rows that are rounded to multiples of 1/16."""
     inputs = subject.inputs
     coarse = (16.0 * inputs["hidden_states"]).round() / 16.0

@@ -13,9 +13,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -50,7 +50,7 @@ def prefill_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _of_rows(subject: Subject, rows: torch.Tensor) -> Inputs:
+def _of_rows(subject: RelatedCalls, rows: torch.Tensor) -> Inputs:
     """Return the inputs of some tokens, int64, in their order."""
     interface = subject.definition.interface
     return taken(interface, subject.inputs, "total_tokens", lambda _: rows)
@@ -60,7 +60,7 @@ def _ends(lengths: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
 
 
-def _split(subject: Subject) -> Iterator[Claim]:
+def _split(subject: RelatedCalls) -> Iterator[Claim]:
     """Give each sequence's first tokens, then the others from the states behind them."""
     inputs = subject.inputs
     starts, ends = inputs["cu_seqlens"][:-1].long(), inputs["cu_seqlens"][1:].long()
@@ -75,7 +75,7 @@ def _split(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": output, "new_state": state}, _ALIKE)
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the sequences in another order."""
     inputs = subject.inputs
     ends = inputs["cu_seqlens"].tolist()
@@ -93,7 +93,7 @@ def _reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, answer, _ALIKE)
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double x and the states: outputs and states are doubled."""
     inputs = subject.inputs
     answer = subject.run(

@@ -12,9 +12,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import Tolerance
@@ -47,7 +47,7 @@ def mamba_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _in_two(subject: Subject) -> Iterator[Claim]:
+def _in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Run three rows, then the others on the resulting pool."""
     inputs, interface = subject.inputs, subject.definition.interface
     parts = []
@@ -60,7 +60,7 @@ def _in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, actual, ALIKE)
 
 
-def _slots_permuted(subject: Subject) -> Iterator[Claim]:
+def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Move the states to other slots of the pool; padding stays padding."""
     inputs = subject.inputs
     order = torch.arange(len(inputs["state"])).roll(2)

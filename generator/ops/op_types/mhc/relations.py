@@ -8,7 +8,7 @@ import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
 from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.tolerance import EXACT, Tolerance
 
 _SAME = Bound(
@@ -52,7 +52,7 @@ def mhc_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the streams, and what the layer gave: sums of them are doubled."""
     inputs = subject.inputs
     names = {"x", "residual"} & set(inputs)
@@ -61,13 +61,13 @@ def _doubled(subject: Subject) -> Iterator[Claim]:
         yield Claim(name, answer[name], 2.0 * subject.whole[name], _DOUBLED)
 
 
-def _even(subject: Subject) -> Iterator[Claim]:
+def _even(subject: RelatedCalls) -> Iterator[Claim]:
     """Add up each column of the mixes of streams: 1 and eps were their divisor."""
     sums = subject.whole["comb_mix"].double().sum(dim=1)
     yield Claim("comb_mix", sums, torch.full_like(sums, 1.0 / (1.0 + 1e-6)), _EVEN)
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the streams in the opposite order, with their shares: of rows and columns."""
     inputs = subject.inputs
     given = {
@@ -79,7 +79,7 @@ def _reversed(subject: Subject) -> Iterator[Claim]:
     yield Claim("out", out, subject.whole["out"].flip(1), _ROUNDED)
 
 
-def _kept(subject: Subject) -> Iterator[Claim]:
+def _kept(subject: RelatedCalls) -> Iterator[Claim]:
     """Take nothing of the layer, and each stream for itself."""
     inputs = subject.inputs
     one = torch.eye(inputs["residual"].shape[1]).expand_as(inputs["comb_res_mix"])

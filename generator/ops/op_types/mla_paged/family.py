@@ -127,7 +127,8 @@ def latent_spec(latent: Latent) -> Spec:
         ),
         reference=reference_text(
             "mla_paged",
-            f"{module}{special}{'_ps1' if latent.page_size == 1 else ''}",
+            module,
+            ["kve4m3"] * latent.is_e4m3 + ["ps1"] * (latent.page_size == 1),
         ),
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,

@@ -35,16 +35,22 @@ _SHORT = (
     "every expert's output: five roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, squared) and "
     "the reference's own are 1.5e-5 of the power; where scales have all bits, it rounds "
     "the dequantised states, for gate and for up, and three weights as well: 2.7e-5; "
-    "atol and rtol are 5 deviations of 1.5e-5 of outputs up to 2"
+    "atol and rtol are 5 deviations of 1.5e-5 of outputs up to 2. What it rounds where "
+    "scales are not powers of two makes outputs larger by 0.12 %: the bias is below 0.2 %"
 )
 _EIGHT_BITS = (
     "the kernel quantises the values between the products to float8_e4m3: a rounding "
     "to 4 bits is 2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are "
     "about 1, so that atol is 4 deviations; a token's norm hangs on its 300 largest values, "
-    "of which 5 deviations are 7.4e-3"
+    "of which 5 deviations are 7.4e-3. Scales of states in bfloat16, of gate and of up, and "
+    "the power of what is rounded make outputs larger by 0.34 %: the bias is below 0.4 %"
 )
-_BF16 = Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005))
-_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008))
+_BF16 = Tolerance(
+    2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005), bias=2e-3
+)
+_F8 = Tolerance(
+    1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008), bias=4e-3
+)
 _BELOW = "scales-below-midpoints"
 _SCALED_BF16 = (
     "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm decides; "

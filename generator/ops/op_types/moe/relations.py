@@ -25,9 +25,9 @@ from generator.testing.lazy_weights import Tiled
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -181,7 +181,7 @@ def _local_tensors(definition: Definition, inputs: Inputs) -> list[str]:
     ]
 
 
-def _renamed(subject: Subject) -> Iterator[Claim]:
+def _renamed(subject: RelatedCalls) -> Iterator[Claim]:
     """Renumber the experts, in the weights and in the routing."""
     definition, inputs = subject.definition, subject.inputs
     count = routing.experts_of(definition)[1]
@@ -200,14 +200,14 @@ def _renamed(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run({**inputs, **renamed}), _ALIKE)
 
 
-def _cut(subject: Subject) -> int:
+def _cut(subject: RelatedCalls) -> int:
     """Return the place that splits the selected experts into halves."""
     places = sorted(subject.inputs[_WEIGHTS[0]].experts)
     cut: int = places[len(places) // 2]
     return cut
 
 
-def _halves(subject: Subject) -> Iterator[Claim]:
+def _halves(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the outputs of both halves of the experts; the other half's gemm2 is 0."""
     cut = _cut(subject)
     total = torch.zeros_like(subject.whole["output"], dtype=torch.float64)
@@ -219,7 +219,7 @@ def _halves(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": total}, _ADDED)
 
 
-def _offset_halves(subject: Subject) -> Iterator[Claim]:
+def _offset_halves(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the outputs of two devices with half of the experts each, by their offsets.
 
     The rest of a device's experts are zeros, as the interface fixes their number.

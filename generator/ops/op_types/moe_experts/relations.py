@@ -16,9 +16,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import Tolerance
@@ -54,7 +54,7 @@ def expert_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _expert_shards(subject: Subject) -> Iterator[Claim]:
+def _expert_shards(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the outputs of two devices: experts of the other one are -1."""
     ids = subject.inputs["topk_ids"]
     cut = int(ids[ids >= 0].float().mean().ceil())
@@ -65,7 +65,7 @@ def _expert_shards(subject: Subject) -> Iterator[Claim]:
     yield from _sum(subject, total)
 
 
-def _column_shards(subject: Subject) -> Iterator[Claim]:
+def _column_shards(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the outputs of two halves of the columns: the other half of w2 is zeros.
 
     The bias of w2 is added on one device alone.
@@ -83,5 +83,5 @@ def _column_shards(subject: Subject) -> Iterator[Claim]:
     yield from _sum(subject, total)
 
 
-def _sum(subject: Subject, total: torch.Tensor) -> Iterator[Claim]:
+def _sum(subject: RelatedCalls, total: torch.Tensor) -> Iterator[Claim]:
     yield from alike(subject.whole, {"output": total}, {"output": _ADDED})

@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -55,7 +55,7 @@ def routing_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _renamed(subject: Subject) -> Iterator[Claim]:
+def _renamed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the experts other numbers, groups as a whole and within each group."""
     definition, inputs = subject.definition, dict(subject.inputs)
     experts = definition.axes["num_experts"]
@@ -75,14 +75,14 @@ def _renamed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, _ALIKE)
 
 
-def _add_up(subject: Subject) -> Iterator[Claim]:
+def _add_up(subject: RelatedCalls) -> Iterator[Claim]:
     """Add up the weights of each token: they are the factor, or 1."""
     total = subject.whole["topk_weights"].double().sum(dim=1)
     factor = float(subject.inputs.get("routed_scaling_factor", 1.0))
     yield Claim("topk_weights", total, torch.full_like(total, factor), _SUM)
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the factor: the weights are doubled, and the experts the same."""
     factor = 2.0 * subject.inputs["routed_scaling_factor"]
     actual = subject.run({**subject.inputs, "routed_scaling_factor": factor})
@@ -92,13 +92,13 @@ def _doubled(subject: Subject) -> Iterator[Claim]:
     yield Claim("topk_ids", actual["topk_ids"], ids, _ALIKE["topk_ids"])
 
 
-def _shifted(subject: Subject) -> Iterator[Claim]:
+def _shifted(subject: RelatedCalls) -> Iterator[Claim]:
     """Add the same to every bias: neither experts nor weights change."""
     actual = subject.run({**subject.inputs, "bias": subject.inputs["bias"] - 1.5})
     yield from alike(subject.whole, actual, _ALIKE)
 
 
-def _by_table(subject: Subject) -> Iterator[Claim]:
+def _by_table(subject: RelatedCalls) -> Iterator[Claim]:
     """Negate the logits: the table chooses the same experts."""
     logits = -subject.inputs["router_logits"]
     actual = subject.run({**subject.inputs, "router_logits": logits})

@@ -23,9 +23,9 @@ from generator.testing.relation import (
     Bound,
     Claim,
     Outputs,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -72,11 +72,11 @@ def _nhd_of(definition: Definition) -> Any:
     return accepts
 
 
-def _bounds(subject: Subject) -> dict[str, Bound]:
+def _bounds(subject: RelatedCalls) -> dict[str, Bound]:
     return {f"{name}_out": _SAME for name in cache_names(subject.definition)}
 
 
-def _after(subject: Subject, outputs: Outputs) -> Inputs:
+def _after(subject: RelatedCalls, outputs: Outputs) -> Inputs:
     """Return the inputs with the caches that an append returned."""
     names = cache_names(subject.definition)
     return {**subject.inputs, **{name: outputs[f"{name}_out"] for name in names}}
@@ -87,7 +87,7 @@ def _some_rows(inputs: Inputs, rows: slice) -> Inputs:
     return {**inputs, **{name: inputs[name][rows].contiguous() for name in names}}
 
 
-def _in_two(subject: Subject) -> Iterator[Claim]:
+def _in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Append the first rows, then the others to what that gave."""
     cut = len(subject.inputs["positions"]) // 3
     first = subject.run(_some_rows(subject.inputs, slice(cut)))
@@ -95,13 +95,13 @@ def _in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run(later), _bounds(subject))
 
 
-def _twice(subject: Subject) -> Iterator[Claim]:
+def _twice(subject: RelatedCalls) -> Iterator[Claim]:
     """Append the same rows to what the append gave."""
     again = subject.run(_after(subject, subject.whole))
     yield from alike(subject.whole, again, _bounds(subject))
 
 
-def _pages_renamed(subject: Subject) -> Iterator[Claim]:
+def _pages_renamed(subject: RelatedCalls) -> Iterator[Claim]:
     """Move every page to another number, in the caches and in the table."""
     inputs, names = subject.inputs, cache_names(subject.definition)
     order = Stream(subject.trial.case.name, "pages").permutation(len(inputs[names[0]]))
@@ -113,7 +113,7 @@ def _pages_renamed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, _bounds(subject))
 
 
-def _is_nhd(subject: Subject) -> Iterator[Claim]:
+def _is_nhd(subject: RelatedCalls) -> Iterator[Claim]:
     """Call the definition of layout NHD on the transposed caches."""
     names = cache_names(subject.definition)
     turned = {n: subject.inputs[n].transpose(1, 2).contiguous() for n in names}
@@ -122,7 +122,7 @@ def _is_nhd(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, actual, _bounds(subject))
 
 
-def _attend(subject: Subject) -> Iterator[Claim]:
+def _attend(subject: RelatedCalls) -> Iterator[Claim]:
     """Attend, in float64, over the pages after the append and over the tokens alone.
 
     The last query of each sequence has two heads for each head of the keys. Latents are

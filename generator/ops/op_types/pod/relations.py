@@ -13,9 +13,9 @@ from generator.ops.paging import page_counts, page_table, token_slots
 from generator.testing.definition import Definition
 from generator.testing.relation import (
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -41,7 +41,7 @@ def pod_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _two_calls(subject: Subject) -> Iterator[Claim]:
+def _two_calls(subject: RelatedCalls) -> Iterator[Claim]:
     """Call with the prefill alone, then with the decodes alone.
 
     A call has both: beside the prefill the decodes have other queries and keys, and
@@ -61,7 +61,7 @@ def _two_calls(subject: Subject) -> Iterator[Claim]:
         )
 
 
-def _one_query(subject: Subject) -> Iterator[Claim]:
+def _one_query(subject: RelatedCalls) -> Iterator[Claim]:
     """Call with single queries of the prefill, and the keys that each sees."""
     inputs = subject.inputs
     q_len, kv_len = len(inputs["q_p"]), len(inputs["k_p"])
@@ -74,7 +74,7 @@ def _one_query(subject: Subject) -> Iterator[Claim]:
         yield Claim("output_p", actual, expected, _ALIKE["output_p"])
 
 
-def _is_decode(subject: Subject) -> Iterator[Claim]:
+def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     """Put the prefill's keys in pages, and decode its last query."""
     inputs = subject.inputs
     page_size = subject.definition.axes["page_size"]
@@ -102,7 +102,7 @@ def _in_pages(tokens: Inputs, kv_lens: Sequence[int], page_size: int) -> dict[st
     return found
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Reverse the decodes, with their pages."""
     inputs = subject.inputs
     starts = inputs["kv_indptr"].tolist()

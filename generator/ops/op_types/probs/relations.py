@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT, Tolerance
@@ -59,14 +59,14 @@ def row_relations(definition: Definition) -> list[Relation]:
     return found
 
 
-def _add_up(subject: Subject) -> Iterator[Claim]:
+def _add_up(subject: RelatedCalls) -> Iterator[Claim]:
     """Add up the probabilities of each row."""
     ((name, probs),) = subject.whole.items()
     total = probs.double().sum(dim=1)
     yield Claim(name, total, torch.ones_like(total), _SUM)
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the logits, and the temperature with them."""
     inputs = {**subject.inputs, "logits": 2.0 * subject.inputs["logits"]}
     expected = dict(subject.whole)
@@ -77,7 +77,7 @@ def _doubled(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(inputs), dict.fromkeys(expected, _SAME))
 
 
-def _twice(subject: Subject) -> Iterator[Claim]:
+def _twice(subject: RelatedCalls) -> Iterator[Claim]:
     """Keep the same of what was kept."""
     (source, _), ((name, kept),) = tuple(subject.inputs), subject.whole.items()
     again = subject.run({**subject.inputs, source: kept})

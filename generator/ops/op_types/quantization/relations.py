@@ -14,9 +14,9 @@ from generator.testing.relation import (
     Bound,
     Claim,
     Outputs,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.tolerance import EXACT
@@ -40,7 +40,7 @@ def quantization_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _blocks_reversed(subject: Subject) -> Iterator[Claim]:
+def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Take the blocks of each row in reverse."""
     actual = subject.run(_turned(subject.definition, subject.inputs))
     expected = _turned(subject.definition, subject.whole)
@@ -57,7 +57,7 @@ def _turned(definition: Definition, tensors: Any) -> dict[str, Any]:
     return found
 
 
-def _negated(subject: Subject) -> Iterator[Claim]:
+def _negated(subject: RelatedCalls) -> Iterator[Claim]:
     """Change all signs: codes and values change theirs, scales stay."""
     actual = subject.run(_other_sign(subject.definition, subject.inputs))
     expected = _other_sign(subject.definition, subject.whole)
@@ -75,7 +75,7 @@ def _other_sign(definition: Definition, tensors: Any) -> dict[str, Any]:
     return found
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the values: scales double, beside a global scale that is halved nothing."""
     made, inputs = format_of(subject.definition), dict(subject.inputs)
     expected: Outputs = dict(subject.whole)

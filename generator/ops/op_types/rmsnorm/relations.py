@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -79,7 +79,7 @@ def _shuffled(length: int) -> torch.Tensor:
     return Stream("columns").permutation(length)
 
 
-def _scaled(subject: Subject) -> Iterator[Claim]:
+def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
     """Multiply rows by 4, which rounds nothing; eps stays."""
     names = {"hidden_states", "residual"} & set(subject.inputs)
     scaled = {name: 4.0 * subject.inputs[name] for name in names}
@@ -91,14 +91,14 @@ def _scaled(subject: Subject) -> Iterator[Claim]:
         yield from alike(whole, actual, _SCALED)
 
 
-def _scale_doubled(subject: Subject) -> Iterator[Claim]:
+def _scale_doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Divide by twice the scale: codes stand for half the values."""
     inputs, whole = subject.inputs, subject.whole["output"].float()
     actual = subject.run({**inputs, "scale": 2.0 * inputs["scale"]})["output"]
     yield Claim("output", 2.0 * actual.float(), whole, _HALVED)
 
 
-def _odd_part(subject: Subject) -> Iterator[Claim]:
+def _odd_part(subject: RelatedCalls) -> Iterator[Claim]:
     """Double and negate the weights: what rows of y and -y differ by is y itself."""
     inputs = subject.inputs
 
@@ -113,7 +113,7 @@ def _odd_part(subject: Subject) -> Iterator[Claim]:
     yield Claim("output", odd(2.0), 2.0 * odd(1.0), _LINEAR)
 
 
-def _swapped(subject: Subject) -> Iterator[Claim]:
+def _swapped(subject: RelatedCalls) -> Iterator[Claim]:
     """Swap the residual and the hidden states."""
     inputs = subject.inputs
     swapped = {

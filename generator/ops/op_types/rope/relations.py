@@ -16,9 +16,9 @@ from generator.testing.definition import Case, Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -110,7 +110,7 @@ def _even_steps(slope: torch.Tensor, rows: int) -> torch.Tensor:
     return torch.stack([torch.cat(row) for row in turn]).float()
 
 
-def _relative(subject: Subject) -> Iterator[Claim]:
+def _relative(subject: RelatedCalls) -> Iterator[Claim]:
     """Compare all dot products with those _SHIFT positions later."""
     place = torch.tensor(subject.trial.case.params["places"]).argsort()
     q, k = (subject.whole[name].float()[place] for name in ("q_out", "k_out"))
@@ -119,7 +119,7 @@ def _relative(subject: Subject) -> Iterator[Claim]:
     yield Claim("q_out·k_out", dots[1], dots[0], _DOTS)
 
 
-def _twice(subject: Subject) -> Iterator[Claim]:
+def _twice(subject: RelatedCalls) -> Iterator[Claim]:
     """Rotate by a position, then by another, instead of by their sum."""
     inputs = subject.inputs
     name = "positions" if "positions" in inputs else "pos_ids"
@@ -130,7 +130,7 @@ def _twice(subject: Subject) -> Iterator[Claim]:
     yield from alike(once, twice, {"q_out": _TWICE, "k_out": _TWICE})
 
 
-def _half_turn(subject: Subject) -> Iterator[Claim]:
+def _half_turn(subject: RelatedCalls) -> Iterator[Claim]:
     """Rotate by 180 degrees: rotated dimensions change sign, the others stay."""
     inputs = subject.inputs
     cache = inputs["cos_sin_cache"].clone()
@@ -146,7 +146,7 @@ def _half_turn(subject: Subject) -> Iterator[Claim]:
         yield Claim(name, actual[name], expected, _HALF)
 
 
-def _heads_scaled(subject: Subject) -> Iterator[Claim]:
+def _heads_scaled(subject: RelatedCalls) -> Iterator[Claim]:
     """Scale the heads by powers of 2, which their norm takes out again."""
     inputs = subject.inputs
     scaled = subject.run({**inputs, "q": 4.0 * inputs["q"], "k": 16.0 * inputs["k"]})

@@ -10,7 +10,7 @@ import torch
 from generator.ops.op_types.rope_quantize.inputs import axes_of
 from generator.ops.row_relations import reordered
 from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.tolerance import EXACT, Tolerance
 
 _ALIKE = Bound(
@@ -41,7 +41,7 @@ def quantised_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _doubled(subject: Subject) -> Iterator[Claim]:
+def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double both scales: what is not cut off doubles."""
     inputs = subject.inputs
     scales = {name: 2.0 * inputs[name] for name in ("quant_scale_q", "quant_scale_kv")}
@@ -52,7 +52,7 @@ def _doubled(subject: Subject) -> Iterator[Claim]:
             yield Claim(name, actual[name].float(), expected, _DOUBLED)
 
 
-def _half_turn(subject: Subject) -> Iterator[Claim]:
+def _half_turn(subject: RelatedCalls) -> Iterator[Claim]:
     """Rotate by 180 degrees instead of not at all: the rotary part changes its sign."""
     inputs = subject.inputs
     whole, half = (

@@ -15,7 +15,7 @@ from generator.ops.op_types.sampling.law import distinct_rows
 from generator.testing.chi_squared import SIGNIFICANCE, homogeneity
 from generator.testing.compare import FAILED, PASSED, Comparison
 from generator.testing.definition import Case, Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT
 from generator.testing.trial import Inputs, MakeInputs
@@ -77,7 +77,7 @@ def sampling_relations(
     ]
 
 
-def _vocabulary_permuted(subject: Subject) -> Iterator[Claim]:
+def _vocabulary_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Renumber the tokens, and translate the samples back."""
     inputs = subject.inputs
     name = next(iter(inputs))
@@ -88,12 +88,12 @@ def _vocabulary_permuted(subject: Subject) -> Iterator[Claim]:
     yield _same_law(subject, torch.where(inside, order[drawn * inside], drawn))
 
 
-def _rows_reversed(subject: Subject) -> Iterator[Claim]:
+def _rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     given: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
     yield _same_law(subject, subject.run(given)["samples"].flip(0))
 
 
-def _same_law(subject: Subject, drawn: torch.Tensor) -> Claim:
+def _same_law(subject: RelatedCalls, drawn: torch.Tensor) -> Claim:
     """Claim that draws, int64 [batch_size], follow the laws of the first call."""
     inputs = subject.inputs
 

@@ -11,9 +11,9 @@ from generator.testing.definition import Definition
 from generator.testing.relation import (
     Bound,
     Claim,
+    RelatedCalls,
     RelatedCase,
     Relation,
-    Subject,
     alike,
 )
 from generator.testing.seeded_inputs import Stream
@@ -40,7 +40,7 @@ def segment_relations(definition: Definition) -> list[Relation]:
     ]
 
 
-def _reversed(subject: Subject) -> Iterator[Claim]:
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Take the segments in reverse: the rows of the output follow."""
     inputs = subject.inputs
     lengths = inputs["seg_indptr"].diff().flip(0)
@@ -58,7 +58,7 @@ def _reversed(subject: Subject) -> Iterator[Claim]:
     yield from alike(expected, subject.run(other), _ALIKE)
 
 
-def _in_two(subject: Subject) -> Iterator[Claim]:
+def _in_two(subject: RelatedCalls) -> Iterator[Claim]:
     """Cut the first segment after its first row: both parts have its weight."""
     inputs = subject.inputs
     bounds, indices = inputs["seg_indptr"], inputs["weight_indices"]
@@ -71,7 +71,7 @@ def _in_two(subject: Subject) -> Iterator[Claim]:
     yield from alike(subject.whole, subject.run(other), _ALIKE)
 
 
-def _renumbered(subject: Subject) -> Iterator[Claim]:
+def _renumbered(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the weights other numbers, in the tensor and in the indices."""
     inputs = subject.inputs
     order = Stream("weights").permutation(len(inputs["weights"]))

@@ -16,7 +16,7 @@ from generator.ops.op_types.speculative_sampling.law import outcomes
 from generator.testing.chi_squared import SIGNIFICANCE, goodness, homogeneity
 from generator.testing.compare import FAILED, PASSED, Comparison
 from generator.testing.definition import Case, Definition
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT
 from generator.testing.trial import Inputs, MakeInputs
@@ -84,7 +84,7 @@ def _drafts_drawn(definition: Definition, case: Case, stream: Stream) -> Inputs:
     }
 
 
-def _vocabulary_permuted(subject: Subject) -> Iterator[Claim]:
+def _vocabulary_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Renumber the tokens, and translate the draws back."""
     inputs = subject.inputs
     order = Stream("vocabulary").permutation(inputs["draft_probs"].shape[2])
@@ -99,12 +99,12 @@ def _vocabulary_permuted(subject: Subject) -> Iterator[Claim]:
     yield _same_law(subject, torch.where(inside, named, drawn))
 
 
-def _rows_reversed(subject: Subject) -> Iterator[Claim]:
+def _rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     given: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
     yield _same_law(subject, subject.run(given)[_OUTPUT].flip(0))
 
 
-def _same_law(subject: Subject, drawn: torch.Tensor) -> Claim:
+def _same_law(subject: RelatedCalls, drawn: torch.Tensor) -> Claim:
     """Claim that draws, int32 [batch_size, drafts + 1], follow the first call's laws."""
     inputs = subject.inputs
     size = inputs["draft_probs"].shape[2]
@@ -138,7 +138,7 @@ def _counts(
     return first, second, (first + second).double()
 
 
-def _first_token(subject: Subject) -> Iterator[Claim]:
+def _first_token(subject: RelatedCalls) -> Iterator[Claim]:
     """Draw first tokens behind drafts of their law, some calls of them."""
     calls = [subject.whole, *(subject.run(subject.inputs) for _ in range(_CALLS - 1))]
     drawn = torch.cat([call[_OUTPUT][:, 0] for call in calls]).long()

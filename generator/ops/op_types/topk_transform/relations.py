@@ -11,7 +11,7 @@ from generator.ops.row_relations import backwards, taken
 from generator.testing.compare import Comparison
 from generator.testing.definition import Definition
 from generator.testing.policy import Policy, Question
-from generator.testing.relation import Bound, Claim, RelatedCase, Relation, Subject
+from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT
 from generator.testing.topk_policy import PADDING, REFERENCE
@@ -27,7 +27,9 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
     case = score_case(definition, "rows", "small", (k + 9, 3, k, 2 * k), shared=2)
     cases = [RelatedCase(case.name, case.size, case.axes, case.params)]
 
-    def same(subject: Subject, given: Inputs, translate: _Translate) -> Iterator[Claim]:
+    def same(
+        subject: RelatedCalls, given: Inputs, translate: _Translate
+    ) -> Iterator[Claim]:
         """Claim that other inputs give the first call's sets, translated back."""
 
         def judge(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
@@ -39,16 +41,16 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
         expected = subject.whole["indices"]
         yield Claim("indices", translate(ids), expected, _CHOSEN, judge)
 
-    def rows_reversed(subject: Subject) -> Iterator[Claim]:
+    def rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
         given = taken(definition.interface, subject.inputs, "num_rows", backwards)
         yield from same(subject, given, lambda ids: ids.flip(0))
 
-    def scores_scaled(subject: Subject) -> Iterator[Claim]:
+    def scores_scaled(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
         given = {**inputs, "input": 0.25 * inputs["input"]}
         yield from same(subject, given, lambda ids: ids)
 
-    def offsets_moved(subject: Subject) -> Iterator[Claim]:
+    def offsets_moved(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
         given = {**inputs, "offsets": inputs["offsets"] + 1000}
 
@@ -57,7 +59,7 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
 
         yield from same(subject, given, back)
 
-    def pages_renamed(subject: Subject) -> Iterator[Claim]:
+    def pages_renamed(subject: RelatedCalls) -> Iterator[Claim]:
         inputs, size = subject.inputs, definition.constants["page_size"]
         table = inputs["src_page_table"]
         order = Stream("pages").permutation(int(table.max()) + 1)

@@ -13,18 +13,7 @@ from itertools import accumulate
 import pytest
 import torch
 
-from generator.ops.op_types.gqa_paged.references import (
-    gqa_paged_decode,
-    gqa_paged_decode_ps1,
-    gqa_paged_prefill,
-    gqa_paged_prefill_ps1,
-)
-from generator.ops.op_types.mla_paged.references import (
-    mla_paged_decode,
-    mla_paged_decode_ps1,
-    mla_paged_prefill,
-    mla_paged_prefill_ps1,
-)
+from tests.builders import REFERENCES, run_of
 
 SM_SCALE = 0.37
 PAGE_SIZES = [1, 4]
@@ -122,13 +111,9 @@ def brute_force(case, q, k_cache, v_cache):
 
 def gqa(case, ratio, *, prefill, dtype=torch.float32, num_kv_heads=2, head_dim=6):
     """Return run, its inputs and the expected outputs."""
-    modules = {
-        (False, False): gqa_paged_decode,
-        (False, True): gqa_paged_decode_ps1,
-        (True, False): gqa_paged_prefill,
-        (True, True): gqa_paged_prefill_ps1,
-    }
-    run = modules[prefill, case.page_size == 1].run
+    stage = "prefill" if prefill else "decode"
+    end = "_ps1" if case.page_size == 1 else ""
+    run = run_of(REFERENCES[f"gqa_paged_{stage}{end}"])
     generator = torch.Generator().manual_seed(8)
     q_shape = (case.qo_indptr[-1], ratio * num_kv_heads, head_dim)
     q = torch.randn(*q_shape, generator=generator).to(dtype)
@@ -140,13 +125,9 @@ def gqa(case, ratio, *, prefill, dtype=torch.float32, num_kv_heads=2, head_dim=6
 
 def mla(case, heads, *, prefill, dtype=torch.float32, ckv_dim=8, kpe_dim=3):
     """Return run, its inputs and the expected outputs."""
-    modules = {
-        (False, False): mla_paged_decode,
-        (False, True): mla_paged_decode_ps1,
-        (True, False): mla_paged_prefill,
-        (True, True): mla_paged_prefill_ps1,
-    }
-    run = modules[prefill, case.page_size == 1].run
+    stage = "prefill" if prefill else "decode"
+    end = "_ps1" if case.page_size == 1 else ""
+    run = run_of(REFERENCES[f"mla_paged_{stage}{end}"])
     generator = torch.Generator().manual_seed(9)
     shape = (case.qo_indptr[-1], heads)
     q_nope = torch.randn(*shape, ckv_dim, generator=generator).to(dtype)

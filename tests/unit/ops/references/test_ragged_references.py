@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 import torch
 
-from generator.ops.op_types.gqa_ragged.references import gqa_ragged_prefill
 from generator.ops.op_types.mla_ragged.references import mla_ragged_prefill
+from tests.builders import REFERENCES, run_of
 
 SM_SCALE = 0.37
 # (queries, keys) of each sequence: no keys, no queries, neither, more queries than
@@ -67,7 +67,8 @@ def batch(lengths, heads, kv_heads, dim, vo_dim, dtype=torch.float32):
 
 
 def gqa(lengths, ratio=3, dtype=torch.float32):
-    return gqa_ragged_prefill.run, batch(lengths, 2 * ratio, 2, 6, 6, dtype)
+    run = run_of(REFERENCES["gqa_ragged_prefill"])
+    return run, batch(lengths, 2 * ratio, 2, 6, 6, dtype)
 
 
 def mla(lengths, heads=3, dtype=torch.float32):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
 from generator.ops import reference_text as module
-from generator.ops.reference_text import reference_text
+from generator.ops.reference_text import NoVariant, reference_text
 from tests.builders import REFERENCES
 
 SOURCE = '''"""What the module is for."""
@@ -59,10 +61,82 @@ def test_a_module_that_is_not_ascii_is_an_error(source):
         reference_text("any", source(SOURCE.replace("published", "publi\u00e9")))
 
 
-@pytest.mark.parametrize("path", REFERENCES.values(), ids=lambda path: path.stem)
-def test_references_import_only_torch_and_math(path):
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+@pytest.mark.parametrize("text", REFERENCES.values(), ids=list(REFERENCES))
+def test_references_import_only_torch_and_math(text):
+    nodes = list(ast.walk(ast.parse(text)))
     imports = [node for node in nodes if isinstance(node, ast.Import)]
     names = {alias.name for node in imports for alias in node.names}
     assert names <= {"torch", "math"}
     assert not any(isinstance(node, ast.ImportFrom) for node in nodes)
+
+
+MARKED = """#% set variants = ["", "half", "half twice"] %#
+import torch
+
+
+def run(x):
+#% if half %#
+    x = x / 2
+#% else %#
+    x = x + 0
+#% endif %#
+
+#% if twice %#
+    x = 2 * x
+#% endif %#
+    return x
+"""
+
+
+@pytest.fixture
+def marked(tmp_path, monkeypatch):
+    (tmp_path / "references").mkdir()
+    (tmp_path / "references" / "made_up.py.jinja").write_text(MARKED, encoding="utf-8")
+    monkeypatch.setattr(module, "op_folder", lambda op_type: tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ((), ["x = x + 0", ""]),
+        (("half",), ["x = x / 2", ""]),
+        (("twice", "half"), ["x = x / 2", "", "x = 2 * x"]),
+    ],
+)
+def test_words_choose_the_marked_lines(marked, words, lines):
+    body = reference_text("any", "made_up", words).splitlines()[4:-1]
+    assert [line.strip() for line in body] == lines
+
+
+@pytest.mark.parametrize("words", [("twice",), ("third",), ("half", "third")])
+def test_words_that_no_text_is_written_for_are_refused(marked, words):
+    with pytest.raises(
+        NoVariant, match=f"lists no variant '{' '.join(sorted(words))}'"
+    ):
+        reference_text("any", "made_up", words)
+
+
+def test_a_text_without_marks_has_no_variants(source):
+    name = source(SOURCE)
+    with pytest.raises(NoVariant, match=r"no made_up\.py\.jinja"):
+        reference_text("any", name, ("half",))
+
+
+def test_all_variants_are_listed(marked):
+    half, twice = ("half",), ("half", "twice")
+    names = [("made_up", words) for words in ((), half, twice)]
+    assert module.variants("any") == names
+
+
+def test_every_marked_line_matters():
+    texts = list(REFERENCES.values())
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("text", REFERENCES.values(), ids=list(REFERENCES))
+def test_references_are_formatted(text):
+    command = [sys.executable, "-m", "ruff", "format", "-"]
+    formatted = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=True
+    )
+    assert formatted.stdout == text

@@ -1,0 +1,36 @@
+"""The judge's end of a channel: frames, and which process sent them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from typing import Any
+
+from generator.evaluation.frames import receive
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Return two ends of a channel; the first says which process has sent."""
+    here, there = socket.socketpair()
+    here.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return here, there
+
+
+def received(channel: socket.socket, seconds: float) -> tuple[dict[str, Any], int]:
+    """Return a frame and who sent it, as the kernel says, until a deadline."""
+    until = time.monotonic() + seconds
+    channel.settimeout(seconds)
+    # room for the sender alone: descriptors that come are closed
+    space = socket.CMSG_SPACE(_CREDENTIALS.size)
+    first, came, _, _ = channel.recvmsg(1, space, socket.MSG_PEEK)
+    if not first:
+        raise EOFError
+    frame, files = receive(channel, until)
+    for file in files:
+        os.close(file)
+    (_, _, data) = came[0]
+    return frame, _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]

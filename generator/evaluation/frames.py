@@ -1,0 +1,64 @@
+"""Frames on a channel: 8 bytes of length, then JSON; descriptors come with it.
+
+Both sides use it: the judge, and what runs in the sandbox, which has no package of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+_LENGTH = struct.Struct("<Q")
+_MOST_BYTES = 1 << 24
+
+Frame = dict[str, Any]
+
+
+class Garbled(Exception):
+    """Say what came over a channel that is no frame."""
+
+
+def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> None:
+    """Send a frame and descriptors. Raises OSError where nobody is there any more."""
+    data = json.dumps(frame).encode()
+    data = _LENGTH.pack(len(data)) + data
+    sent = socket.send_fds(channel, [data], list(files)) if files else 0
+    channel.sendall(data[sent:])
+
+
+def receive(
+    channel: socket.socket, until: float | None = None
+) -> tuple[Frame, list[int]]:
+    """Return the next frame and its descriptors, by a time of the monotonic clock.
+
+    Raises EOFError, Garbled, and TimeoutError where it is not whole by then.
+    """
+    files: list[int] = []
+
+    def exactly(count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            if until is not None:
+                # never 0, which would not wait for what is there
+                channel.settimeout(max(until - time.monotonic(), 1e-3))
+            more, came, _, _ = socket.recv_fds(channel, count - len(data), 16)
+            files.extend(came)
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    (length,) = _LENGTH.unpack(exactly(_LENGTH.size))
+    if length > _MOST_BYTES:
+        raise Garbled("a frame that is too long")
+    try:
+        frame = json.loads(exactly(length))
+    except (ValueError, RecursionError) as error:
+        raise Garbled("a frame that is no JSON") from error
+    if not isinstance(frame, dict):
+        raise Garbled("a frame that is no object")
+    return frame, files

@@ -1,0 +1,89 @@
+"""The judge's link to the first process of a solution's namespace, which runs none of it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from generator.evaluation.channel import received
+from generator.evaluation.frames import Frame, Garbled, send
+from generator.evaluation.verdict import REWARD_HACK, RUNTIME_ERROR, Refused
+from generator.execution.outcome import CannotRun
+
+_SECONDS = 60.0
+State = list[Any]
+
+
+class Keeper:
+    """Stop, continue and end all processes of one solution.
+
+    `why_lost` says why there is no keeper any more. Every method but `close` raises
+    Refused where it is gone: only what the solution did can end it.
+    """
+
+    def __init__(self, channel: socket.socket, why_lost: Callable[[], str]) -> None:
+        self._channel, self._why_lost = channel, why_lost
+        self._is_stopped = False
+        self._state: State = []
+
+    def begin(self) -> None:
+        """Wait until the namespace is there. Raises CannotRun."""
+        try:
+            frame = received(self._channel, _SECONDS)[0]
+        except (OSError, EOFError, Garbled) as error:
+            raise CannotRun(f"no namespace: {type(error).__name__}") from error
+        if "failed" in frame:
+            raise CannotRun(f"no namespace for a solution: {frame['failed']}")
+
+    def stop(self) -> None:
+        """Stop every thread, and see that it stopped. Raises Refused where one goes on."""
+        if self._is_stopped:
+            return
+        answer = self._asked("stop")
+        if answer["moving"]:
+            thread = answer["moving"][0]
+            why = f"a thread goes on after the answer and can't be stopped: {thread}"
+            raise Refused(REWARD_HACK, why)
+        self._is_stopped, self._state = True, answer["state"]
+
+    def check(self) -> None:
+        """See that no thread ran since all were stopped. Raises Refused."""
+        state = self._asked("check")["state"]
+        for thread in state:
+            if thread not in self._state:
+                why = (
+                    f"a thread ran while its outputs were read: {' '.join(thread[:3])}"
+                )
+                raise Refused(REWARD_HACK, why)
+
+    def go(self) -> None:
+        """Let all processes continue."""
+        if self._is_stopped:
+            self._is_stopped = False
+            self._send("go")
+
+    def ending(self) -> str:
+        """Return how the solution's process ended; empty while it lives."""
+        status = self._asked("end")["ended"]
+        if status is None:
+            return ""
+        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        return f"its process ended {how}"
+
+    def close(self) -> None:
+        """End all processes of the namespace."""
+        self._channel.close()
+
+    def _asked(self, what: str) -> Frame:
+        self._send(what)
+        try:
+            return received(self._channel, _SECONDS)[0]
+        except (OSError, EOFError, Garbled):
+            raise Refused(RUNTIME_ERROR, self._why_lost()) from None
+
+    def _send(self, what: str) -> None:
+        try:
+            send(self._channel, {"do": what})
+        except OSError:
+            raise Refused(RUNTIME_ERROR, self._why_lost()) from None

@@ -1,0 +1,44 @@
+"""The lengths of a call's axes, from its inputs and the definition's constraints."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import torch
+
+from generator.dataset.constraints import evaluate
+from generator.dataset.python_source import parse_expression
+from generator.rules.constraints import names_in
+from generator.testing.definition import Interface
+
+
+def sizes_of(
+    interface: Interface, axes: Mapping[str, int], inputs: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return the lengths of all axes: the known ones, of the inputs and the constraints.
+
+    An axis of an optional input that is None has the length that solves an equation of
+    the constraints: `len_indptr == batch_size + 1`.
+    """
+    sizes = dict(axes)
+    for name, spec in interface.input_specs.items():
+        if spec.shape and isinstance(inputs[name], torch.Tensor):
+            sizes |= zip(spec.shape, inputs[name].shape, strict=True)
+    outputs = interface.output_specs.values()
+    lacking = {axis for spec in outputs for axis in spec.shape or ()} - sizes.keys()
+    for axis, constraint in product(sorted(lacking), interface.constraints):
+        if names_in(constraint) - sizes.keys() == {axis}:
+            sizes |= _solved(constraint, axis, sizes)
+    return sizes
+
+
+def _solved(constraint: str, axis: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the least length of an axis that makes an equation true, if one does."""
+    tree = parse_expression(constraint)
+    if not isinstance(tree, ast.Compare) or not isinstance(tree.ops[0], ast.Eq):
+        return {}
+    lengths = ({axis: length} for length in range(max(sizes.values()) + 1))
+    return next((one for one in lengths if evaluate(tree, {**sizes, **one})), {})

@@ -1,0 +1,235 @@
+"""The session of one solution: what it is asked, and what it answers."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from generator.evaluation.arena import Layout, Slot, laid_out
+from generator.evaluation.channel import received
+from generator.evaluation.frames import Garbled, send
+from generator.evaluation.keeper import Keeper
+from generator.evaluation.returned import (
+    Returned,
+    check_returned,
+    output_of,
+    parsed,
+)
+from generator.evaluation.solution import Solution
+from generator.evaluation.verdict import (
+    COMPILE_ERROR,
+    REWARD_HACK,
+    RUNTIME_ERROR,
+    TIMEOUT,
+    Refused,
+)
+from generator.problems.messages import one_line
+from generator.testing.definition import TensorSpec
+
+_START_SECONDS = 120.0
+_SHORT = 500
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Hold what a solution may take: seconds of a call and of a build, and memory."""
+
+    call_seconds: float = 60.0
+    build_seconds: float = 300.0
+    memory_bytes: int = 8 << 30
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Hold what a call returned, and the numbers of the inputs that it wrote to.
+
+    Without a fetch there are no outputs; `times` are those of a timed call, as the
+    worker says, and `seconds` the judge's own from the question to the answer.
+    """
+
+    outputs: tuple[Any, ...] = ()
+    changed: tuple[int, ...] = ()
+    times: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Session:
+    """Hold the link to a solution's process, and the memory that it shares.
+
+    Every method that asks raises Refused where there is no honest answer.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        keeper: Keeper,
+        device: str,
+        allowed: Allowed,
+        alive: Callable[[], None],
+    ) -> None:
+        self._channel, self._keeper, self._alive = channel, keeper, alive
+        self.device, self._allowed = device, allowed
+        self._slots: dict[int, Slot] = {}
+        self._returned: Sequence[Returned] | None = None
+        self._budget, self._left = math.inf, math.inf
+        _, self.pid = self._received(_START_SECONDS)
+
+    def close(self) -> None:
+        """End all processes of the solution."""
+        self._channel.close()
+        self._keeper.close()
+        for slot in self._slots.values():
+            slot.close()
+        self._slots = {}
+
+    def allow(self, seconds: float) -> None:
+        """Allow that many seconds for all that is asked from now on."""
+        self._budget = self._left = seconds
+
+    def build(self, solution: Solution, arguments: int) -> None:
+        """Build the solution; `arguments` is how many are passed by position."""
+        allowed = self._allowed
+        limits = {"CORE": 0}
+        if self.device == "cpu":
+            limits["DATA"] = allowed.memory_bytes
+        how = {**solution.how(), "arguments": arguments, "limits": limits}
+        answer = self._ask({"build": how}, allowed.build_seconds)
+        if "failed" in answer:
+            raise Refused(COMPILE_ERROR, one_line(str(answer["failed"]), _SHORT))
+
+    def idle_clock(self) -> Answer:
+        """Return the times of a timed call that calls nothing, before a build."""
+        how = {"slot": 0, "inputs": [], "outputs": [], "passes_outputs": True}
+        begun = time.perf_counter()
+        answer = self._ask({"call": {**how, "seed": 0, "times": True}}, 60.0)
+        return Answer(times=answer, seconds=time.perf_counter() - begun)
+
+    def write(
+        self,
+        slot: int,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, TensorSpec],
+        axes: Mapping[str, int],
+    ) -> Layout:
+        """Write the arguments of a call to a slot, with poison for its outputs."""
+        layout = laid_out(inputs, outputs, axes)
+        shared = self._slots.get(slot)
+        if shared is None or shared.size < layout.size:
+            if shared is not None:
+                shared.close()
+            shared = self._slots[slot] = Slot.of(layout.size)
+            frame = {"slot": slot, "bytes": shared.size}
+            self._ask(frame, self._allowed.call_seconds, [shared.file])
+        shared.write(layout, inputs)
+        return layout
+
+    def call(
+        self,
+        slot: int,
+        layout: Layout,
+        *,
+        seed: int,
+        passes_outputs: bool,
+        times: bool = False,
+    ) -> Answer:
+        """Call the solution on what is in a slot; the outputs are for `fetch`."""
+        how = {
+            "slot": slot,
+            "used": layout.size,
+            "inputs": layout.inputs,
+            "outputs": layout.outputs,
+            "passes_outputs": passes_outputs,
+            "seed": seed,
+            "times": times,
+        }
+        begun = time.perf_counter()
+        answer = self._ask({"call": how}, self._allowed.call_seconds)
+        seconds = time.perf_counter() - begun
+        if self.device == "cpu":
+            # what goes on is stopped until the next question
+            self._keeper.stop()
+        self._returned = parsed(answer.get("outputs"), passes_outputs)
+        if self._returned is not None:
+            check_returned(self._returned, layout, self.device)
+        if not times:
+            return Answer(seconds=seconds)
+        elapsed = {k: answer.get(k) for k in ("milliseconds", "rest")}
+        if not all(isinstance(v, float) and v >= 0.0 for v in elapsed.values()):
+            raise Refused(REWARD_HACK, "it answered a timed call without a time")
+        return Answer(
+            times={k: float(v or 0.0) for k, v in elapsed.items()}, seconds=seconds
+        )
+
+    def fetch(self, slot: int, layout: Layout) -> Answer:
+        """Take the outputs of the last call away, and look at all that was left."""
+        shared = self._slots[slot]
+        if self.device == "cuda":
+            seconds = self._allowed.call_seconds
+            how = {"slot": slot, "bytes": shared.size, "used": layout.size}
+            self._ask({"fetch": how}, seconds)
+        self._keeper.stop()
+        returned: Sequence[Returned | None] = self._returned or [None] * len(
+            layout.outputs
+        )
+        outputs = [
+            output_of(shared, place, one)
+            for place, one in zip(layout.outputs, returned, strict=True)
+        ]
+        is_overrun, changed = shared.is_overrun(layout), shared.changed(layout)
+        self._keeper.check()
+        if is_overrun:
+            raise Refused(RUNTIME_ERROR, "it wrote outside of its arguments")
+        return Answer(tuple(outputs), tuple(changed))
+
+    def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
+        """Return an input as the last call left it."""
+        return self._slots[slot].taken(layout.inputs[number])
+
+    def _ask(
+        self, frame: Mapping[str, Any], seconds: float, files: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        """Return the one answer to a frame. Raises Refused."""
+        nonce = secrets.token_hex(8)
+        self._alive()
+        self._keeper.go()
+        begun = time.monotonic()
+        self._channel.settimeout(seconds)
+        try:
+            send(self._channel, {**frame, "nonce": nonce}, files)
+        except OSError:
+            raise Refused(RUNTIME_ERROR, self._ending()) from None
+        try:
+            answer, pid = self._received(min(seconds, max(self._left, 0.01)))
+        except Refused as refused:
+            if refused.verdict == TIMEOUT and self._left < seconds:
+                refused.reason = f"its calls took over {self._budget:g} s together"
+            raise
+        self._left -= time.monotonic() - begun
+        if pid != self.pid:
+            raise Refused(REWARD_HACK, "another process than its own answered")
+        if answer.pop("nonce", None) != nonce:
+            raise Refused(REWARD_HACK, "it wrote to the channel of the judge")
+        if "raised" in answer:
+            raise Refused(RUNTIME_ERROR, one_line(str(answer["raised"]), _SHORT))
+        return answer
+
+    def _received(self, seconds: float) -> tuple[dict[str, Any], int]:
+        try:
+            return received(self._channel, seconds)
+        except TimeoutError:
+            raise Refused(TIMEOUT, f"no answer within {seconds:g} s") from None
+        except Garbled as error:
+            why = f"it wrote to the channel of the judge: {error}"
+            raise Refused(REWARD_HACK, why) from None
+        except (OSError, EOFError):
+            raise Refused(RUNTIME_ERROR, self._ending()) from None
+
+    def _ending(self) -> str:
+        return self._keeper.ending() or "it closed its channel"

@@ -1,0 +1,59 @@
+"""Whether runs on record agree with a definition as it is.
+
+`verification/*.json` has runs; a run maps a definition's name to the hash of its file
+and to a verdict for each source. A record of another text of the definition does not
+count.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from generator.results.evidence import SKIPPED, runs_in
+from generator.results.sources import backs_verified
+from generator.testing.source_names import is_pair
+
+
+class Known(Protocol):
+    """Name a text of a definition."""
+
+    @property
+    def name(self) -> str:
+        """Return the definition's name."""
+
+    @property
+    def sha256(self) -> str:
+        """Return the digest of its file."""
+
+
+class KernelEvidence:
+    """Look up runs of one dataset; its records are read at the first call."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __call__(self, known: Known) -> bool:
+        """Return whether a production kernel passed and none failed on this text."""
+        verdicts = self._verdicts.get((known.name, known.sha256), set())
+        return verdicts == {"PASSED"}
+
+    @cached_property
+    def _verdicts(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for run in runs_in(self.root):
+            for name, entry in run.definitions.items():
+                for source, of_source in entry.sources.items():
+                    verdict = of_source.verdict
+                    partial = of_source.not_given or of_source.rewritten
+                    if partial and verdict == "PASSED":
+                        # nobody has seen the outputs that it does not give, or what
+                        # the kernel makes of the inputs as they are
+                        continue
+                    # kernels that agree with each other say nothing of the reference;
+                    # where they don't, nobody knows which of them it should agree with
+                    against = is_pair(source) and verdict != "PASSED"
+                    if verdict != SKIPPED and (backs_verified(source) or against):
+                        found.setdefault((name, entry.sha256), set()).add(verdict)
+        return found
