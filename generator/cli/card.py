@@ -35,6 +35,8 @@ def card(
     metadata names them for the Hub's viewer and `datasets`. Exit status 1 if --check
     finds a file out of date.
     """
+    from generator.dataset.atomic_write import remove_below
+    from generator.dataset.file_reading import is_absent, is_file, read_bytes
     from generator.hub.card import (
         CARD,
         LICENSE_ID,
@@ -57,7 +59,7 @@ def card(
     root, gone = dataset, []
     if output is None:
         known = sorted(set(all_paths()) - files.keys())
-        gone = [path for path in known if (root / path).is_file()]
+        gone = [path for path in known if is_file(root, path)]
     else:
         root, files = output.parent, {output.name: files[CARD]}
     changed = drifted(root, files)
@@ -66,14 +68,15 @@ def card(
             say(f"{root / path} is out of date: trace-dataset card")
         return status_of(not (changed or gone))
     mine = root / CARD
-    is_guarded = output is None and bool(changed) and mine.exists() and not force
-    if is_guarded and MARK.encode() not in mine.read_bytes():
+    is_there = not is_absent(root, CARD)
+    is_guarded = output is None and bool(changed) and is_there and not force
+    if is_guarded and MARK.encode() not in read_bytes(root, CARD):
         raise Failure(
             f"{one_line(str(mine))} was not written by this command: --force "
             "overwrites it, --output FILE writes the card elsewhere."
         )
     write_files(root, changed)
     for path in gone:
-        (root / path).unlink()
+        remove_below(root, path)
     say(f"{len(changed)} written, {len(files) - len(changed)} up to date")
     return status_of(True)

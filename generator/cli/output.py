@@ -93,10 +93,10 @@ def status_of(fine: object) -> int:
 
 def write_files(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files below a folder, each as a whole."""
-    from generator.dataset.atomic_write import write_atomically
+    from generator.dataset.atomic_write import write_below
 
     for path, content in files.items():
-        write_atomically(root / path, content)
+        write_below(root, path, content)
 
 
 def check_writable(root: Path) -> None:
@@ -110,10 +110,11 @@ def check_writable(root: Path) -> None:
 
 def drifted(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files that have another content below a folder, or are not there."""
+    from generator.dataset.file_reading import read_bytes
 
     def there(path: str) -> bytes | None:
         with suppress(FileNotFoundError):
-            return (root / path).read_bytes()
+            return read_bytes(root, path)
         return None
 
     return {path: new for path, new in files.items() if there(path) != new}

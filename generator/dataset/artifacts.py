@@ -71,7 +71,7 @@ def discover_artifacts(root: Path, known: Callable[[Key], bool]) -> Artifacts:
     for outer, (first,) in folders(root, "traces", 1, problems):
         # files right below the first level lie at traces/<op_type>/x.jsonl
         for entry, path in inside(root, outer, problems):
-            if entry.is_dir():
+            if entry.is_folder:
                 for file, name in files(root, path, ".jsonl", problems):
                     attach(found.traces, TRACE_ORPHAN, file, (entry.name, name))
             elif entry.name.endswith(".jsonl"):

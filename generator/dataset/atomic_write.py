@@ -1,28 +1,67 @@
-"""Write a file whole or not at all."""
+"""Write a file whole or not at all, and never through a link of a dataset."""
 
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
+
+from generator.dataset.file_reading import folder_below
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a kill, sees the old one or the new one.
+    """Write a file that the user named; links on the way to its folder are followed.
 
-    Raises OSError with the file's own name, whichever step failed.
+    A reader, or a kill, sees the old file or the new one. Raises OSError with the
+    file's own name, whichever step failed.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    write_below(path.parent, path.name, content)
+
+
+def write_below(root: Path, path: str, content: bytes) -> None:
+    """Write a file of a folder whose content is not trusted, `path` relative to `root`.
+
+    A link between `root` and the file is an OSError; a link in the place of the file
+    itself is replaced. The temporary file has a name that nobody can know before, and
+    must not exist. A reader, or a kill, sees the old file or the new one.
+    """
+    folder, _, name = path.rpartition("/")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        root.mkdir(parents=True, exist_ok=True)
+        with folder_below(root, folder, make=True) as place:
+            _write(place, name, content)
     except OSError as error:
         # a full disk names no file, and nobody knows the temporary one
         why = error.strerror
         if isinstance(error, FileExistsError):
             why = "a file is in the place of its folder"
-        raise OSError(error.errno, why, str(path)) from error
+        raise OSError(error.errno, why, str(root / path)) from error
+
+
+def remove_below(root: Path, path: str) -> None:
+    """Remove a file of a folder whose content is not trusted. Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    with folder_below(root, folder) as place:
+        os.unlink(name, dir_fd=place)
+
+
+def _write(place: int, name: str, content: bytes) -> None:
+    temporary = f".{name}.{secrets.token_hex(8)}.tmp"
+    # the longest name of a file leaves no room for more
+    temporary = temporary if len(os.fsencode(temporary)) < 256 else temporary[-21:]
+    descriptor = os.open(temporary, _NEW, 0o666, dir_fd=place)
+    try:
+        try:
+            left = memoryview(content)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, name, src_dir_fd=place, dst_dir_fd=place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=place)
+        raise

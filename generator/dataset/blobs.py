@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import errno
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_fil
 from generator.problems import Rule, error, warning
 from generator.problems.messages import one_line
 
-WORKLOAD_PATH = error("""workload-path: A path to a blob leads out of the dataset or is
-    not portable.
+WORKLOAD_PATH = error("""workload-path: A path to a blob leads out of the dataset, through
+    a symbolic link, or is not portable.
     Fix: Write the path relative to the dataset's root, with forward slashes.
     Finds: `"path": "../../etc/x.safetensors"`""")
 WORKLOAD_BLOB_MISSING = warning("""workload-blob-missing: A workload points to a file
@@ -45,35 +44,28 @@ class Blobs:
 
     def __init__(self, root: Path) -> None:
         self.states: dict[str, str] = {}
-        # partial functions, not methods: these would keep what they belong to alive
-        is_out = lru_cache(_KEPT)(partial(_leads_outside, root))
-        self.open = lru_cache(_KEPT)(partial(_opened, root, self.states, is_out))
+        # a partial function, not a method: that would keep what it belongs to alive
+        self.open = lru_cache(_KEPT)(partial(_opened, root, self.states))
 
 
-def _opened(
-    root: Path, states: dict[str, str], is_out: Callable[[str], bool], path: str
-) -> TensorFile | Defect:
+def _opened(root: Path, states: dict[str, str], path: str) -> TensorFile | Defect:
     """Return the blob at a path as a workload gives it, or its defect."""
-    found = _bad_path(path) or _located(root, states, is_out, path)
+    found = _bad_path(path) or _located(root, states, path)
     if isinstance(found, tuple):
         states.setdefault(path, found[0].id)
     return found
 
 
-def _located(
-    root: Path, states: dict[str, str], is_out: Callable[[str], bool], path: str
-) -> TensorFile | Defect:
-    target = os.path.join(root, path)
+def _located(root: Path, states: dict[str, str], path: str) -> TensorFile | Defect:
     try:
-        is_link = os.path.islink(target)
-        if is_out(os.path.dirname(target)) or (is_link and is_out(target)):
-            return WORKLOAD_PATH, "is a symbolic link out of the dataset"
-        if not os.path.isfile(target):
-            return WORKLOAD_BLOB_MISSING, "is not there"
-        found = open_tensor_file(target)
+        found = open_tensor_file(root, path)
+    except FileNotFoundError:
+        return WORKLOAD_BLOB_MISSING, "is not there"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return WORKLOAD_BLOB_MISSING, f"can't be read: {one_line(reason)}"
+        is_link = getattr(error, "errno", None) == errno.ELOOP
+        rule = WORKLOAD_PATH if is_link else WORKLOAD_BLOB_MISSING
+        return rule, f"can't be read: {one_line(reason)}"
     states[path] = found.digest
     if found.head.startswith(LFS_MAGIC):
         return WORKLOAD_BLOB_LFS, "is a Git LFS pointer, not the data"
@@ -82,11 +74,6 @@ def _located(
     except BadTensorFile as error:
         return BLOB_FORMAT, one_line(str(error))
     return found
-
-
-def _leads_outside(root: Path, path: str) -> bool:
-    real = os.path.realpath(root)
-    return os.path.commonpath((real, os.path.realpath(path))) != real
 
 
 def _bad_path(path: str) -> Defect | None:

@@ -1,11 +1,19 @@
-"""Read files that may be anything: no more bytes than are wanted."""
+"""Read files that may be anything: no links, regular files alone, bounded first.
+
+Paths are relative to a root. The root is the user's word, and links to it are followed;
+nothing below it is trusted: each folder is opened from the one above, without links, so
+that no check can be overtaken by a change of the tree.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from generator.problems import Problem, blocking
@@ -31,15 +39,97 @@ FILE_LFS_POINTER = blocking("""file-lfs-pointer: The file is a Git LFS pointer, 
 LFS_MAGIC = b"version https://git-lfs"
 """The beginning of a Git LFS pointer: what a clone without LFS has for a large file."""
 
+MOST = 64 * 1024 * 1024
+"""Bytes of the largest file that is read as a whole without another bound."""
+
+_STEP = 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# a pipe or a device put there after it was looked at is not waited for
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class NotRead(OSError):
+    """Report a link, something other than a regular file, or too many bytes."""
+
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[int]:
-    """Yield a descriptor that reads a file; does not wait for the writer of a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+def folder_below(root: Path, folder: str, *, make: bool = False) -> Iterator[int]:
+    """Yield a descriptor of a folder; `make` makes it and those on the way.
+
+    Raises OSError: NotRead for a link on the way, with the link's path.
+    """
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        for name in folder.split("/"):
+            if name in ("", "."):
+                continue
+            place = _stepped(place, name, folder, make)
+        yield place
+    finally:
+        os.close(place)
+
+
+def _stepped(place: int, name: str, folder: str, make: bool) -> int:
+    """Return a descriptor of a folder in an open one; the caller closes `place` if it raises."""
+    if name == "..":
+        raise NotRead(errno.EINVAL, "it leads upwards", folder)
+    try:
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=place)
+        except FileNotFoundError:
+            if not make:
+                raise
+            # another process may have been faster
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=place)
+            inner = os.open(name, _FOLDER, dir_fd=place)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(place, name):
+            why = f"{name} is a symbolic link, which is not followed"
+            raise NotRead(errno.ELOOP, one_line(why), folder) from None
+        raise
+    os.close(place)
+    return inner
+
+
+def _is_link(place: int, name: str) -> bool:
+    try:
+        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+    except OSError:
+        return False
+    return stat.S_ISLNK(mode)
+
+
+@contextmanager
+def opened(root: Path, path: str) -> Iterator[int]:
+    """Yield a descriptor that reads a regular file below `root`.
+
+    Raises OSError: NotRead for a link on the way or in its place, and for what is not a
+    regular file, which is not even opened.
+    """
+    folder, _, name = path.rpartition("/")
+    with folder_below(root, folder) as place:
+        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+        if not stat.S_ISREG(mode):
+            raise _not_regular(mode, path)
+        descriptor = os.open(name, _FILE, dir_fd=place)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _not_regular(mode, path)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _not_regular(mode: int, path: str) -> NotRead:
+    if stat.S_ISLNK(mode):
+        return NotRead(
+            errno.ELOOP, "it is a symbolic link, which is not followed", path
+        )
+    if stat.S_ISDIR(mode):
+        return NotRead(errno.EISDIR, "it is a folder, not a file", path)
+    return NotRead(errno.EINVAL, "it is a device or a pipe, not a file", path)
 
 
 def read_at_most(descriptor: int, most: int) -> bytes:
@@ -55,19 +145,141 @@ def read_at_most(descriptor: int, most: int) -> bytes:
     return data
 
 
-def read_text_file(path: Path, file: str, max_bytes: int) -> bytes | Problem:
-    """Return the bytes of the file at `path`, or the Problem of `file` that says why not."""
+def read_bytes(root: Path, path: str, most: int = MOST) -> bytes:
+    """Return a file's bytes. Raises OSError: NotRead for what `opened` refuses, and for
+    more than `most` bytes, of which none is read.
+    """
+    with opened(root, path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        data = read_at_most(descriptor, most + 1) if size <= most else b""
+        if max(size, len(data)) > most:
+            why = f"it has more than the {most / 2**20:g} MiB that are read"
+            raise NotRead(errno.EFBIG, why, path)
+        return data
+
+
+def read_text(root: Path, path: str, most: int = MOST) -> str:
+    """Return a file's text. Raises as `read_bytes`, and NotRead for what is not UTF-8."""
     try:
-        status = os.stat(path)
-        # Asked before opening: opening a FIFO would wait for a writer.
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-            return FILE_NOT_REGULAR.problem(file, f"This is {kind}, not a file.")
-        size, data = status.st_size, b""
-        if size <= max_bytes:
-            with opened(path) as descriptor:
+        return read_bytes(root, path, most).decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotRead(errno.EILSEQ, "it is not UTF-8", path) from None
+
+
+def sha256_of(root: Path, path: str) -> str:
+    """Return the SHA-256 of a file of any size. Raises OSError."""
+    digest = sha256()
+    with opened(root, path) as descriptor:
+        while piece := os.read(descriptor, _STEP):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def is_absent(root: Path, path: str) -> bool:
+    """Return whether nothing lies at a path; behind a link is something."""
+    folder, _, name = path.rpartition("/")
+    try:
+        with folder_below(root, folder) as place:
+            os.stat(name, dir_fd=place, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def is_file(root: Path, path: str) -> bool:
+    """Return whether a regular file lies below `root`, with no link on the way."""
+    mode = mode_of(root, path)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def is_folder(root: Path, path: str) -> bool:
+    """Return whether a folder lies below `root`, with no link on the way."""
+    mode = mode_of(root, path)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def place_below(root: Path, folder: Path) -> tuple[Path, str]:
+    """Return the root to start at, and the way from there to a folder.
+
+    A folder in `root` starts there, since what lies below is not trusted; another one
+    is the user's word. Only the text is looked at.
+    """
+    way = os.path.relpath(folder, root)
+    if way == "." or way.split(os.sep)[0] == "..":
+        return folder, ""
+    return root, way.replace(os.sep, "/")
+
+
+def file_below(root: Path, file: Path) -> tuple[Path, str]:
+    """Return the root to start at, and the way from there to a file; as `place_below`."""
+    where, way = place_below(root, file.parent)
+    return where, f"{way}/{file.name}" if way else file.name
+
+
+def mode_of(root: Path, path: str) -> int | None:
+    """Return the mode of what lies at a path, a link's own; None where nothing does."""
+    folder, _, name = path.rpartition("/")
+    try:
+        with folder_below(root, folder) as place:
+            return os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """Name what lies in a folder; all three are False for a pipe or a device."""
+
+    name: str
+    is_folder: bool
+    is_file: bool
+    is_link: bool
+
+
+def entries(root: Path, folder: str) -> list[Entry]:
+    """Return what is in a folder, sorted by name. Raises OSError: NotRead for a link."""
+    with folder_below(root, folder) as place, os.scandir(place) as found:
+        return sorted(
+            Entry(
+                entry.name,
+                entry.is_dir(follow_symlinks=False),
+                entry.is_file(follow_symlinks=False),
+                entry.is_symlink(),
+            )
+            for entry in found
+        )
+
+
+def walk_files(root: Path, folder: str) -> Iterator[str]:
+    """Yield the paths of the regular files below a folder, sorted; links are left out.
+
+    A folder that can't be listed has none.
+    """
+    try:
+        found = entries(root, folder)
+    except OSError:
+        return
+    for entry in found:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_folder:
+            yield from walk_files(root, path)
+        elif entry.is_file:
+            yield path
+
+
+def read_text_file(root: Path, file: str, max_bytes: int) -> bytes | Problem:
+    """Return the bytes of a file below `root`, or the Problem that says why not."""
+    try:
+        with opened(root, file) as descriptor:
+            size, data = os.fstat(descriptor).st_size, b""
+            if size <= max_bytes:
                 data = read_at_most(descriptor, max_bytes + 1)
-            size = len(data)
+                size = len(data)
+    except NotRead as error:
+        message = f"This can't be read: {error.strerror}."
+        return FILE_NOT_REGULAR.problem(file, message)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"The file can't be read: {one_line(reason)}."

@@ -89,7 +89,7 @@ class JsonLines:
 
 def read_json(root: Path, file: str) -> JsonFile:
     """Read the JSON file `file`, a path relative to `root`; raises nothing."""
-    data = read_text_file(root / file, file, MAX_BYTES)
+    data = read_text_file(root, file, MAX_BYTES)
     if isinstance(data, Problem):
         return JsonFile(None, (data,), ok=False)
     return replace(parse(data, file), sha256=hashlib.sha256(data).hexdigest())
@@ -97,7 +97,7 @@ def read_json(root: Path, file: str) -> JsonFile:
 
 def read_json_lines(root: Path, file: str) -> JsonLines:
     """Read the JSON Lines file `file`; a wrong line does not hide those after it."""
-    data = read_text_file(root / file, file, MAX_BYTES)
+    data = read_text_file(root, file, MAX_BYTES)
     if isinstance(data, Problem):
         return JsonLines((), (data,))
     lines: list[tuple[int, Any]] = []

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from generator.dataset.file_reading import Entry, NotRead, entries, is_file, mode_of
 from generator.problems import Failure, Problem, blocking, error, has_errors, warning
 from generator.problems.messages import did_you_mean, one_line, quote
 
@@ -29,8 +30,9 @@ PATH_DEPTH = error("""path-depth: A file or folder lies at a depth where nothing
 PATH_EXTENSION = warning("""path-extension: A file has an extension that nothing reads.
     Fix: Give it the right extension, or move it out of the dataset.
     Finds: definitions/gemm/notes.txt""")
-PATH_OUTSIDE = blocking("""path-outside: A symbolic link leads out of the dataset.
-    Fix: Put the file itself into the dataset.
+PATH_LINK = blocking("""path-link: A file or folder is a symbolic link, which could lead
+    anywhere: it is not followed.
+    Fix: Put the file or folder itself in its place.
     Finds: definitions/gemm/x.json -> /etc/passwd""")
 PATH_CASE = warning("""path-case: Two files or folders differ only by case: some file
     systems hold only one.
@@ -114,7 +116,7 @@ def discover_definitions(root: Path) -> Discovered:
 
     A root without definitions/, and one without any definition in it, is a Problem.
     """
-    if not os.path.isdir(root / "definitions"):
+    if mode_of(root, "definitions") is None or is_file(root, "definitions"):
         if not os.path.isdir(root):
             message = f"There is no folder {quote(str(root), 200)}."
         else:
@@ -154,11 +156,11 @@ def folders(
 
     A folder `top` that does not exist has none.
     """
-    if not os.path.lexists(root / top):
+    if mode_of(root, top) is None:
         return
     for entry, path in inside(root, top, problems):
         below = (*names, entry.name)
-        if not entry.is_dir():
+        if not entry.is_folder:
             problems.append(misplaced(path))
         elif depth == 1:
             yield path, below
@@ -174,7 +176,7 @@ def files(
         # a folder named x.json was meant to be a file: reading it says so
         if entry.name.endswith(extension):
             yield path, entry.name.removesuffix(extension)
-        elif entry.is_dir():
+        elif entry.is_folder:
             problems.append(misplaced(path))
         else:
             problems.append(wrong_extension(path, extension))
@@ -182,35 +184,30 @@ def files(
 
 def inside(
     root: Path, folder: str, problems: list[Problem]
-) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Yield (entry, path) of what is in a folder and does not lead out of `root`."""
-    for entry in entries(root, folder, problems):
-        path = f"{folder}/{entry.name}"
-        if entry.is_symlink():
-            real_root, target = os.path.realpath(root), os.path.realpath(entry.path)
-            if os.path.commonpath((real_root, target)) != real_root:
-                message = "The symbolic link leads out of the dataset, to "
-                message += f"{quote(target, 200)}."
-                problems.append(PATH_OUTSIDE.problem(path, message))
-                continue
-        yield entry, path
-
-
-def entries(
-    root: Path, folder: str, problems: list[Problem]
-) -> Sequence[os.DirEntry[str]]:
-    """Return what is in a folder, sorted; names beginning with a dot are skipped."""
+) -> Iterator[tuple[Entry, str]]:
+    """Yield (entry, path) of what is in a folder; a link is a Problem."""
     try:
-        with os.scandir(root / folder) as entries:
-            visible = [e for e in entries if not e.name.startswith(".")]
+        found = entries(root, folder)
+    except NotRead:
+        problems.append(_link(folder))
+        return
     except OSError as error:
         reason = one_line(error.strerror or str(error))
         message = f"The folder can't be listed: {reason}."
         problems.append(DIRECTORY_UNREADABLE.problem(folder, message))
-        return ()
-    visible.sort(key=lambda e: e.name)
+        return
+    visible = [entry for entry in found if not entry.name.startswith(".")]
     problems += _names(folder, [entry.name for entry in visible])
-    return visible
+    for entry in visible:
+        path = f"{folder}/{entry.name}"
+        if entry.is_link:
+            problems.append(_link(path))
+        else:
+            yield entry, path
+
+
+def _link(path: str) -> Problem:
+    return PATH_LINK.problem(path, "This is a symbolic link, which is not followed.")
 
 
 def is_portable(name: str) -> bool:
@@ -307,6 +304,10 @@ def is_evidence(path: str) -> bool:
 
 def evidence_files(root: Path) -> list[str]:
     """Return the paths of the evidence of runs, relative to `root`, and of nothing else."""
-    names = sorted(path.name for path in (root / VERIFICATION).glob("*.json"))
+    try:
+        found = entries(root, VERIFICATION)
+    except OSError:
+        return []
+    names = (entry.name for entry in found if entry.name.endswith(".json"))
     paths = (f"{VERIFICATION}/{name}" for name in names)
     return [path for path in paths if path not in (AUDIT, CHECKERS_KEPT)]

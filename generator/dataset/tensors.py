@@ -7,7 +7,6 @@ before it is allocated: a header may claim any size, a shape any product.
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
@@ -63,7 +62,8 @@ class TensorFile:
     `tensors` is empty until the header was read.
     """
 
-    path: str | Path
+    root: Path
+    path: str
     size: int
     digest: str
     head: bytes
@@ -87,7 +87,7 @@ class TensorFile:
             data = self.head[entry.begin : entry.end]
             if len(self.head) != self.size:
                 try:
-                    with opened(self.path) as file:
+                    with opened(self.root, self.path) as file:
                         data = os.pread(file, size, entry.begin)
                 except OSError:
                     return None
@@ -102,23 +102,21 @@ class TensorFile:
         return self._read[key]
 
 
-def open_tensor_file(path: str | Path) -> TensorFile:
-    """Read the beginning of a file, or all of a small file; judge neither.
+def open_tensor_file(root: Path, path: str) -> TensorFile:
+    """Read the beginning of a file below `root`, or all of a small one; judge neither.
 
-    Raises OSError, also for what is not a regular file.
+    Raises OSError: NotRead for a link, and for what is not a regular file.
     """
-    with opened(path) as file:
+    with opened(root, path) as file:
         status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(None, "it is not a regular file")
         if status.st_size <= MAX_WHOLE:
             data = read_at_most(file, MAX_WHOLE + 1)
             digest = blake2b(data, digest_size=16).hexdigest()
-            return TensorFile(path, len(data), digest, data)
+            return TensorFile(root, path, len(data), digest, data)
         length = _header_length(os.pread(file, 8, 0))
         head = read_at_most(file, 8 + (length if length <= MAX_HEADER else 0))
         digest = f"{status.st_size}@{status.st_mtime_ns}"
-        return TensorFile(path, status.st_size, digest, head)
+        return TensorFile(root, path, status.st_size, digest, head)
 
 
 def _header_length(head: bytes) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import is_file, read_bytes
 from generator.dataset.json_file import read_json_lines
 from generator.dialects import flashinfer_bench, sol_execbench
 from generator.dialects.imported import Refused
 from generator.rules.load import load_definitions
+
+_MAX_BLOB = 1 << 30
+"""Bytes of the largest blob that is copied; a workload's have some KiB."""
 
 
 def export_dataset(
@@ -33,7 +36,7 @@ def export_dataset(
     for definition in loaded.definitions:
         path = f"workloads/{definition.op_type}/{definition.name}.jsonl"
         workloads: list[Any] = []
-        if (dataset / path).is_file():
+        if is_file(dataset, path):
             workloads = [line for _, line in read_json_lines(dataset, path).lines]
         writer = sol_execbench if dialect == "sol-execbench" else flashinfer_bench
         try:
@@ -41,24 +44,28 @@ def export_dataset(
         except Refused as error:
             yield {"definition": definition.name, "reason": str(error), "lost": []}
             continue
-        folder = output
+        below = ""
         if dialect == "sol-execbench":
-            folder = output / definition.op_type / definition.name
+            below = f"{definition.op_type}/{definition.name}/"
         for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / name, text.encode("utf-8"))
-        lost += _copy_blobs(dataset, workloads, folder)
+            write_below(output, f"{below}{name}", text.encode("utf-8"))
+        lost += _copy_blobs(dataset, workloads, output, below)
         yield {"definition": definition.name, "reason": None, "lost": lost}
 
 
-def _copy_blobs(dataset: Path, workloads: list[Any], folder: Path) -> Iterator[str]:
+def _copy_blobs(
+    dataset: Path, workloads: list[Any], output: Path, below: str
+) -> Iterator[str]:
     """Copy the blobs of workloads; yield a sentence for each that can't be."""
     inputs = [v for line in workloads for v in line["workload"]["inputs"].values()]
     paths = {v["path"] for v in inputs if v.get("type") == "safetensors"}
     for path in sorted(paths):
-        source = (dataset / path).resolve()
-        if dataset.resolve() not in source.parents or not source.is_file():
+        try:
+            content = read_bytes(dataset, path, _MAX_BLOB)
+        except FileNotFoundError:
             yield f"the blob {path} is not there"
             continue
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / path)
+        except OSError as error:
+            yield f"the blob {path} can't be read: {error.strerror}"
+            continue
+        write_below(output, f"{below}{path}", content)

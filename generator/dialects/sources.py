@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 from generator.dataset.json_file import read_json
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
 from generator.dialects.imported import Import
+from generator.execution.processes import run_python, safe_environment
 
+_PACKAGE = Path(__file__).resolve().parents[2]
 _CHILD_SECONDS = 900
 
 
@@ -67,11 +68,10 @@ def installed(
             "No FlashInfer is installed: pip install flashinfer-python."
         ) from None
     request = json.dumps({"op_types": list(op_types), "axes": dict(axes)})
-    command = [sys.executable, "-m", "generator.dialects.template_child", request]
+    command = ["-m", "generator.dialects.template_child", request]
+    environment = safe_environment(paths=[str(_PACKAGE)])
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_CHILD_SECONDS, check=False
-        )
+        done = run_python(command, environment=environment, timeout=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         raise Unreadable(
             f"FlashInfer {version} took more than {_CHILD_SECONDS} s."

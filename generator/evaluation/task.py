@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.confined import Confinement
@@ -264,6 +265,6 @@ def _hidden(root: Path) -> list[Path]:
 def workloads_of(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
     """Return the workloads that the dataset has of a definition."""
     path = f"workloads/{file.op_type}/{file.name}.jsonl"
-    if not (root / path).is_file():
+    if not is_file(root, path):
         return []
     return [value["workload"] for _, value in read_json_lines(root, path).lines]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from generator.dataset.atomic_write import write_atomically
+from generator.dataset.file_reading import file_below, sha256_of
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.cache_key import sources
 from generator.execution.outcome import DONE, FORGED, Folder, Outcome, Task
@@ -63,7 +64,8 @@ class DefinitionTask(Generic[R]):
         what = f"{sources()}{self.work} {file.name} {sorted(self.arguments.items())}"
         digest = hashlib.sha256(what.encode())
         for path in [self.dataset / file.path, *self.reads(file)]:
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            where = file_below(self.dataset, path)
+            digest.update(bytes.fromhex(sha256_of(*where)))
         return digest.hexdigest()[:32]
 
     def result(self, file: DatasetFile, key: str, outcome: Outcome) -> R:

@@ -21,6 +21,7 @@ from generator.execution.child import Event, Link, by_status
 from generator.execution.forks import Forks
 from generator.execution.limits import adopt_orphans, die_with_parent
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
+from generator.execution.processes import safe_environment, start_python
 from generator.execution.sandbox.paths import added_paths
 
 _LEAVING_SECONDS = 10.0
@@ -37,14 +38,15 @@ _PASSED_ON = [
     "CUDA_HOME",
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    "PYTHONSAFEPATH",
 ]
 
 
 class LocalExecutor:
     """Run tasks side by side in forks of a server process, which imports torch once.
 
-    Tasks get only what programs need of the caller's environment, unless they import
-    modules from the folder that `imports` names: then all of it. `stays` keeps the
+    Tasks get only what programs need of the caller's environment, and more of it if they
+    import modules from the folder that `imports` names; never a token. `stays` keeps the
     server for the next run. `sharing` is how many processes share the machine's memory.
     """
 
@@ -137,36 +139,31 @@ class LocalExecutor:
         self._ending = by_status(server.returncode)
 
     def _start(self, imports: str) -> subprocess.Popen[bytes]:
-        given = os.environ.get("PYTHONPATH", "")
-        if imports:
-            added = [os.path.abspath(p) for p in given.split(os.pathsep) if p]
-            passed = dict(os.environ)
-        else:
+        ours = [imports, str(Path(__file__).parents[2])]
+        passed = safe_environment(paths=ours)
+        if not imports:
             # op_types may be those of a distribution that pip installed into a folder
-            added = added_paths(given)
-            passed = {n: os.environ[n] for n in _PASSED_ON if n in os.environ}
+            added = added_paths(os.environ.get("PYTHONPATH", ""))
+            passed = {n: passed[n] for n in _PASSED_ON if n in passed}
+            passed["PYTHONPATH"] = os.pathsep.join([*ours[1:], *added])
             # a process a core: threads would only be in each other's way
             passed |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        paths = [imports, str(Path(__file__).parents[2]), *added]
         here, there = socket.socketpair()
         self._link, own = Link(here), str(there.fileno())
         with there:
-            return subprocess.Popen(
-                [sys.executable, "-m", __name__, str(os.getpid()), own],
-                env={
+            return start_python(
+                ["-m", __name__, str(os.getpid()), own],
+                environment={
                     # glibc keeps freed memory: tensors of a reference come and go
                     "MALLOC_TRIM_THRESHOLD_": str(2**30),
                     "MALLOC_MMAP_THRESHOLD_": str(2**25),
                     **passed,
-                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
                     "PYTHONHASHSEED": "0",
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[there.fileno()],
-                # Python looks for modules there first
-                cwd="/",
                 # Ctrl-C is for the command: it ends the server
                 start_new_session=True,
             )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from generator.execution.gpus import visible_gpus
+from generator.execution.processes import run_python, safe_environment
 from generator.testing import sglang_light
 
 _IMPORT_SECONDS = 120
@@ -75,15 +75,11 @@ class Machine:
 
 @cache
 def _import_failure(module: str) -> str:
-    command = [sys.executable, "-c", _TRY_IMPORT, module]
+    command = ["-c", _TRY_IMPORT, module]
     command += [str(_LOADERS[module])] if module in _LOADERS else []
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_IMPORT_SECONDS,
-            check=False,
+        done = run_python(
+            command, environment=safe_environment(), timeout=_IMPORT_SECONDS
         )
     except subprocess.TimeoutExpired:
         return f"import took over {_IMPORT_SECONDS} s"

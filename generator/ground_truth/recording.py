@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -11,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import file_below, read_text, sha256_of
 from generator.dataset.paths import DatasetFile
 from generator.execution.cluster import RayExecutor
 from generator.execution.local import LocalExecutor
@@ -99,7 +99,7 @@ def record(
                 {
                     "file": f"test_{file.op_type}.py",
                     "name": file.name,
-                    "symbols": _symbols(options.dataset / file.path),
+                    "symbols": _symbols(options.dataset, file.path),
                     "device": options.device,
                     "providers": options.providers,
                     "sizes": options.sizes,
@@ -115,11 +115,14 @@ def record(
         for place, outcome in outcomes:
             file = fit[place]
             path = recording_path(options.out, file.op_type, file.name)
-            take(_result(file.name, path, outcome, logs / f"{file.name}.log"))
+            where = file_below(options.dataset, path)
+            take(_result(file.name, where, outcome, logs / f"{file.name}.log"))
     return results
 
 
-def _result(name: str, path: Path, outcome: Outcome, log: Path) -> RecordingResult:
+def _result(
+    name: str, where: tuple[Path, str], outcome: Outcome, log: Path
+) -> RecordingResult:
     """Return what became of a definition; write its recording, if it has one."""
     try:
         if outcome.status != DONE:
@@ -131,7 +134,7 @@ def _result(name: str, path: Path, outcome: Outcome, log: Path) -> RecordingResu
         value = dict(outcome.value)
         content = value.pop("content")
         if content:
-            write_atomically(path, base64.b64decode(content))
+            write_below(*where, base64.b64decode(content))
         return RecordingResult(
             **{**value, **{n: tuple(value[n]) for n in ("labels", "remarks")}}
         )
@@ -143,19 +146,19 @@ def not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
     """Return why a rendered file does not test a definition as it is now, or nothing."""
     advice = f"gen-tests --op-type {file.op_type}"
     try:
-        held = rendered_definitions(test_file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
+        held = rendered_definitions(read_text(*file_below(dataset, test_file)))
+    except OSError:
         return f"there is no {test_file}: {advice}"
-    now = hashlib.sha256((dataset / file.path).read_bytes()).hexdigest()
+    now = sha256_of(dataset, file.path)
     if held.get(file.name) != now:
         return f"{test_file} was not rendered from {file.path} as it is: {advice}"
     return ""
 
 
-def _symbols(path: Path) -> list[str]:
+def _symbols(dataset: Path, path: str) -> list[str]:
     """Return the symbols that a definition's fi_api tags name, none if unreadable."""
     try:
-        tags = json.loads(path.read_text("utf-8")).get("tags") or []
+        tags = json.loads(read_text(dataset, path)).get("tags") or []
         named = [tag for tag in tags if tag.startswith("fi_api:")]
     except (OSError, ValueError, AttributeError, TypeError):
         return []

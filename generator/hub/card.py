@@ -16,6 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition, Tensor
+from generator.dataset.file_reading import (
+    is_absent,
+    opened,
+    read_at_most,
+    read_text,
+)
 from generator.dataset.paths import discover_definitions
 from generator.dataset.schema import read_checked_lines
 from generator.hub.failures import NOT_INSTALLED
@@ -103,10 +109,10 @@ def settings_of(dataset: Path, repo: str) -> Settings:
     from huggingface_hub import DatasetCard
 
     try:
-        text = (dataset / CARD).read_text("utf-8")
+        text = read_text(dataset, CARD)
     except FileNotFoundError:
         return Settings(repo=repo)
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         text = ""
     if MARK not in text:
         raise Failure(
@@ -167,8 +173,8 @@ def all_paths() -> tuple[str, ...]:
 def license_of(dataset: Path) -> str:
     """Return the Hub's identifier of the dataset's LICENSE, empty if not recognised."""
     try:
-        with open(dataset / "LICENSE", "rb") as stream:
-            head = stream.read(400)
+        with opened(dataset, "LICENSE") as descriptor:
+            head = read_at_most(descriptor, 400)
     except OSError:
         return ""
     return next((name for known, name in _LICENSES if known.match(head)), "")
@@ -293,7 +299,7 @@ def _tensor(tensor: Tensor) -> str:
 
 def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
     path = f"workloads/{d.op_type}/{d.name}.jsonl"
-    if not (dataset / path).exists():
+    if is_absent(dataset, path):
         return
     read = read_checked_lines(dataset, path, "workload")
     if has_errors(read.problems):

@@ -216,7 +216,7 @@ def make_standalone(
     """
     if not tests or is_standalone(root / TESTS):
         return {}
-    recorded = read_sums(root / TESTS)
+    recorded = read_sums(root, TESTS)
     # refuses links before anything is read through them
     files = [read_file(root, path, secret) for path in tests]
     names = {file.path.removeprefix(f"{TESTS}/"): file for file in files}

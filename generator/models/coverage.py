@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import write_below
 from generator.dataset.definition import Definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.models.config import Config
@@ -94,7 +94,7 @@ def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
     for entry in covered:
         if entry.spec is not None:
             path = f"definitions/{entry.spec.op_type}/{entry.spec.name}.json"
-            write_atomically(root / path, definition_json(entry.spec).encode())
+            write_below(root, path, definition_json(entry.spec).encode())
             yield path
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -11,15 +11,15 @@ from importlib import metadata
 from pathlib import Path
 
 from generator import __version__
-from generator.dataset.atomic_write import write_atomically
-from generator.dataset.paths import AUDIT, DatasetFile
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import mode_of, sha256_of
+from generator.dataset.paths import AUDIT, VERIFICATION, DatasetFile
 from generator.mutation.mutants_result import DefinitionResult
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 from generator.results.audits import (
     Audited,
     as_text,
-    leads_inside,
     read_audits,
     read_entry,
 )
@@ -57,16 +57,15 @@ class Recorder:
     """
 
     def __init__(self, dataset: Path, files: Sequence[DatasetFile]) -> None:
-        folder = (dataset / AUDIT).parent
-        why, there = "", folder if os.path.lexists(folder) else dataset
-        if not leads_inside(folder, dataset):
-            why = f"{folder.name} is a link that leads out of the dataset."
-        elif not there.is_dir():
-            why = f"{folder.name} is no folder."
+        mode, why = mode_of(dataset, VERIFICATION), ""
+        there = dataset if mode is None else dataset / VERIFICATION
+        if mode is not None and not stat.S_ISDIR(mode):
+            kind = "a link" if stat.S_ISLNK(mode) else "no folder"
+            why = f"{VERIFICATION} is {kind}."
         elif not os.access(there, os.W_OK | os.X_OK):
             why = f"{there}: Permission denied."
         if why:
-            advice = f"Make {folder.name} a folder that can be written to."
+            advice = f"Make {VERIFICATION} a folder that can be written to."
             raise Failure(f"{AUDIT} can't be written: {why} {advice}")
         read_audits(dataset)
         self._dataset = dataset
@@ -95,12 +94,12 @@ class Recorder:
         old = read_audits(self._dataset)
         if old is not None or new:
             text = as_text(merge(old or {}, new, gone))
-            write_atomically(self._dataset / AUDIT, text.encode("ascii"))
+            write_below(self._dataset, AUDIT, text.encode("ascii"))
             yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
 
     def _sha256(self, file: DatasetFile) -> str:
         """Return the hash of a definition's file, empty where it can't be read."""
         try:
-            return hashlib.sha256((self._dataset / file.path).read_bytes()).hexdigest()
+            return sha256_of(self._dataset, file.path)
         except OSError:
             return ""

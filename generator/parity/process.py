@@ -7,13 +7,12 @@ its own, before the packages of this environment, whose torch the process uses.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.execution.processes import run_python, safe_environment
 from generator.problems import Failure
 
 TRANSFORMERS = "transformers==5.17.0"
@@ -30,24 +29,18 @@ def ask(requests: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, A
     ends without an answer.
     """
     paths = [str(folder.resolve())] if folder.is_dir() else []
-    # kernels may lie in a folder that the caller named
-    paths += [str(_PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
+        **safe_environment(paths=[*paths, str(_PACKAGE)]),
         # nothing is downloaded: weights are drawn, or given
         "HF_HUB_OFFLINE": "1",
     }
-    command = [sys.executable, "-m", "generator.parity.worker"]
+    command = ["-m", "generator.parity.worker"]
     try:
-        done = subprocess.run(
+        done = run_python(
             command,
-            input=json.dumps(list(requests)),
-            capture_output=True,
-            text=True,
-            env=environment,
+            environment=environment,
             timeout=_LIMIT_S,
-            check=False,
+            text=json.dumps(list(requests)),
         )
     except subprocess.TimeoutExpired as error:
         raise Failure(f"The comparison took more than {_LIMIT_S} s.") from error

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
-from generator.dataset.file_reading import opened, read_at_most
+from generator.dataset.file_reading import read_text
 from generator.dataset.paths import CUSTOM_INPUTS
 from generator.dataset.python_source import Unparsable, parse_module
 from generator.problems import Problem
+from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rules.elsewhere import CUSTOM_INPUTS_UNFIT
 
@@ -57,14 +58,14 @@ class Custom:
 def read_custom(root: Path, definition: Definition) -> Custom | Problem | None:
     """Return a definition's custom inputs, None without any, or what is wrong."""
     path = f"{CUSTOM_INPUTS}/{definition.op_type}/{definition.name}.py"
-    if not (root / path).is_file():
-        return None
     try:
-        with opened(root / path) as descriptor:
-            text = read_at_most(descriptor, _MAX_BYTES).decode("utf-8")
+        text = read_text(root, path, _MAX_BYTES)
         return _custom(text, definition)
-    except (OSError, UnicodeDecodeError, Unparsable, ValueError) as error:
-        message = f"The custom inputs are not used: {error}."
+    except FileNotFoundError:
+        return None
+    except (OSError, Unparsable, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        message = f"The custom inputs are not used: {one_line(why)}."
         return CUSTOM_INPUTS_UNFIT.problem(path, message)
 
 

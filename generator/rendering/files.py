@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Mapping
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import remove_below, write_below
+from generator.dataset.file_reading import MOST, place_below, read_bytes
 
 SUMS = "SHA256SUMS"
+MOST_RENDERED = 16 * 1024 * 1024
+"""Bytes of the largest file that is compared; a rendered one has a few MiB at most."""
+
 _RENDERED_PATH = re.compile(r"(\w+/)*\w+\.(py|ini)")
 
 
@@ -37,6 +42,7 @@ def write_files(
     output: Path,
     files: Mapping[str, str],
     *,
+    dataset: Path | None = None,
     force: bool = False,
     check: bool = False,
     complete: bool = False,
@@ -45,16 +51,20 @@ def write_files(
 
     SHA256SUMS (`sha256sum -c` reads it) holds the hashes of what was written last. A
     file with another hash was edited by a person, and only `force` overwrites it.
-    `complete` removes files that are no longer rendered. `check` writes nothing. Raises
-    OSError with the file's name if writing fails.
+    `complete` removes files that are no longer rendered. `check` writes nothing. No link
+    below `dataset` is followed, where `output` lies in it. Raises OSError with the file's
+    name if reading or writing fails.
     """
-    recorded = read_sums(output)
+    root, way = place_below(dataset or output, output)
+    prefix = f"{way}/" if way else ""
+    recorded = read_sums(root, way)
     sums = dict(recorded)
     contents = {path: text.encode("utf-8") for path, text in sorted(files.items())}
     # read all files before the first write: an error then changes nothing
     outcomes = [
         FileOutcome(
-            path, _status(output / path, content, recorded.get(path), force, check)
+            path,
+            _status(root, prefix + path, content, recorded.get(path), force, check),
         )
         for path, content in contents.items()
     ]
@@ -62,27 +72,46 @@ def write_files(
         if status in (FileStatus.WRITTEN, FileStatus.UNCHANGED):
             sums[path] = hashlib.sha256(contents[path]).hexdigest()
         if status is FileStatus.WRITTEN:
-            write_atomically(output / path, contents[path])
+            write_below(root, prefix + path, contents[path])
             # at once: if this process is killed, the file must not count as edited
-            write_atomically(output / SUMS, format_sums(sums))
+            write_below(root, prefix + SUMS, format_sums(sums))
     if complete:
         for path in sorted(set(recorded) - set(files)):
-            gone = _remove(output / path, path, recorded[path], force, check)
+            gone = _remove(root, prefix + path, path, recorded[path], force, check)
             outcomes += gone
             # an edited file stays listed, so that the next run reports it as well
             if not any(outcome.status is FileStatus.EDITED for outcome in gone):
                 del sums[path]
     if not check and sums != recorded:
-        write_atomically(output / SUMS, format_sums(sums))
+        write_below(root, prefix + SUMS, format_sums(sums))
     return outcomes
 
 
-def _status(
-    path: Path, content: bytes, recorded: str | None, force: bool, check: bool
-) -> FileStatus:
+def _there(root: Path, path: str, most: int) -> bytes | None:
+    """Return what lies at a path; None for nothing. Raises OSError for what can't be read.
+
+    More than `most` bytes are no rendered file: they are not read.
+    """
     try:
-        present = path.read_bytes()
+        return read_bytes(root, path, most)
     except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return b"\0"
+        raise OSError(error.errno, error.strerror, str(root / path)) from error
+
+
+def _status(
+    root: Path,
+    path: str,
+    content: bytes,
+    recorded: str | None,
+    force: bool,
+    check: bool,
+) -> FileStatus:
+    present = _there(root, path, max(MOST_RENDERED, len(content)))
+    if present is None:
         return FileStatus.DRIFTED if check else FileStatus.WRITTEN
     if present == content:
         return FileStatus.UNCHANGED
@@ -92,25 +121,29 @@ def _status(
 
 
 def _remove(
-    path: Path, name: str, recorded: str, force: bool, check: bool
+    root: Path, path: str, name: str, recorded: str, force: bool, check: bool
 ) -> list[FileOutcome]:
-    try:
-        present = path.read_bytes()
-    except FileNotFoundError:
+    present = _there(root, path, MOST)
+    if present is None:
         return []
     if hashlib.sha256(present).hexdigest() != recorded and not force:
         return [FileOutcome(name, FileStatus.EDITED)]
     if check:
         return [FileOutcome(name, FileStatus.DRIFTED)]
-    path.unlink()
+    remove_below(root, path)
     return [FileOutcome(name, FileStatus.REMOVED)]
 
 
-def read_sums(output: Path) -> dict[str, str]:
-    """Return path → SHA-256 of what was written last, by a folder's SHA256SUMS."""
+def read_sums(root: Path, folder: str = "") -> dict[str, str]:
+    """Return path → SHA-256 of what was written last, by a folder's SHA256SUMS.
+
+    Raises OSError where it is there and can't be read, as a link can't.
+    """
+    path = f"{folder}/{SUMS}" if folder else SUMS
+    data = _there(root, path, MOST_RENDERED)
     try:
-        lines = (output / SUMS).read_text("utf-8").splitlines()
-    except (FileNotFoundError, UnicodeDecodeError):
+        lines = (data or b"").decode("utf-8").splitlines()
+    except UnicodeDecodeError:
         return {}
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     return {path: digest for digest, path in pairs if _is_inside(path)}

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import file_below, read_text
 from generator.ops.serving import why_not_served
 from generator.problems import Problem
 from generator.problems.messages import plural
 from generator.rendering.custom import Custom, read_custom
-from generator.rendering.files import FileOutcome, FileStatus, write_files
+from generator.rendering.files import (
+    MOST_RENDERED,
+    FileOutcome,
+    FileStatus,
+    write_files,
+)
 from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
@@ -139,7 +145,9 @@ def generate(
             files = standalone(files)
     # the op_type of a definition that can't be loaded must keep its test file
     complete = everything and bool(files) and not loaded.unfit and not _unread(loaded)
-    outcomes = write_files(output, files, force=force, check=check, complete=complete)
+    outcomes = write_files(
+        output, files, dataset=dataset, force=force, check=check, complete=complete
+    )
     reasons = {
         definition.name: why_unproven(dataset, definition, agreed)
         for definition in loaded.definitions
@@ -161,8 +169,8 @@ def _held_definitions(
     A definition that can't be loaded any more is left out; its Problems say why.
     """
     try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = read_text(*file_below(dataset, file), MOST_RENDERED)
+    except OSError:
         return [], []
     held = rendered_definitions(text).keys() - {d.name for d in definitions}
     if not held:

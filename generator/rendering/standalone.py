@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import generator
+from generator.dataset.file_reading import is_file
 from generator.ops.registry import op_folder, op_packages
 
 SUPPORT = "reference_support"
@@ -30,7 +31,7 @@ _INIT = '''"""Support of the rendered reference tests, copied from gen-tests."""
 
 def is_standalone(tests: Path) -> bool:
     """Return whether a folder of rendered tests has a support package."""
-    return (tests / SUPPORT / "__init__.py").is_file()
+    return is_file(tests, f"{SUPPORT}/__init__.py")
 
 
 def standalone(files: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import is_absent
 from generator.dataset.paths import VERIFICATION, evidence_files
 from generator.dataset.schema import read_checked
 from generator.problems import Failure
@@ -136,8 +137,8 @@ def record(root: Path, runs: Iterable[Run]) -> dict[str, set[str]]:
     for run in runs:
         by_file.setdefault(run.file, []).append(run)
     for file, of_file in by_file.items():
-        old = read_evidence(root, file) if (root / file).exists() else []
-        write_atomically(root / file, as_text(merge(old, of_file)).encode("utf-8"))
+        old = read_evidence(root, file) if not is_absent(root, file) else []
+        write_below(root, file, as_text(merge(old, of_file)).encode("utf-8"))
     return {
         file: {name for run in of_file for name in run.definitions}
         for file, of_file in by_file.items()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import sha256_of
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import SKIPPED, Run, SourceEvidence
@@ -107,7 +107,7 @@ def table_of(
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
     for file in found.files:
-        sha256 = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
+        sha256 = sha256_of(root, file.path)
         lines += lines_of(file, sha256, ordered)
         if audits is not None:
             audit = audits.get(file.name)

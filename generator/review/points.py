@@ -68,7 +68,7 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
         return Finding(YES, f"{shown}: this review renders the same bytes")
     if path in known.sides.changed:
         return Finding(NO, f"{shown} is not what this review renders")
-    content = read_text_file(known.root / path, path, _MAX_TEST_BYTES)
+    content = read_text_file(known.root, path, _MAX_TEST_BYTES)
     if isinstance(content, Problem):
         return Finding(UNKNOWN, f"{shown} can't be read")
     hashes = rendered_definitions(content.decode("utf-8", "replace"))

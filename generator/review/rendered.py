@@ -7,10 +7,7 @@ it is not the one that runs, the base's is written into a folder and started the
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import generator
 from generator.dataset.paths import is_written_by_rendering
+from generator.execution.processes import run_python, safe_environment
 from generator.problems import Failure, Problem
 from generator.problems.messages import one_line, quote
 from generator.rendering.files import SUMS, format_sums
@@ -280,18 +278,14 @@ class _Base:
         write_tree(self._sources.blobs, self._kept, software)
         chosen = [f"--op-type={op_type}" for op_type in sorted(op_types)]
         code = "import sys; from generator.cli.gen_tests import main; main()"
-        command = [sys.executable, "-P", "-c", code, *chosen, f"--output={output}"]
-        command += [f"--dataset={self._sources.head}", f"--sizes={','.join(sizes)}"]
+        command = ["-c", code, *chosen, f"--output={output}"]
+        command += [
+            f"--dataset={self._sources.head.absolute()}",
+            f"--sizes={','.join(sizes)}",
+        ]
         command += ["--standalone"] if has_support else []
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": str(software), "PYTHONSAFEPATH": "1"},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        environment = safe_environment(paths=[str(software)])
+        done = run_python(command, environment=environment, timeout=_SECONDS)
         if not output.is_dir():
             last = (done.stderr or done.stdout).strip().splitlines()[-1:] or [""]
             raise Failure(

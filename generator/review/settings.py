@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from generator.dataset.file_reading import is_file, read_bytes
 from generator.problems import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 
@@ -66,12 +67,12 @@ def read_settings(base: Path) -> ReviewSettings:
 
     Raises Failure where the file is something else: nobody knows what is asked then.
     """
-    path = base / SETTINGS
-    if not path.is_file() or path.is_symlink():
+    if not is_file(base, SETTINGS):
         return ReviewSettings()
-    data = path.read_bytes()
-    if len(data) > _MAX_BYTES:
-        raise _bad(f"it has over {_MAX_BYTES} bytes")
+    try:
+        data = read_bytes(base, SETTINGS, _MAX_BYTES)
+    except OSError as error:
+        raise _bad(error.strerror or str(error)) from None
     try:
         value = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

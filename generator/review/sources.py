@@ -100,7 +100,7 @@ class Sources:
         if path not in tree or not tree[path].is_file:
             return None
         try:
-            with opened((self.base if of_base else self.head) / path) as descriptor:
+            with opened(self.base if of_base else self.head, path) as descriptor:
                 data = read_at_most(descriptor, most + 1)
         except (OSError, ValueError):
             return None

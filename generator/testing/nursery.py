@@ -22,6 +22,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
+from generator.execution.processes import safe_environment, start_python
+
 # what a fork is told first: the length of the request, beside the open files
 _LENGTH = 8
 _BACKLOG = 1024
@@ -57,13 +59,13 @@ class Nursery:
             listener.listen(_BACKLOG)
             given = json.dumps([listener.fileno(), prepare, arguments])
             boot = [_BOOT, json.dumps(paths), __name__, given]
-            self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", *boot],
+            self._process = start_python(
+                ["-W", "ignore", "-c", *boot],
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=[listener.fileno()],
-                env=dict(environment),
+                environment=environment,
                 start_new_session=True,
             )
 
@@ -120,7 +122,7 @@ def fork_at(
     `files` are descriptors: the fork's standard input, what it prints to, and the last.
     None where the nursery is gone, or silent for `wait` seconds.
     """
-    request = {"function": function, "paths": paths, "environment": dict(os.environ)}
+    request = {"function": function, "paths": paths, "environment": safe_environment()}
     text = json.dumps(request).encode()
     end = socket.socket(socket.AF_UNIX)
     try:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from generator.execution.processes import safe_environment, start_python
 from generator.testing.nursery import UNKNOWN, Forked, Nursery, fork_at
 from generator.testing.sglang_light import ENVIRONMENT, NURSERY_VARIABLE
 from generator.testing.sglang_wire import SHARED_FROM, pack, receive, release, send
@@ -152,16 +153,13 @@ def _begin(
         forked = fork_at(address, function, files, paths, _NURSERY_SECONDS)
         if forked is not None:
             return forked
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-W", "ignore", "-c", _BOOT),
-            *(json.dumps(paths), worker, str(connection)),
-        ],
+    return start_python(
+        ["-W", "ignore", "-c", _BOOT, json.dumps(paths), worker, str(connection)],
         stdin=life,
         stdout=log,
         stderr=log,
         pass_fds=[connection],
-        env={**ENVIRONMENT, **os.environ, "PYTHONUNBUFFERED": "1"},
+        environment={**ENVIRONMENT, **safe_environment(), "PYTHONUNBUFFERED": "1"},
         start_new_session=True,
     )
 
@@ -174,7 +172,7 @@ def nursery(package: str, gpu: tuple[int, str] | None) -> Nursery:
     then.
     """
     # libgomp's threads do not live on in a fork; a worker has its own number of them
-    environment = {**ENVIRONMENT, **os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**ENVIRONMENT, **safe_environment(), "OMP_NUM_THREADS": "1"}
     environment["PYTHONUNBUFFERED"] = "1"
     prepare = f"{package}.sglang_worker:prepare"
     return Nursery(prepare, [gpu], _paths(package), environment)

@@ -34,6 +34,7 @@ from typing import Any
 import pytest
 import torch
 
+from generator.execution.processes import run, safe_environment
 from generator.testing.available import source_name, usable_sources
 from generator.testing.definition import Backend, Case
 from generator.testing.harness import ReferenceTests
@@ -59,6 +60,7 @@ _MODULE_JOBS = "5"
 _NICE = 5
 # FlashInfer has kernels compressed for size, which is a seventh of what the top k takes
 _COMPRESS = "--compress-mode=balance"
+_NVCC_SECONDS = 60.0
 
 
 class NotCompiled(BaseException):
@@ -266,10 +268,11 @@ def compress_quickly() -> None:
     """Have nvcc compress kernels quickly, whatever else it is asked, if it knows how."""
     from flashinfer.jit.cpp_ext import get_cuda_path
 
-    with suppress(OSError, RuntimeError, subprocess.CalledProcessError):
+    with suppress(OSError, RuntimeError, subprocess.TimeoutExpired):
         nvcc = os.path.join(get_cuda_path(), "bin", "nvcc")
-        known = subprocess.run([nvcc, "--help"], capture_output=True, check=True)
-        if _COMPRESS.partition("=")[0].encode() in known.stdout:
+        environment = safe_environment()
+        known = run([nvcc, "--help"], environment=environment, timeout=_NVCC_SECONDS)
+        if _COMPRESS.partition("=")[0] in known.stdout:
             asked = os.environ.get("NVCC_APPEND_FLAGS", "")
             os.environ["NVCC_APPEND_FLAGS"] = f"{_COMPRESS} {asked}".rstrip()
 

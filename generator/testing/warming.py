@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Any
 
 from generator.execution.cores import usable_cores
 from generator.execution.gpus import VISIBLE, visible_gpus
+from generator.execution.processes import safe_environment, start_python
 
 STAMP = "reference-kernels.json"
 """Lies among FlashInfer's compiled modules: definitions for which they are complete."""
@@ -189,14 +189,13 @@ class Compilation:
 def _start(
     package: str, folder: Path, log: Any, more: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    paths = filter(None, [str(folder), os.environ.get("PYTHONPATH")])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+    environment = {**safe_environment(paths=[os.path.abspath(folder)]), **more}
     if gpus := visible_gpus().found:
         # FlashInfer compiles for all models that it sees, a test's worker sees one
         environment[VISIBLE] = gpus[0].name
-    return subprocess.Popen(
-        [sys.executable, "-m", f"{package}.warm_worker"],
-        env=environment,
+    return start_python(
+        ["-m", f"{package}.warm_worker"],
+        environment=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -11,7 +11,8 @@ from typing import Any
 from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
 from generator.dataset.definition import Definition, build_definition
-from generator.dataset.paths import PATH_EXTENSION, DatasetFile, entries
+from generator.dataset.file_reading import mode_of
+from generator.dataset.paths import PATH_EXTENSION, DatasetFile, inside
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem, in_file, limited
@@ -146,10 +147,9 @@ def _unused(
     root: Path, folder: str, used: set[str], problems: list[Problem]
 ) -> Iterator[str]:
     """Yield the paths in a definition's folder of blobs that no workload points to."""
-    if not (root / folder).is_dir():
+    if mode_of(root, folder.rstrip("/")) is None:
         return
-    for entry in entries(root, folder.rstrip("/"), problems):
-        path = f"{folder}{entry.name}"
+    for entry, path in inside(root, folder.rstrip("/"), problems):
         if path in used:
             continue
         if entry.name.endswith(".safetensors"):

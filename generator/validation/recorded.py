@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from generator.dataset.file_reading import is_absent
 from generator.dataset.paths import AUDIT
 from generator.problems import Problem
 from generator.problems.messages import plural
@@ -34,7 +34,7 @@ class Audits:
     def __init__(self, root: Path) -> None:
         self._known: dict[str, Audited] | None = None
         self.problems: list[Problem] = []
-        if not os.path.lexists(root / AUDIT):
+        if is_absent(root, AUDIT):
             return
         # imported here: most datasets have no audit, and importing takes time
         from generator.results.audits import BrokenAudit, read_audits

@@ -86,7 +86,7 @@ def a_file(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("makes", "said"),
-    [(outside, "a link that leads out of the dataset"), (a_file, "no folder")],
+    [(outside, "a link"), (a_file, "no folder")],
 )
 def test_where_it_can_t_be_written_nothing_is_begun(tmp_path, makes, said):
     root = dataset(tmp_path / "dataset")

@@ -57,7 +57,7 @@ def _dangling(path: Path) -> None:
         (_sparse, "file-too-large"),
         (_folder, "file-not-regular"),
         (_fifo, "file-not-regular"),
-        (_dangling, "file-unreadable"),
+        (_dangling, "path-link"),
     ],
     ids=[
         "cut",

@@ -223,7 +223,7 @@ def test_a_record_cannot_name_other_files(dataset: Dataset) -> None:
     [
         ("a_file", "Not a directory"),
         ("a_file/inside", "Not a directory"),
-        ("in_the_way", "Is a directory"),
+        ("in_the_way", "it is a folder, not a file"),
     ],
 )
 def test_an_output_that_cannot_be_written(
@@ -261,14 +261,14 @@ def test_an_output_without_write_permission(dataset: Dataset) -> None:
 
 
 FULL_DISK = """
-import errno, pathlib
-whole = pathlib.Path.write_bytes
-def write_half(path, content):
-    if "twice" in path.name:
-        whole(path, content[: len(content) // 2])
+import errno, os
+whole = os.write
+def write_half(descriptor, content):
+    if "twice" in os.readlink(f"/proc/self/fd/{descriptor}"):
+        whole(descriptor, content[: len(content) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
-    return whole(path, content)
-pathlib.Path.write_bytes = write_half
+    return whole(descriptor, content)
+os.write = write_half
 """
 # a limit that the kernel keeps: the write itself fails, half done
 SMALL_DISK = """
@@ -278,7 +278,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 """
 NO_RENAME = """
 import errno, os
-def refuse(source, target):
+def refuse(source, target, **folders):
     raise PermissionError(errno.EACCES, "Permission denied", source)
 os.replace = refuse
 """
@@ -314,10 +314,10 @@ def test_killed_while_writing(dataset: Dataset, renames: int) -> None:
     kill = f"""
 import itertools, os, signal
 count, rename = itertools.count(), os.replace
-def replace(source, target):
+def replace(source, target, **folders):
     if next(count) == {renames}:
         os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
+    rename(source, target, **folders)
 os.replace = replace
 """
     done = dataset.run("--all", before=kill)
@@ -341,7 +341,7 @@ def test_an_interrupt_is_no_traceback(dataset: Dataset) -> None:
     dataset.add(description="New.")
     interrupt = """
 import os, signal
-os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGINT)
+os.replace = lambda *paths, **folders: os.kill(os.getpid(), signal.SIGINT)
 """
     done = dataset.run("--all", before=interrupt)
     assert done.returncode == 130

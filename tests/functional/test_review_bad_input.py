@@ -121,7 +121,7 @@ def test_links_out_of_the_tree_are_not_followed(root: Path, kept: bool) -> None:
         assert done.returncode == CHANGES
         assert "SECRET" not in done.stdout
     found = reviewed(root, "--base", "HEAD~1" if kept else "HEAD", *head)
-    assert "path-outside" in [p["rule"] for p in found["problems"]["new"]]
+    assert "path-link" in [p["rule"] for p in found["problems"]["new"]]
 
 
 def test_a_folder_that_is_a_link(root: Path) -> None:

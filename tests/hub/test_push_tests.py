@@ -117,5 +117,5 @@ def test_a_test_that_is_a_link_is_not_followed(
     (root / TESTS / "conftest.py").unlink()
     (root / TESTS / "conftest.py").symlink_to(tmp_path / "secret.py")
     reason = "rendering-stale=nobody reads it"
-    assert "is a link" in push(*YES, "--allow", reason, status=2)[2]
+    assert "is a symbolic link" in push(*YES, "--allow", reason, status=2)[2]
     assert repository.discussions() == []

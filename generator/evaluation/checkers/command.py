@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +17,7 @@ import torch
 
 from generator.evaluation.checkers.posing import Judged, Run, Subject, called
 from generator.evaluation.rounds import Round
+from generator.execution import processes
 from generator.execution.outcome import CannotRun
 from generator.problems.messages import one_line
 
@@ -85,9 +88,13 @@ def _save(path: Path, names: Sequence[str], values: Sequence[Any]) -> None:
 
 def _answer(command: str, folder: Path, count: int) -> list[int]:
     words = [*shlex.split(command), str(folder)]
+    words[0] = os.path.abspath(shutil.which(words[0]) or words[0])
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_SECONDS, check=False
+        done = processes.run(
+            words,
+            environment=processes.safe_environment(),
+            timeout=_SECONDS,
+            folder=folder,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotRun(

@@ -5,14 +5,14 @@ A definition is known by the hash of its file: a result for another text of it i
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import is_absent, is_file, read_text, sha256_of
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
 from generator.evaluation.checkers.posing import Judged
 from generator.execution.definition_task import DefinitionTask
@@ -66,11 +66,12 @@ def checkers_task(dataset: Path, checkers: Sequence[str]) -> DefinitionTask[Chec
 
 def kept(dataset: Path) -> dict[str, Any]:
     """Return definition → what is kept of it. Raises Failure where the file is broken."""
-    path = dataset / CHECKERS_KEPT
-    if not path.exists():
+    if is_absent(dataset, CHECKERS_KEPT):
         return {}
     try:
-        read: dict[str, Any] = json.loads(path.read_text("utf-8"))["definitions"]
+        read: dict[str, Any] = json.loads(read_text(dataset, CHECKERS_KEPT))[
+            "definitions"
+        ]
         for value in read.values():
             results([value])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -83,14 +84,14 @@ def known(dataset: Path) -> list[Checked]:
     values = kept(dataset)
     return [
         found
-        if _sha256(dataset / found.path) == values[found.definition]["sha256"]
+        if _sha256(dataset, found.path) == values[found.definition]["sha256"]
         else Checked(found.definition, found.op_type, found.path, error=_STALE)
         for found in results(list(values.values()))
     ]
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+def _sha256(dataset: Path, path: str) -> str:
+    return sha256_of(dataset, path) if is_file(dataset, path) else ""
 
 
 def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
@@ -107,7 +108,7 @@ def record(dataset: Path, found: Sequence[Checked]) -> None:
     for one in found:
         if one.error:
             continue
-        sha256 = _sha256(dataset / one.path)
+        sha256 = _sha256(dataset, one.path)
         before = values.get(one.definition, {})
         same = before.get("sha256") == sha256
         same = same and before["defects"] == list(one.defects)
@@ -126,4 +127,4 @@ def record(dataset: Path, found: Sequence[Checked]) -> None:
         for name, value in sorted(values.items())
     )
     text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
-    write_atomically(dataset / CHECKERS_KEPT, text.encode("ascii"))
+    write_below(dataset, CHECKERS_KEPT, text.encode("ascii"))

@@ -29,7 +29,7 @@ def file_of(header: Any, body: bytes = b"") -> bytes:
 
 
 def read(path: Path) -> TensorFile:
-    opened = open_tensor_file(path)
+    opened = open_tensor_file(path.parent, path.name)
     opened.read_header()
     return opened
 

@@ -166,7 +166,7 @@ def test_a_failed_rename_leaves_the_old_file_and_no_other(tmp_path, monkeypatch)
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
 
-    def fail(*arguments):
+    def fail(*arguments, **places):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
@@ -182,7 +182,7 @@ def test_a_kill_before_the_rename_leaves_the_old_file_whole(tmp_path):
     path.write_bytes(b"old")
     script = (
         "import os, pathlib, signal, sys\n"
-        "os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.replace = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from generator.dataset.atomic_write import write_atomically\n"
         "write_atomically(pathlib.Path(sys.argv[1]), b'new' * 10**6)\n"
     )
