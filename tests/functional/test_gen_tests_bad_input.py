@@ -123,11 +123,7 @@ def test_names_that_differ_by_case(dataset: Dataset) -> None:
     assert "differs only by case from that of" in done.stderr
     assert "[name-case]" in done.stderr
     names = {
-<<<<<<< HEAD
         dataset.text().count(f'name = "{name}"\n') for name in ("twice_n4", "TWICE_n4")
-=======
-        dataset.text().count(f'name = "{name}"') for name in ("twice_n4", "TWICE_n4")
->>>>>>> bc704151 (Pages and a test after rendered classes have their hash as a field)
     }
     assert names == {0, 1}, "one of the two is rendered"
 
