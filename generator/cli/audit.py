@@ -14,7 +14,14 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import numbered, require_modules, say, show, write_files
+from generator.cli.output import (
+    numbered,
+    progress,
+    require_modules,
+    say,
+    show,
+    write_files,
+)
 from generator.evaluation.checkers.names import NAMES
 from generator.problems.messages import did_you_mean, plural, quote
 
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
+_WITHOUT_REVIEW = """op-type definition-name all jobs executor resume fresh tolerance
+    seeds whole record survivors checker tolerances output"""
 _FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
 
 
@@ -61,6 +70,20 @@ def _known_checker(name: str) -> str:
     return shlex.join([os.path.abspath(program), *files])
 
 
+def _review(choice: Choice, form: str) -> int:
+    """Review the pull requests of the audit; return the exit status."""
+    others = [f"--{name}" for name in _WITHOUT_REVIEW.split()]
+    options.drop("--review plants nothing and takes a part of the dataset", *others)
+    from generator.review.audit.every import bad_pull_requests, good_pull_requests
+    from generator.review.audit.run import audit_report, audit_reviews
+    from generator.review.audit.subject import make_subject
+
+    made = make_subject(choice.dataset)
+    with progress("Reviewing pull requests"):
+        found = [*audit_reviews(bad_pull_requests(), good_pull_requests(), made)]
+    return show(audit_report(found, made), form)
+
+
 @options.command()
 def audit(
     choice: Choice = options.choice,
@@ -96,6 +119,10 @@ def audit(
         "Plant no defects: compare each tolerance with the errors of correct outputs, "
         "measured in float64."
     ),
+    review: bool = options.flag(
+        "Plant no defects: review pull requests on a part of the dataset, bad ones that "
+        "must be refused and good ones that must be approved. Nothing is executed."
+    ),
     output: Path | None = options.output(
         "With --tolerances: write the tables there as Markdown.", "FILE.md"
     ),
@@ -108,9 +135,12 @@ def audit(
     result goes to stdout, messages to stderr. Exit status: 0 every defect is caught, or
     with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
     survives, a test fails, a tolerance does not fit or a definition can't be audited;
-    2 wrong usage or unreadable input. With --checker, 1 only where a definition can't be
+    2 wrong usage or unreadable input. With --review, 1 where a pull request was not
+    judged as it must be. With --checker, 1 only where a definition can't be
     asked about.
     """
+    if review:
+        return _review(choice, form)
     choice.require("audit")
     if tolerances:
         others = ("--seeds", "--record", "--survivors", "--resume", "--fresh")

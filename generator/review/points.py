@@ -20,6 +20,7 @@ from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
+from generator.rules.unproven import never, why_unproven
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ADVICE = "advice"
@@ -87,8 +88,8 @@ def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
 
 
 def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    if new.op_type not in op_packages() and new.name in known.unproven_allowed:
-        return Finding(YES, "nothing is compared, which --allow-unproven accepts")
+    if new.name in known.unproven_allowed and _why_unproven(new, known):
+        return Finding(YES, "nothing is compared, as --allow-unproven accepts")
     mine = list(_about(new, known.after))
     if bad := [said for about in mine for said in _failed(*about)]:
         return Finding(NO, bad[0])
@@ -139,7 +140,9 @@ def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
     for source, verdict in entry.sources.items():
         is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
         is_live = is_ground_truth(source) and not is_recorded(source)
-        if is_live and is_good:
+        # of outputs that it does not give, or inputs as they are, nobody has seen more
+        is_whole = not (verdict.not_given or verdict.rewritten)
+        if is_live and is_good and is_whole:
             yield f"{_said(run, source)} passed, {plural(verdict.cases, 'case')}"
 
 
@@ -292,12 +295,23 @@ def _provenance(change: Change, new: Definition, known: ReviewContext) -> Findin
 
 
 def _proven(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    if new.op_type in op_packages():
-        return Finding(YES, f"the op_type {new.op_type} has kernels or an oracle")
+    why = _why_unproven(new, known)
+    if why is None:
+        return Finding(YES, f"a kernel or an oracle is asked by {new.op_type}")
     if new.name in known.unproven_allowed:
-        return Finding(YES, "nothing is compared, which --allow-unproven accepts")
-    seen = f"nobody here knows the op_type {quote(new.op_type)}: no kernel, no oracle"
-    return Finding(UNKNOWN, f"{seen} (--allow-unproven {one_line(new.name, 100)})")
+        return Finding(YES, f"nothing is compared ({why}), as --allow-unproven accepts")
+    seen = f"nothing can be: {why} (--allow-unproven {one_line(new.name, 100)})"
+    return Finding(UNKNOWN, one_line(seen))
+
+
+def _why_unproven(new: Definition, known: ReviewContext) -> str | None:
+    def agreed(definition: Definition) -> bool:
+        mine = _about(new, (run for run in known.after if known.counts(run, new.name)))
+        return any(True for about in mine for _ in _passed(*about))
+
+    # what nobody here knows is not approved for what its author says that he ran
+    is_known = new.op_type in op_packages()
+    return why_unproven(known.root, new, agreed if is_known else never)
 
 
 POINTS: tuple[

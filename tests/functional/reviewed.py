@@ -9,6 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from generator.rendering.generate import generate
+from generator.rendering.plan import RenderOptions
+from generator.rules.load import load_definitions
 from tests.functional.hostile import LINES, write
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD, run
 
@@ -124,3 +127,10 @@ def run_of(
 def write_runs(root: Path, name: str, *runs: dict[str, Any]) -> None:
     """Write an evidence file with runs."""
     write(root, f"verification/{name}.json", {"format": 1, "runs": list(runs)})
+
+
+def render(root: Path) -> None:
+    """Render the tests of the dataset as it is."""
+    loaded = load_definitions(root)
+    output = root / "tests/references"
+    generate(root, loaded, output, RenderOptions(), everything=True)

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.functional.reviewed import REFERENCE, changed, commit, evidence, git, make
+from tests.functional.reviewed import (
+    REFERENCE,
+    changed,
+    commit,
+    evidence,
+    git,
+    make,
+    render,
+)
 from tests.functional.test_validate import ROOT
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -143,13 +151,72 @@ def test_a_bad_change_fails(
     assert ran.summary == ""
 
 
-@pytest.mark.parametrize(("fail_on", "status"), [("changes", 0), ("gpu", 1)])
+@pytest.mark.parametrize(
+    ("fail_on", "status"), [("changes", 0), ("person", 0), ("gpu", 1)]
+)
 def test_what_needs_a_gpu_fails_where_it_is_to(
     root: Path, step: Callable[..., Ran], fail_on: str, status: int
 ) -> None:
     changed(root, reference=GOOD)
     ran = step("Review", fail_on=fail_on, format="text")
     assert (ran.status, ran.outputs["exit-status"]) == (status, "3"), ran.log
+    assert ran.outputs["verdict"] == "needs a GPU"
+
+
+def _rendered_by_hand(root: Path) -> None:
+    test = root / "tests/references/test_gemm.py"
+    text = test.read_text()
+    test.write_text(text.replace("def oracle(", "def an_oracle("))
+    assert test.read_text() != text
+
+
+def _evidence_gone(root: Path) -> None:
+    (root / "verification/gpu.json").unlink()
+
+
+def _a_conftest(root: Path) -> None:
+    (root / "conftest.py").write_text("collect_ignore_glob = ['*']\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "file"),
+    [
+        (_rendered_by_hand, "changes needed", "tests/references/test_gemm.py"),
+        (_evidence_gone, "changes needed", "verification/gpu.json"),
+        (_a_conftest, "needs a person", "conftest.py"),
+    ],
+)
+def test_what_switches_the_gate_off_fails_by_default(
+    root: Path,
+    step: Callable[..., Ran],
+    change: Callable[[Path], None],
+    verdict: str,
+    file: str,
+) -> None:
+    evidence(root)
+    render(root)
+    commit(root)
+    change(root)
+    commit(root)
+    ran = step("Review", base="HEAD~1", head="HEAD")
+    assert (ran.status, ran.outputs["verdict"]) == (1, verdict), ran.log
+    assert f" file={file}," in ran.log
+    assert file in ran.summary.replace("&#46;", ".").replace("&#95;", "_")
+    accepted = step("Review", base="HEAD~1", head="HEAD", accept=f"removal:{file}\n")
+    assert accepted.status == (0 if change is _evidence_gone else 2), accepted.log
+
+
+def test_a_description_alone_is_approved_by_default(
+    root: Path, step: Callable[..., Ran]
+) -> None:
+    evidence(root)
+    render(root)
+    commit(root)
+    changed(root, description="In other words.")
+    render(root)
+    commit(root)
+    ran = step("Review", base="HEAD~1", head="HEAD")
+    assert (ran.status, ran.outputs["verdict"]) == (0, "approve"), ran.log
 
 
 HOSTILE = (

@@ -9,7 +9,7 @@ import pytest
 from tests.audits import AUDIT, audited, entry, write_audit
 from tests.functional.hostile import write
 from tests.functional.reviewed import changed, commit, evidence, make, reviewed
-from tests.functional.test_validate import FILE
+from tests.functional.test_validate import FILE, run
 
 APPROVE = 0
 AUDITED = "planted defects are caught by the tests"
@@ -79,3 +79,12 @@ def test_an_audit_that_can_t_be_read_is_a_problem_and_none(root: Path) -> None:
     found = reviewed(root)
     assert "audit-file" in [p["rule"] for p in found["problems"]["new"]]
     assert audit_point(root) == ("unknown", "absent: no audit is on record")
+
+
+def test_reviews_are_audited_on_a_part_of_a_dataset(root: Path) -> None:
+    done = run("audit", "--review", "--all")
+    assert done.returncode == 2
+    assert "drop --all" in done.stderr
+    few = run("audit", "--review", "--dataset", str(root))
+    assert few.returncode == 2
+    assert "three definitions" in few.stderr
