@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from generator.dataset.definition import Definition as Loaded
+from generator.evaluation.drawn_lengths import drawn_lengths, varied_anyway
 from generator.mutation.bench import loaded
 from generator.mutation.classes import AllTests, rendered_class
 from generator.ops.registry import optional_op_module
@@ -263,6 +264,19 @@ def rounds_of(
         rounds += [round_of(case)] * (draw.random() < _AGAIN)
         asked.append((case.name, rounds))
     small = [case for case in tests.cases(known) if case.size == "small"]
+    if own_cases:
+        lengths = list(drawn_lengths(known, tests.cases(known), draw, device))
+        asked += [
+            (f"lengths {number}: {_axes(case)}", [round_of(case)])
+            for number, case in enumerate(lengths)
+        ]
+        if not lengths:
+            few = varied_anyway(known, tests.cases(known), device.type)
+            if not few:
+                left_out.append(
+                    "other lengths: too large here, or its op_type varies none"
+                )
+            fuzz = max(fuzz, few)
     for number in range(fuzz if small else 0):
         case, _ = varied(known, small, draw.randrange(_SEEDS))
         asked.append((f"fuzz {number}: {case.name}", [round_of(case)]))
@@ -312,6 +326,11 @@ def _obstacle(one: Round, device: torch.device) -> str | None:
     finally:
         one.drop()
     return None
+
+
+def _axes(case: Case) -> str:
+    """Return a case's lengths in words, such as `M 37`."""
+    return ", ".join(f"{name} {length}" for name, length in case.axes.items())
 
 
 def relation_name(relation: Any, case: Case) -> str:

@@ -35,7 +35,7 @@ def varied_sequences(
     # keys before a sliding window too
     longest = LONGEST + max(variant_of(definition).window_left, 0)
     params, lengths = _with_lengths(params, draw, longest)
-    return _axes_of(params, lengths, definition.axes.get("page_size", 1)), params
+    return axes_of(params, lengths, definition.axes.get("page_size", 1)), params
 
 
 def scaled(case: Case, draw: Stream, other: bool) -> dict[str, Any]:
@@ -63,9 +63,10 @@ def _with_lengths(
     return {**params, "q_lens": tuple(queries), "kv_lens": tuple(keys)}, lengths
 
 
-def _axes_of(
+def axes_of(
     params: dict[str, Any], lengths: list[tuple[int, int]], page_size: int
 ) -> dict[str, int]:
+    """Return the axes of sequences, pairs of queries and keys, in whatever layout."""
     pages = sum(page_counts(params["kv_lens"], page_size))
     return {
         "batch_size": len(lengths),

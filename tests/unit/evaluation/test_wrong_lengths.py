@@ -1,0 +1,143 @@
+"""Solutions that are right for the lengths of cases alone are refused, with the lengths."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.evaluation.drawn_lengths import drawn_lengths
+from generator.evaluation.rounds import Asked, rounds_of, solution_tests
+from tests.builders import CPU, loaded, run_of
+from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
+
+DECODE = "gqa_paged_decode_h32_kv8_d128_ps64"
+PREFILL = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"
+GEMM = "gemm_n4096_k4096"
+Run = Callable[..., Any]
+
+
+@cache
+def asked(name: str, secret: int = 5) -> Asked:
+    return rounds_of(loaded(name), [], Path(), CPU, secret)
+
+
+@cache
+def reference(name: str) -> Run:
+    return run_of(loaded(name).reference)
+
+
+def verdict(name: str, run: Run) -> str:
+    try:
+        UntilWrong(InProcess(run), asked(name), CPU, False, 5).judge()
+    except Wrong as wrong:
+        return wrong.reason
+    return ""
+
+
+def no_keys_beyond(most: int) -> Run:
+    """Return a decode that reads the first pages alone."""
+
+    def run(q, k_cache, v_cache, indptr, indices, last, sm_scale):
+        size = k_cache.shape[1]
+        counts = (indptr[1:] - indptr[:-1]).clamp(max=most // size)
+        last = torch.where(indptr[1:] - indptr[:-1] > most // size, size, last)
+        kept = [
+            indices[start : start + count]
+            for start, count in zip(indptr.tolist(), counts.tolist(), strict=False)
+        ]
+        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(indptr.dtype)
+        return reference(DECODE)(
+            q,
+            k_cache,
+            v_cache,
+            starts,
+            torch.cat(kept),
+            last.to(indptr.dtype),
+            sm_scale,
+        )
+
+    return run
+
+
+def pages_modulo_256(q, k_cache, v_cache, indptr, indices, last, sm_scale):
+    return reference(DECODE)(q, k_cache, v_cache, indptr, indices % 256, last, sm_scale)
+
+
+def own_scale_of_long_sequences(q, k, v, indptr, indices, last, sm_scale):
+    is_long = int((indptr[1:] - indptr[:-1]).max()) > 16
+    scale = sm_scale * 1.01 if is_long else sm_scale
+    return reference(DECODE)(q, k, v, indptr, indices, last, scale)
+
+
+def only_published(a, b):
+    out = reference(GEMM)(a, b)
+    return out if len(a) in (1, 7, 65, 2048) else out * 1.5
+
+
+def wrong_by_residue(residue: int, of: int) -> Run:
+    def run(a, b):
+        out = reference(GEMM)(a, b)
+        if len(a) % of == residue:
+            out[-1] = 0
+        return out
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        (DECODE, no_keys_beyond(1024)),
+        (DECODE, no_keys_beyond(2048)),
+        (DECODE, no_keys_beyond(16_384)),
+        (DECODE, pages_modulo_256),
+        (DECODE, own_scale_of_long_sequences),
+        (GEMM, only_published),
+        *((GEMM, wrong_by_residue(residue, 16)) for residue in (0, 3, 9, 15)),
+    ],
+)
+def test_what_is_right_for_published_lengths_alone_is_refused(name: str, run: Run):
+    reason = verdict(name, run)
+    assert reason.startswith("lengths "), reason
+
+
+@pytest.mark.parametrize("name", [DECODE, GEMM])
+def test_an_honest_reference_passes(name: str):
+    assert verdict(name, reference(name)) == ""
+
+
+def lengths(name: str, secret: int):
+    tests = solution_tests(loaded(name))
+    known = tests.definition()
+    cases = drawn_lengths(known, tests.cases(known), random.Random(secret), CPU)
+    return list(cases)
+
+
+def test_rows_have_every_residue_of_16_and_more_than_a_thousand():
+    for secret in range(20):
+        rows = [case.axes["batch_size"] for case in lengths("rmsnorm_h4096", secret)]
+        assert sorted(n % 16 for n in rows[:16]) == list(range(16))
+        assert sorted((n - n % 16) // 16 % 8 for n in rows[:16]).count(0) in (1, 2, 3)
+        assert max(rows[:16]) <= 128
+        assert 1024 < rows[16] <= 3072
+    assert lengths("rmsnorm_h4096", 1) != lengths("rmsnorm_h4096", 2)
+
+
+def test_sequences_have_every_residue_and_pass_the_limits_of_kernels():
+    for name in (DECODE, PREFILL):
+        several, middle, longest = lengths(name, 3)
+        assert sorted(n % 16 for n in several.params["kv_lens"]) == list(range(16))
+        assert min(middle.params["kv_lens"]) > 1024
+        assert max(middle.params["kv_lens"]) > 4096
+        assert longest.params["kv_lens"][0] > 16_384
+        assert longest.axes["num_pages"] > 256
+
+
+def test_large_weights_leave_two_lengths():
+    assert len(lengths("gemm_bf16_n128256_k3072", 1)) == 2
