@@ -16,7 +16,7 @@ where weights are large, fewer residues are drawn, two at least.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -26,7 +26,6 @@ from generator.ops.registry import optional_op_module
 from generator.testing.definition import Case, Definition
 from generator.testing.memory import tensor_bytes
 
-Cases = Callable[[Definition], list[Case]]
 RESIDUES, BLOCKS = 16, 8
 # arguments of all calls for one solution together, and of one call
 _TOTAL_BYTES = {"cpu": 640 << 20, "cuda": 4 << 30}
@@ -43,7 +42,10 @@ _VARIED = 4
 
 
 def drawn_lengths(
-    definition: Definition, cases: list[Case], draw: random.Random, device: torch.device
+    definition: Definition,
+    cases: Sequence[Case],
+    draw: random.Random,
+    device: torch.device,
 ) -> Iterator[Case]:
     """Return random cases of other lengths, in the manner of a definition's own."""
     usual = _usual(cases)
@@ -59,7 +61,7 @@ def drawn_lengths(
 _OF_ROWS = {"rows", "chains", "local", "hot", "products"}
 
 
-def _usual(cases: list[Case]) -> Case | None:
+def _usual(cases: Sequence[Case]) -> Case | None:
     """Return the case whose values are the most usual ones: no extremes, no edges."""
     named = {case.name: case for case in cases}
     for name in ("ragged", "rows", "batch", "odd-rows"):
@@ -131,7 +133,7 @@ def _sequences(
             scale /= 1.25
 
 
-def varied_anyway(definition: Definition, cases: list[Case], device: str) -> int:
+def varied_anyway(definition: Definition, cases: Sequence[Case], device: str) -> int:
     """Return how many cases to draw as an audit does, where no length was drawn."""
     audit = optional_op_module(definition.op_type, "audit")
     usual = _usual(cases)
