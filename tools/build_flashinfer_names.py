@@ -37,7 +37,7 @@ def main() -> int:
             if isinstance(axis, const) and axis.abbrev != ""
         }
         route = [template.name_prefix or template.op_type, axes]
-        known = routes.setdefault(_public_name(function), [])
+        known = routes.setdefault(public_name(function), [])
         if route not in known:
             known.append(route)
     lines = (f'    "{name}": {json.dumps(routes[name])}' for name in sorted(routes))
@@ -50,7 +50,7 @@ def main() -> int:
     return 0
 
 
-def _public_name(function: Any) -> str:
+def public_name(function: Any) -> str:
     """Return the shortest dotted name that leads to a function, or to its class."""
     owner, _, method = function.__qualname__.rpartition(".")
     name = owner if method in ("run", "forward") else function.__qualname__

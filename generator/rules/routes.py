@@ -56,6 +56,15 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield NAME_ROUTE.at(f"FlashInfer's {wanted}", "name")
 
 
+def routes_to(definition: Definition) -> Iterator[tuple[str, str]]:
+    """Yield the functions, with the beginning of the name, whose calls ask for a name."""
+    for beginning in accumulate(definition.name.split("_"), "{}_{}".format):
+        for api in _functions().get(beginning, ()):
+            of_prefix = [route for route in _routes()[api] if route[0] == beginning]
+            if definition.name in _names(of_prefix, definition):
+                yield api, beginning
+
+
 def _names(
     templates: Iterable[tuple[str, Mapping[str, str]]], definition: Definition
 ) -> Iterator[str]:

@@ -16,7 +16,15 @@ from generator.dataset.paths import PATH_EXTENSION, DatasetFile, inside
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem, in_file, limited
-from generator.rules import figures, loadable, routes, static, tags, torch_names
+from generator.rules import (
+    figures,
+    loadable,
+    route_calls,
+    routes,
+    static,
+    tags,
+    torch_names,
+)
 from generator.rules.constants import resolve_constants
 from generator.rules.cross import Summary, summarise
 from generator.rules.load import LoadedFile, load_file
@@ -114,6 +122,7 @@ def _of_definition(
     yield from torch_names.check(definition)
     yield from loadable.check_definition(definition)
     yield from routes.check(definition)
+    yield from route_calls.check(definition)
     yield from figures.check(definition, config)
 
 

@@ -311,6 +311,8 @@ ELSEWHERE = {
     "tag-fi-api": "tests/unit/rules/test_flashinfer_symbols.py",
     "name-route": "tests/unit/rules/test_routes.py",
     "name-route-other": "tests/unit/rules/test_routes.py",
+    "route-interface": "tests/unit/rules/test_route_calls.py",
+    "route-constant": "tests/unit/rules/test_route_calls.py",
     "model-config": "tests/functional/test_validate_options.py",
     "reference-unproven": "tests/unit/ops/test_serving.py",
     **{

@@ -79,7 +79,10 @@ def test_name_that_another_function_asks_for() -> None:
 
 def test_warnings_of_the_published_dataset() -> None:
     problems = validate(ROOT)
-    found = {(p.rule, p.file) for p in problems if p.severity is not Severity.NOTE}
+    warnings = [p for p in problems if p.severity is not Severity.NOTE]
+    # published names and interfaces stay: test_route_calls counts what breaks
+    of_calls = ("route-interface", "route-constant")
+    found = {(p.rule, p.file) for p in warnings if p.rule not in of_calls}
     # published names stay: these two would be applied to norms without 1 + weight
     assert found == {
         ("name-route-other", "definitions/rmsnorm/rmsnorm_h5376.json"),

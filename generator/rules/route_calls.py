@@ -1,0 +1,114 @@
+"""What FlashInfer passes to a solution that it finds by its name, and takes from it.
+
+`trace_apply` calls with the inputs of the function's trace template: by name if the
+solution is in Python, by position else; outputs go by position into what the API returns
+or writes. A definition of the name that is asked for but of another interface breaks the
+engine that calls, or is applied to calls of other constants.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.definition import Definition
+from generator.ops.registry import op_specs
+from generator.problems import Problem, warning
+from generator.problems.messages import quote
+from generator.rules.constants import resolve_constants
+from generator.rules.routes import routes_to
+
+ROUTE_INTERFACE = warning("""route-interface: FlashInfer finds solutions of this name, and
+    calls them by another interface.
+    Fix: Give a new definition the inputs and outputs of the function's trace template; a
+    published one stays as it is, and its solutions need an adapter of that interface.
+    Finds: fused_add_rmsnorm_h4096, which returns one tensor where calls update residual
+    as well""")
+ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a parameter of
+    the function, and no part of the name that FlashInfer asks for.
+    Fix: Install solutions for models of this value alone, or take it as an input.
+    Finds: rmsnorm_h4096 with eps 1e-05, which calls with eps 1e-06 get as well""")
+
+
+def check(definition: Definition) -> Iterator[Problem]:
+    """Yield a Problem if solutions are called otherwise than the definition says."""
+    for api, prefix in routes_to(definition):
+        call = calls().get(api, {}).get(prefix)
+        if call is None:
+            continue
+        broken = [*_inputs(definition, call), *_outputs(definition, call)]
+        if broken:
+            yield ROUTE_INTERFACE.at(f"{api} {'; '.join(broken)}.", "inputs")
+        yield from _constants(definition, api, call["dropped"])
+
+
+def _inputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the arguments of a call."""
+    passed: Mapping[str, str] = call["inputs"]
+    foreign = [
+        name
+        for name, when in passed.items()
+        if when == "always" and name not in definition.inputs
+    ]
+    if foreign:
+        yield f"passes {_names(foreign)}, which the definition does not take: TypeError"
+    lacking = [
+        name
+        for name, tensor in definition.inputs.items()
+        if not tensor.optional and passed.get(name, "never") == "never"
+    ]
+    if lacking:
+        yield f"does not pass {_names(lacking)}, which has no default: TypeError"
+    if foreign or lacking:
+        return
+    order = [name for name in passed if name in definition.inputs]
+    if order != [name for name in definition.inputs if name in passed]:
+        yield (
+            f"passes {_names(order)} in this order to what is not Python, the definition "
+            "has another"
+        )
+
+
+def _outputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with what a call takes."""
+    outputs: Mapping[str, str] = call["outputs"]
+    wanted = [name for name, to in outputs.items() if to != "optional"]
+    missing = wanted[len(definition.outputs) :]
+    written = [outputs[name] or name for name in missing]
+    if missing and call["in_place"]:
+        yield f"updates {_names(written)} as well, which keeps its old value in silence"
+    elif missing:
+        yield f"returns {_names(missing)} as well: whoever unpacks it fails"
+    surplus = list(definition.outputs)[len(outputs) :]
+    if surplus:
+        yield f"does not return {_names(surplus)}: whoever unpacks it fails"
+
+
+def _constants(
+    definition: Definition, api: str, dropped: list[str]
+) -> Iterator[Problem]:
+    spec = op_specs().get(definition.op_type)
+    if spec is None:
+        return
+    for constant in resolve_constants(definition, spec)[0]:
+        if constant.name in dropped and constant.value is not None:
+            yield ROUTE_CONSTANT.at(
+                f"{constant.name} is {constant.value!r}; calls of {api} with any other "
+                "ask for this name too.",
+                "name",
+            )
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(map(quote, names))
+
+
+@cache
+def calls() -> Mapping[str, Any]:
+    """Return public function → beginning of a name → what trace_apply passes and takes."""
+    file = Path(__file__).parent / "data" / "flashinfer_calls.json"
+    found: Mapping[str, Any] = json.loads(file.read_text("utf-8"))["calls"]
+    return found

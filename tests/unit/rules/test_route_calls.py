@@ -1,0 +1,119 @@
+"""What FlashInfer passes to solutions that it finds: route-interface, route-constant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from generator.rules.load import load_definitions
+from generator.rules.route_calls import calls, check
+from generator.rules.routes import routes_to
+from tests.builders import ROOT, loaded
+
+
+def found(definition: Any, rule: str = "route-interface") -> list[str]:
+    """Return the messages of a rule about a definition."""
+    return [p.message for p in check(definition) if p.rule == rule]
+
+
+def without(definition: Any, *names: str) -> Any:
+    """Return a definition without some inputs."""
+    left = {n: t for n, t in definition.inputs.items() if n not in names}
+    return replace(definition, inputs=left)
+
+
+def test_an_interface_as_the_call_has_it_is_fine() -> None:
+    assert found(loaded("rmsnorm_h4096")) == []
+    assert found(loaded("merge_state_h16_d256")) == []
+
+
+def test_a_sum_that_is_not_returned_is_lost_in_silence() -> None:
+    fused = loaded("fused_add_rmsnorm_h4096")
+    assert found(fused) == [
+        (
+            "flashinfer.norm.fused_add_rmsnorm updates 'residual' as well, which keeps its "
+            "old value in silence."
+        )
+    ]
+    both = replace(
+        fused, outputs={**fused.outputs, "residual": fused.inputs["residual"]}
+    )
+    assert found(both) == []
+
+
+def test_an_argument_that_is_not_taken_raises() -> None:
+    (message,) = found(loaded("gqa_paged_decode_h32_kv4_d128_ps1"))
+    assert "passes 'return_lse', which the definition does not take" in message
+    (message,) = found(loaded("gqa_paged_decode_h32_kv8_d128_ps64"))
+    assert "does not pass 'kv_last_page_len', which has no default" in message
+
+
+def test_an_argument_with_a_default_may_be_missing() -> None:
+    decode = loaded("gqa_paged_decode_h32_kv8_d128_ps64")
+    last = replace(decode.inputs["kv_last_page_len"], optional=True)
+    flag = replace(decode.inputs["sm_scale"], name="return_lse", optional=True)
+    inputs = {**decode.inputs, "kv_last_page_len": last, "return_lse": flag}
+    assert found(replace(decode, inputs=inputs)) == []
+
+
+def test_another_order_breaks_what_is_called_by_position() -> None:
+    norm = loaded("rmsnorm_h4096")
+    turned = replace(norm, inputs=dict(reversed(norm.inputs.items())))
+    (message,) = found(turned)
+    assert "in this order to what is not Python" in message
+
+
+def test_an_output_that_no_call_returns() -> None:
+    norm = loaded("rmsnorm_h4096")
+    more = {**norm.outputs, "rms": norm.outputs["output"]}
+    (message,) = found(replace(norm, outputs=more))
+    assert "does not return 'rms'" in message
+
+
+def test_a_constant_that_is_no_part_of_the_name() -> None:
+    norm = loaded("rmsnorm_h4096")
+    (message,) = found(norm, "route-constant")
+    assert message.startswith("eps is 1e-05; calls of flashinfer.norm.rmsnorm with any")
+    # no call asks for a name that states it
+    assert found(loaded("rmsnorm_eps_1em5_h5120"), "route-constant") == []
+
+
+def test_a_name_that_is_not_asked_for_is_nobodys() -> None:
+    definition = loaded("top_k_sampling_from_probs_v128256")
+    assert not [*routes_to(definition)]
+    assert not [*check(definition)]
+
+
+def test_every_route_has_a_call() -> None:
+    """The two files of FlashInfer's templates are of one version."""
+    for definition in load_definitions(ROOT).definitions:
+        for api, prefix in routes_to(definition):
+            assert prefix in calls()[api], definition.name
+
+
+@pytest.mark.parametrize("api", sorted(calls()))
+def test_the_file_says_when_each_input_is_passed(api: str) -> None:
+    for call in calls()[api].values():
+        assert set(call["inputs"].values()) <= {"always", "maybe", "never"}
+        assert not set(call["inputs"]) & set(call["dropped"])
+
+
+def test_what_breaks_in_this_dataset() -> None:
+    """Published interfaces stay; docs/findings.md says what is to be done about them."""
+    counted: Counter[str] = Counter()
+    for definition in load_definitions(ROOT).definitions:
+        if found(definition):
+            counted[definition.op_type] += 1
+    assert counted == {
+        "gqa_paged": 27,
+        "mhc": 2,
+        "mla_paged": 5,
+        "moe": 6,
+        "page_append": 7,
+        "quantization": 4,
+        "rmsnorm": 7,
+        "topk_transform": 6,
+    }
