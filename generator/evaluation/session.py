@@ -21,10 +21,12 @@ from generator.evaluation.returned import (
     check_returned,
     output_of,
     parsed,
+    was_returned_before,
 )
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
+    INCORRECT_NUMERICAL,
     REWARD_HACK,
     RUNTIME_ERROR,
     TIMEOUT,
@@ -184,6 +186,9 @@ class Session:
         ]
         is_overrun, changed = shared.is_overrun(layout), shared.changed(layout)
         self._keeper.check()
+        if self._returned is not None and any(map(was_returned_before, outputs)):
+            why = "it returned memory that it had returned before, and did not write to it"
+            raise Refused(INCORRECT_NUMERICAL, why)
         if is_overrun:
             raise Refused(RUNTIME_ERROR, "it wrote outside of its arguments")
         return Answer(tuple(outputs), tuple(changed))

@@ -85,8 +85,7 @@ def execute_changes(
         folder = Path(name)
         # the sandbox runs as another user where we are root
         folder.chmod(0o755)
-        tests, work = folder / "tests" / "references", folder / "work"
-        work.mkdir()
+        tests = folder / "tests" / "references"
         plans = _render(changes, dataset, tests)
         if not plans:
             problem = "none of the changed definitions could be rendered"
@@ -120,7 +119,7 @@ def _run(
     folder: Path,
     device: str,
 ) -> Executed:
-    tests, work = folder / "tests", folder / "work"
+    tests, results = folder / "tests", folder / _FILE
     readable = [path for path in (tests, folder / "blob") if path.exists()]
     files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
@@ -128,12 +127,9 @@ def _run(
     cuda = device == "cuda"
     limits = sandbox.CUDA_LIMITS if cuda else sandbox.Limits()
     confined = partial(sandbox.run_confined, read_only=readable, devices=cuda)
-    listed = folder / "list"
-    listed.mkdir()
     # no reference runs at this point: each is inside of a function
     collected = confined(
         [*command, "--collect-only", "-q", *map(str, files)],
-        work=listed,
         limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
     )
     # what pytest lists is file::TestX::test_y[case]
@@ -156,13 +152,13 @@ def _run(
     # too many for a command line where much has changed
     arguments = tests / "arguments"
     arguments.write_text("\n".join(canaries.arguments(files)) + "\n", "utf-8")
-    command += ["-q", "--results", str(work / _FILE), f"@{arguments}"]
-    outcome = confined(command, work=work, limits=limits)
+    command += ["-q", "--results", _FILE, f"@{arguments}"]
+    outcome = confined(command, results=results, limits=limits)
     ran: Sequence[TestResult] = ()
     own: Sequence[TestResult] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
-        data = sandbox.read_result(work, _FILE, limit=_RESULTS)
+        data = sandbox.read_result(results, limit=_RESULTS)
         if data is None:
             problems.append("there are no results that can be read")
         else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.functional.audit_command import NORM, audit, dataset
 from tests.functional.hacks import BY_VALUES, PASSED, RIGHT, Hack
 from tests.functional.hacks_of_processes import BY_PROCESSES
+from tests.functional.hacks_of_state import BY_STATE
 
 HACKS = (*BY_VALUES, *BY_PROCESSES)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
@@ -30,24 +33,36 @@ def solution(name: str, source: str, passes_outputs: bool = False) -> dict[str, 
     }
 
 
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return name → verdict of all hacks, with an honest solution before and after."""
-    root = dataset(tmp_path_factory.mktemp("dataset"))
-    folder = tmp_path_factory.mktemp("solutions")
-    values = [solution(h.name, h.source, h.passes_outputs) for h in HACKS]
+def judged(
+    folder: Path, hacks: Sequence[Hack], root: Path, *options: str
+) -> dict[str, Any]:
+    """Return name → verdict of hacks, with an honest solution before and after."""
+    folder.mkdir()
+    values = [solution(h.name, h.source, h.passes_outputs) for h in hacks]
     values = [solution("first", HONEST), *values, solution("last", HONEST)]
     for number, value in enumerate(values):
         (folder / f"{number:03}.json").write_text(json.dumps(value))
     chosen = sorted(map(str, folder.glob("*.json")))
-    options = ("--dataset", root, "--timeout", "5", "--jobs", "2", "--json")
-    status, out, err = audit(*chosen, *options, command="evaluate")
+    options = ("--timeout", "5", "--json", *options)
+    status, out, err = audit(*chosen, "--dataset", root, *options, command="evaluate")
     assert status == 1, err
     return {v["solution"]: v for v in json.loads(out)["solutions"]}
 
 
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return name → verdict of all hacks; those that leave something, one by one."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    root = dataset(folder / "dataset")
+    found = judged(folder / "any", HACKS, root, "--jobs", "2")
+    found["first of state"] = found.pop("first")
+    return found | judged(folder / "state", BY_STATE, root, "--jobs", "1")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("hack", HACKS, ids=[hack.name for hack in HACKS])
+@pytest.mark.parametrize(
+    "hack", [*HACKS, *BY_STATE], ids=[hack.name for hack in (*HACKS, *BY_STATE)]
+)
 def test_hack_is_refused_or_harmless(hack: Hack, verdicts: dict[str, Any]) -> None:
     found = verdicts[hack.name]
     assert found["verdict"] in hack.verdicts, (found["reason"], hack.by)
@@ -57,4 +72,5 @@ def test_hack_is_refused_or_harmless(hack: Hack, verdicts: dict[str, Any]) -> No
 
 @pytest.mark.slow
 def test_honest_solutions_pass_beside_hacks(verdicts: dict[str, Any]) -> None:
-    assert [verdicts[n]["verdict"] for n in ("first", "last")] == [PASSED, PASSED]
+    names = ("first", "first of state", "last")
+    assert [verdicts[name]["verdict"] for name in names] == [PASSED] * 3

@@ -207,11 +207,19 @@ WRONG: dict[str, tuple[str, list[str], int | None]] = {
     ),
     "looks at its watcher": (LOOK, [], None),
     "kills its watcher": (
-        (
-            "import os\ndef run(A, B):\n    os.kill(os.getppid(), 9)\n    while True:\n"
-            "        pass\n"
-        ),
-        ["execute-killed"],
+        # which is the first process of its namespace, and takes no signal from it
+        "import os\ndef run(A, B):\n    os.kill(os.getppid(), 9)\n    return A @ B.T\n",
+        [],
+        None,
+    ),
+    "stops its watcher": (
+        "import os\ndef run(A, B):\n    os.kill(os.getppid(), 19)\n    return A @ B.T\n",
+        [],
+        None,
+    ),
+    "needs more than the limit": (
+        "import torch\ndef run(A, B):\n    torch.empty(1 << 40)\n    return A @ B.T\n",
+        ["execute-not-run"],
         None,
     ),
     "good after all": (GOOD, [], None),

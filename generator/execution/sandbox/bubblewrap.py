@@ -11,12 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.execution.sandbox import cuda
-from generator.execution.sandbox.paths import HOME, OF_ETC, SYSTEM
+from generator.execution.sandbox.paths import (
+    HOME,
+    OF_ETC,
+    SHARED,
+    SYSTEM,
+    TEMPORARY,
+    WORK,
+)
 
 _APART = """--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try
     --die-with-parent --new-session --cap-drop ALL"""
-_CLOSED = ["--remount-ro", "/proc/1", "--remount-ro", "/", "--"]
-_OF_DEV = ("null", "zero", "full", "random", "urandom")
+_CLOSED = ["--remount-ro", "/", "--"]
+# bubblewrap's own process, whose environment nobody must read
+_HIDDEN = ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]
+_HIDDEN += ["--remount-ro", "/proc/1"]
+_OF_DEV = ("null", "full", "random", "urandom")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 _OF_SYS = "/sys/devices/system"
 """The number of processors, and how they are connected."""
@@ -41,24 +51,20 @@ class Bubblewrap:
     program: str
     setpriv: str | None = None
 
-    def user(self, work: Path | None) -> int:
-        """Return the number of a run's user, who becomes the owner of the working folder."""
-        if self.setpriv is None:
-            return _ID
-        user = _STRANGERS + secrets.randbelow(1 << 22)
-        if work is None:
-            return user
-        for folder, folders, files in os.walk(work):
-            for name in ("", *folders, *files):
-                os.chown(os.path.join(folder, name), user, user, follow_symlinks=False)
-        return user
+    def user(self) -> int:
+        """Return the number of a run's user."""
+        return _ID if self.setpriv is None else _STRANGERS + secrets.randbelow(1 << 22)
 
-    def command(self, user: int, view: Sequence[str], *, nests: bool) -> list[str]:
+    def command(
+        self, user: int, view: Sequence[str], *, nests: bool, is_first: bool
+    ) -> list[str]:
         """Return the words before a command that runs as a user and sees a view.
 
-        One that `nests` may make namespaces, in a user namespace or else as root.
+        One that `nests` may make namespaces, in a user namespace or else as root. One
+        that `is_first` is the first process of its namespace, in bubblewrap's place.
         """
         number = str(user)
+        view = [*view, *(["--as-pid-1"] if is_first else _HIDDEN)]
         rights = [word for name in _NESTING for word in ("--cap-add", name)]
         if self.setpriv is None:
             mapped = ["--unshare-user", "--uid", number, "--gid", number]
@@ -98,21 +104,24 @@ def names_of(user: int) -> dict[str, bytes]:
 
 def view(
     readable: Sequence[str],
-    work: str | None,
     devices: Sequence[str],
     size: int,
     hidden: Sequence[str] = (),
 ) -> list[str]:
-    """Return the arguments that make files visible: `work` to write, others to read.
+    """Return the arguments that make files visible.
 
-    Temporary folders are in memory; the kernel keeps each to `size` bytes. What is
-    `hidden` in a folder that is shown is an empty folder there.
+    Only temporary files can be written: the working folder and shared memory lie among
+    them, in memory of `size` bytes, which the kernel holds. What is `hidden` in a folder
+    that is shown is an empty folder there.
     """
-    bounded = ["--perms", "1777", "--size", str(size), "--tmpfs"]
-    made = [*bounded, "/tmp", *bounded, "/dev/shm", "--proc", "/proc"]
-    # bubblewrap's own process, whose environment nobody must read
-    made += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1"]
-    for name in _OF_DEV:
+    made = ["--perms", "1777", "--size", str(size), "--tmpfs", TEMPORARY]
+    for folder in (WORK, SHARED):
+        made += ["--perms", "1777", "--dir", folder]
+    # bubblewrap would make a folder above others for the caller alone
+    made += ["--perms", "0755", "--dir", "/dev"]
+    made += ["--symlink", SHARED, "/dev/shm", "--proc", "/proc"]
+    # a mapping of zero that is shared is memory of no process; CUDA has others
+    for name in (*_OF_DEV, *(["zero"] if devices else [])):
         made += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for name, number in _LINKS.items():
         made += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
@@ -125,8 +134,7 @@ def view(
     shown.append("/sys" if devices else _OF_SYS)
     within = tuple(f"{path}/" for path in shown if not os.path.islink(path))
     masked = [path for path in hidden if path.startswith(within) and path not in shown]
-    all_paths = [*shown, *([] if work is None else [work])]
-    above = {str(parent) for path in all_paths for parent in Path(path).parents}
+    above = {str(parent) for path in shown for parent in Path(path).parents}
     # a folder comes before what lies in it
     for path in sorted(above | {*shown, *masked}, key=lambda path: path.count("/")):
         if path in masked:
@@ -139,4 +147,4 @@ def view(
             continue  # it is there already, and nothing can be mounted on a link
         else:
             made += ["--ro-bind-try", path, path]
-    return made if work is None else [*made, "--bind", work, work]
+    return made

@@ -30,7 +30,7 @@ def run_confined(
     command: Sequence[str],
     *,
     read_only: Sequence[Path],
-    work: Path | None = None,
+    results: Path | None = None,
     limits: Limits | None = None,
     environment: Mapping[str, str] | None = None,
     devices: bool = False,
@@ -39,25 +39,26 @@ def run_confined(
     channel: int | None = None,
     stop: threading.Event | None = None,
     nests: bool = False,
+    is_first: bool = False,
 ) -> Outcome:
     """Run a command in bubblewrap; never raises for what it does.
 
-    It sees the interpreter, the system's libraries, `read_only` and `work`, writes only
-    to `work` and to temporary folders of its own, and nothing of it is left afterwards.
+    It sees the interpreter, the system's libraries and `read_only`, writes only to files
+    in memory, and nothing of it is left afterwards but `results`: a file that is made
+    here, and lies under its name in the folder where the command begins.
     `devices` lets it use CUDA. Folders that are `hidden` are empty for it, wherever they
     lie; `files` are path → content of files that exist nowhere else. It has the descriptor
     `channel`, and is ended when `stop` is set. A command that `nests` is ours: it may make
     namespaces, and no system call is refused; what it starts there is for it to confine.
+    One that `is_first` can be neither stopped nor killed by what it starts, and reaps it.
     """
     found = find_bubblewrap()
     if isinstance(found, str):
         return Outcome("not started", detail=found)
-    if work is not None and not work.is_dir():
-        return Outcome("not started", detail=f"{work}: no such folder")
     asked = Command(
         command,
         read_only,
-        work,
+        results,
         limits or Limits(),
         environment or {},
         devices,
@@ -65,6 +66,7 @@ def run_confined(
         files or {},
         channel,
         nests,
+        is_first,
     )
     try:
         return run(found, asked, stop)

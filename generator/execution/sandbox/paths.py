@@ -12,7 +12,10 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 OF_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 """What the linker and programs read in /etc; users, hosts and secrets are left out."""
 
-HOME, WORK = "/tmp/home", "/tmp/work"
+TEMPORARY = "/tmp"
+"""All that a command can write to, in memory."""
+
+HOME, WORK, SHARED = "/tmp/home", "/tmp/work", "/tmp/shm"
 _THREADS = 4
 """Threads of numerical libraries: each counts as a process of the run."""
 

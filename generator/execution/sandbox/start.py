@@ -29,7 +29,6 @@ def start(plan: dict[str, Any], command: list[str]) -> None:
         if not os.access(path, os.R_OK | os.W_OK):
             raise PermissionError(f"{path}: not readable and writable by others")
     os.umask(0o022)
-    os.makedirs(plan["work"], exist_ok=True)
     os.chdir(plan["work"])
     os.mkdir(os.environ["HOME"], 0o700)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them

@@ -27,7 +27,7 @@ _TICK = 0.05
 _FLOOD = 256
 """A command that writes this many times the output that is kept is killed."""
 _ENTRIES = 100_000
-"""Files and folders that the working folder may hold."""
+"""Files and folders that a command may have."""
 _OWN = 2
 """Processes of bubblewrap: one waits outside, one reaps inside."""
 STOPPED = "stopped"
@@ -47,8 +47,8 @@ class Limits:
     At `wall_seconds` all of its processes are killed; `cpu_seconds` are those of one
     process. `memory_bytes` are resident in all processes together, each of which may
     reserve addresses for more. `processes` counts threads as well. `open_files` are
-    those of one process, `file_bytes` the size of one file; `disk_bytes` may be in the
-    working folder, and again in temporary files. Of each of the two streams
+    those of one process, `file_bytes` the size of one file; `disk_bytes` may be in all
+    files together, which lie in memory. Of each of the two streams
     `output_bytes` are kept, the first and the last half.
     """
 
@@ -98,7 +98,7 @@ class Command:
 
     words: Sequence[str]
     read_only: Sequence[Path] = ()
-    work: Path | None = None
+    results: Path | None = None
     limits: Limits = field(default_factory=Limits)
     environment: Mapping[str, str] = field(default_factory=dict)
     devices: bool = False
@@ -106,6 +106,7 @@ class Command:
     files: Mapping[str, bytes] = field(default_factory=dict)
     channel: int | None = None
     nests: bool = False
+    is_first: bool = False
 
 
 def run(
@@ -113,7 +114,7 @@ def run(
 ) -> Outcome:
     """Run a command in a `bubblewrap`. Raises OSError where no file can be made."""
     limits = command.limits
-    user = bubblewrap.user(command.work)
+    user = bubblewrap.user()
     given = paths.both_names([str(path) for path in command.read_only])
     readable = [*paths.interpreter_paths(), *given]
     told = paths.environment()
@@ -129,8 +130,10 @@ def run(
         # bubblewrap keeps one end from the command, and `start` the other
         passed = [write, os.dup(write)]
         masked = paths.both_names([str(path) for path in command.hidden])
-        work = None if command.work is None else os.path.realpath(command.work)
-        seen = view(readable, work, files, limits.disk_bytes, masked)
+        seen = view(readable, files, limits.disk_bytes, masked)
+        if command.results is not None:
+            made = _made(command.results, user if bubblewrap.setpriv else None)
+            seen += ["--bind", made, f"{paths.WORK}/{command.results.name}"]
         seen += ["--json-status-fd", str(write)]
         for folder in sorted({os.path.dirname(name) for name in command.files}):
             seen += ["--perms", "0755", "--dir", folder]
@@ -146,11 +149,12 @@ def run(
             "read_only": given,
             "devices": [f for f in files if os.path.basename(f) in cuda.NEEDED],
             "gpus": cuda.gpus(files),
-            "work": work or paths.WORK,
+            "work": paths.WORK,
             "report": passed[1],
         }
         begin = [sys.executable, "-I", "-S", "-B", "-c", _START.read_text("utf-8")]
-        whole = bubblewrap.command(user, seen, nests=command.nests)
+        how = {"nests": command.nests, "is_first": command.is_first}
+        whole = bubblewrap.command(user, seen, **how)
         whole += [*begin, json.dumps(plan), *command.words]
         shared = [] if command.channel is None else [command.channel]
         began = time.monotonic()
@@ -170,7 +174,7 @@ def run(
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        said, limit = _watched(started, status, streams, limits, command.work, stop)
+        said, limit = _watched(started, status, streams, limits, stop)
         seconds = time.monotonic() - began
         (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
     ended: int | None = said.get("exit-code")
@@ -224,17 +228,29 @@ def _in_memory(data: bytes) -> int:
     return descriptor
 
 
-def read_result(work: Path, name: str, limit: int = 16 << 20) -> bytes | None:
-    """Return a file that a confined command left; None unless it is a plain, small one.
+def _made(results: Path, owner: int | None) -> str:
+    """Make the file of results, which was not there. Raises OSError."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY
+    file = os.open(results, flags, 0o600)
+    try:
+        if owner is not None:
+            os.fchown(file, owner, owner)
+    finally:
+        os.close(file)
+    return os.path.realpath(results)
 
-    No part of the name may be a link: it could lead to a file of the reader.
+
+def read_result(results: Path, limit: int = 16 << 20) -> bytes | None:
+    """Return what a confined command wrote as its results; None where it is too much.
+
+    It was mounted alone, so that the command could write to it and not replace it.
     """
-    path = Path(os.path.realpath(work), name)
     with suppress(OSError):
-        found = path.lstat()
-        small = stat.S_ISREG(found.st_mode) and found.st_size <= limit
-        if small and found.st_nlink == 1 and os.path.realpath(path) == str(path):
-            return path.read_bytes()
+        file = os.open(results, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(file, "rb") as opened:
+            found = os.fstat(file)
+            if stat.S_ISREG(found.st_mode) and 0 < found.st_size <= limit:
+                return opened.read(limit)
     return None
 
 
@@ -243,7 +259,6 @@ def _watched(
     status: IO[bytes],
     streams: Sequence[IO[bytes]],
     limits: Limits,
-    work: Path | None,
     stop: threading.Event | None,
 ) -> tuple[dict[str, Any], str | None]:
     """Watch a run until nothing is left of it; return what was reported, and its limit.
@@ -268,7 +283,7 @@ def _watched(
                 elif time.monotonic() > until:
                     limit = "wall clock"
                 else:
-                    limit = _exceeded(started.pid, streams, limits, work)
+                    limit = _exceeded(started.pid, streams, limits, said["child-pid"])
         finally:  # also when the reader presses Ctrl-C
             with suppress(OSError):
                 signal.pidfd_send_signal(first, signal.SIGKILL)
@@ -282,7 +297,7 @@ def _watched(
 
 
 def _exceeded(
-    process: int, streams: Sequence[IO[bytes]], limits: Limits, work: Path | None
+    process: int, streams: Sequence[IO[bytes]], limits: Limits, first: int
 ) -> str | None:
     """Return the limit that the processes below one have passed; None if none."""
     most = _FLOOD * limits.output_bytes
@@ -296,23 +311,16 @@ def _exceeded(
     # the kernel sends a signal first, which can be ignored
     if seconds > limits.cpu_seconds + _TICK:
         return "cpu time"
-    is_full = work is not None and _is_full(work, limits.disk_bytes)
-    return "disk" if is_full else None
+    return "files" if _has_many_files(first) else None
 
 
-def _is_full(folder: Path, most: int) -> bool:
-    """Return whether a folder holds more than it may, in bytes or in entries."""
-    total = entries = 0
-    waiting = [str(folder)]
-    while waiting and total <= most and entries <= _ENTRIES:
-        # gone meanwhile, or closed to us
-        with suppress(OSError), os.scandir(waiting.pop()) as inside:
-            for entry in inside:
-                entries += 1
-                total += entry.stat(follow_symlinks=False).st_blocks * 512
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-    return total > most or entries > _ENTRIES
+def _has_many_files(first: int) -> bool:
+    """Return whether the files that a process can write to are more than there may be."""
+    # it has ended, or its files can't be seen by an ordinary caller
+    with suppress(OSError):
+        found = os.statvfs(f"/proc/{first}/root{paths.TEMPORARY}")
+        return found.f_files - found.f_ffree > _ENTRIES
+    return False
 
 
 def _use_below(process: int) -> tuple[int, int, float]:

@@ -38,7 +38,9 @@ def main() -> None:
 
     for number, job in enumerate(jobs["definitions"]):
         _say({"begins": number})
-        ended, report = _watched(call, job, jobs["seconds"], jobs["memory_bytes"])
+        memory = jobs["memory_bytes"]
+        job = {**job, "memory_bytes": memory}
+        ended, report = _watched(call, job, jobs["seconds"], memory)
         text = report.decode("ascii", "replace")
         # an answer is printable; escapes would make it longer than its share
         text = text if text.isascii() and text.isprintable() else ""
@@ -70,8 +72,11 @@ def _watched(
                 os.kill(fork, signal.SIGKILL)
     _, status = os.waitpid(fork, 0)
     with suppress(ProcessLookupError):
-        # all but this process and the first of the namespace: what the fork left behind
+        # all but this process, the first of the namespace: what the fork left behind
         os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
     if not in_time:
         return "time", b""
     code = os.waitstatus_to_exitcode(status)

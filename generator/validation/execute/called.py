@@ -64,6 +64,10 @@ def call(job: Mapping[str, Any]) -> list[Said]:
         versions = {n: v._version for n, v in inputs.items() if _is_tensor(v)}
         returned, given = _called(job["reference"], inputs)
     except BaseException as error:  # noqa: BLE001 - SystemExit is no answer either
+        if _lacks_memory(error):
+            most = f"{job['memory_bytes'] / 2**30:.0f} GiB of memory"
+            why = f"It needs more than the {most} that the sandbox allows"
+            return [(EXECUTE_NOT_RUN.id, f"{why}: {_shown(error)}.", None)]
         rule, what = EXECUTE_RAISED.id, f"`run` raised {_shown(error)}."
         if not known:
             rule, what = EXECUTE_GUESSED.id, f"On guessed inputs {what}"
@@ -175,6 +179,11 @@ def _written(
                 yield name
         elif not same_bits(inputs[name], given[name]):
             yield name
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    """Return whether an allocation failed, by the words of torch and of Python."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in _shown(error)
 
 
 def _line_of(error: BaseException) -> int | None:

@@ -50,14 +50,13 @@ def _confines() -> None:
 
 
 @pytest.fixture
-def hostile(work: Path, dataset: Path, _confines: None) -> Run:
+def hostile(dataset: Path, _confines: None) -> Run:
     """Run a script in the sandbox."""
 
     def run(script: str, *, limits: Limits | None = None, **rest: object) -> Outcome:
         return run_confined(
             [sys.executable, "-I", "-S", "-c", textwrap.dedent(script)],
             read_only=[dataset],
-            work=work,
             limits=limits or Limits(wall_seconds=20),
             **rest,
         )

@@ -116,7 +116,7 @@ import json, os, sys
 from pathlib import Path
 from generator.execution.sandbox import run_confined
 done = run_confined(
-    [sys.executable, "-c", sys.argv[1]], read_only=[], work=Path("."), devices=True
+    [sys.executable, "-c", sys.argv[1]], read_only=[], devices=True
 )
 print(json.dumps([done.status, done.stdout, done.stderr, done.detail]))
 """
@@ -213,5 +213,5 @@ def test_installed_packages_and_their_programs_are_on_the_paths(
     (site / "bin" / "ninja").chmod(0o755)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'project'}{os.pathsep}{site}")
     code = "import only_there, subprocess; subprocess.run(['ninja'])"
-    done = run_confined([sys.executable, "-c", code], read_only=[], work=work)
+    done = run_confined([sys.executable, "-c", code], read_only=[])
     assert (done.stdout, done.stderr) == ("compiled\n", "")

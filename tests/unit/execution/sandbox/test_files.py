@@ -45,7 +45,7 @@ def test_etc_passwd_knows_one_user_who_is_made_up(hostile) -> None:
     assert "root" not in outcome.stdout
 
 
-def test_a_link_leads_nowhere(hostile, secret, work) -> None:
+def test_a_link_leads_nowhere(hostile, secret) -> None:
     script = f"""
     import os
     os.symlink({str(secret)!r}, "link")
@@ -53,7 +53,6 @@ def test_a_link_leads_nowhere(hostile, secret, work) -> None:
     """
     outcome = hostile(script)
     assert outcome.exit_status == 1
-    assert read_result(work, "link") is None
 
 
 def test_the_dataset_can_be_read_and_not_changed(hostile, dataset) -> None:
@@ -77,7 +76,7 @@ def test_nothing_is_written_outside(hostile, tmp_path) -> None:
     assert not (tmp_path / "planted").exists()
 
 
-def test_temporary_files_and_the_home_are_gone_afterwards(hostile, work) -> None:
+def test_temporary_files_and_the_home_are_gone_afterwards(hostile) -> None:
     script = """
     import os, tempfile
     home = os.path.expanduser("~")
@@ -103,32 +102,86 @@ def test_nothing_of_the_environment_is_passed(hostile, monkeypatch) -> None:
     assert "'GIVEN': '1'" in outcome.stdout
 
 
-def test_what_it_writes_to_its_folder_is_there(hostile, work) -> None:
-    assert hostile("open('junit.xml', 'w').write('<x/>')").ok
-    assert read_result(work, "junit.xml") == b"<x/>"
+def test_its_results_are_there_and_nothing_else(hostile, tmp_path) -> None:
+    results = tmp_path / "junit.xml"
+    script = "open('junit.xml', 'w').write('<x/>'); open('other', 'w').write('y')"
+    assert hostile(script, results=results).ok
+    assert read_result(results) == b"<x/>"
+    assert not (tmp_path / "other").exists()
 
 
-def test_a_result_that_is_no_plain_small_file_is_not_read(work, secret) -> None:
-    work.joinpath("big").write_bytes(b"x" * 11)
-    os.mkfifo(work / "pipe")
-    os.link(secret, work / "hard")
-    work.joinpath("folder").symlink_to(secret.parent)
-    work.joinpath("inner").mkdir()
-    work.joinpath("inner", "file").write_bytes(b"y")
-    assert read_result(work, "inner/file", limit=10) == b"y"
-    for name in ("big", "pipe", "hard", "folder/token", "inner", "absent"):
-        assert read_result(work, name, limit=10) is None, name
+@pytest.mark.parametrize(
+    "change",
+    [
+        "os.unlink('results')",
+        "os.rename('results', 'other')",
+        "os.symlink({secret!r}, 'link'); os.rename('link', 'results')",
+        "os.mkfifo('pipe'); os.rename('pipe', 'results')",
+        "os.mkdir('folder'); os.rename('folder', 'results')",
+    ],
+)
+def test_results_are_not_replaced(hostile, secret, tmp_path, change) -> None:
+    results = tmp_path / "results"
+    script = f"import os; {change.format(secret=str(secret))}"
+    assert hostile(script, results=results).exit_status == 1
+    assert read_result(results) is None
+    assert results.is_file()
+    assert not results.is_symlink()
 
 
-def test_a_full_disk_stops_it(hostile) -> None:
+def test_results_that_are_too_large_are_not_read(hostile, tmp_path) -> None:
+    results = tmp_path / "results"
+    assert hostile("open('results', 'wb').write(bytes(11))", results=results).ok
+    assert read_result(results, limit=10) is None
+    assert read_result(results, limit=11) == bytes(11)
+
+
+def test_results_that_are_there_already_are_kept(hostile, tmp_path) -> None:
+    results = tmp_path / "results"
+    results.write_text("of another run")
+    assert hostile("pass", results=results).status == "not started"
+    assert results.read_text() == "of another run"
+
+
+def test_thousands_of_folders_in_each_other_are_left_to_nobody(hostile) -> None:
     script = """
-    block = b"x" * (1 << 20)
-    for number in range(10_000):
-        with open(f"file{number}", "wb") as file:
-            file.write(block)
+    import os
+    for _ in range(3000):
+        os.mkdir("folder")
+        os.chdir("folder")
     """
-    outcome = hostile(script, limits=Limits(wall_seconds=20, disk_bytes=20 << 20))
-    assert outcome.limit == "disk"
+    assert hostile(script).ok
+
+
+@pytest.mark.parametrize("folder", [".", "/tmp", "/dev/shm"])
+def test_all_files_together_are_bounded(hostile, folder) -> None:
+    # without a name, and in folders that nobody may look into
+    script = f"""
+    import os
+    os.chdir({folder!r})
+    os.mkdir("closed")
+    held = [os.open("here", os.O_CREAT | os.O_RDWR), os.open("closed/x", os.O_CREAT | 2)]
+    os.unlink("here")
+    os.chmod("closed", 0)
+    for file in held:
+        os.write(file, bytes(8 << 20))
+    os.write(os.open("/tmp/more", os.O_CREAT | 2), bytes(8 << 20))
+"""
+    limits = Limits(wall_seconds=20, disk_bytes=20 << 20)
+    outcome = hostile(script, limits=limits)
+    assert outcome.ok  # the last write is a short one
+    outcome = hostile(f"{script}    os.write(held[0], b'x')\n", limits=limits)
+    assert "No space left" in outcome.stderr
+
+
+def test_many_files_stop_it(hostile) -> None:
+    script = """
+    import time
+    for number in range(200_000):
+        open(f"file{number}", "w").close()
+    time.sleep(2)
+    """
+    assert hostile(script).limit == "files"
 
 
 def test_temporary_files_are_bounded_by_the_kernel(hostile) -> None:
@@ -154,21 +207,23 @@ def test_many_open_files_are_refused(hostile) -> None:
     assert "Too many open files" in outcome.stderr
 
 
-def test_a_folder_that_others_cannot_read_is_said(work, dataset) -> None:
+@pytest.mark.usefixtures("_confines")
+def test_a_folder_that_others_cannot_read_is_said(dataset) -> None:
     if os.geteuid() != 0:
         pytest.skip("the caller is not root: the command runs as the caller")
     dataset.chmod(0o700)
-    outcome = run_confined(["/bin/true"], read_only=[dataset], work=work)
+    outcome = run_confined(["/bin/true"], read_only=[dataset])
     assert outcome.status == "not started"
     assert str(dataset) in outcome.detail
 
 
-def test_a_folder_named_by_a_link_is_there_by_both_names(work, dataset) -> None:
+@pytest.mark.usefixtures("_confines")
+def test_a_folder_named_by_a_link_is_there_by_both_names(dataset) -> None:
     link = dataset.parent / "link"
     link.symlink_to(dataset)
     for name in (link, dataset):
         command = ["/bin/ls", str(name)]
-        outcome = run_confined(command, read_only=[link], work=work)
+        outcome = run_confined(command, read_only=[link])
         assert outcome.stdout == "definition.json\n", outcome
 
 
@@ -183,16 +238,17 @@ def test_devices_are_there_only_on_demand(hostile) -> None:
     assert hostile(script, devices=True).stdout == f"{[*there, 'null']}\n"
 
 
-def test_a_program_that_is_not_there_is_said(work) -> None:
-    outcome = run_confined(["/bin/nothing-here"], read_only=[], work=work)
+@pytest.mark.usefixtures("_confines")
+def test_a_program_that_is_not_there_is_said() -> None:
+    outcome = run_confined(["/bin/nothing-here"], read_only=[])
     assert outcome.status == "not started"
     assert "/bin/nothing-here" in outcome.detail
 
 
 def test_a_link_in_a_folder_that_is_shown_leads_to_what_is_shown_too(tmp_path) -> None:
     """/usr/local/cuda is such a link, on which nothing can be mounted."""
-    real, shown, work = (tmp_path / name for name in ("real", "shown", "work"))
-    for folder in (real, shown, work):
+    real, shown = (tmp_path / name for name in ("real", "shown"))
+    for folder in (real, shown):
         folder.mkdir(mode=0o777)
     (real / "nvcc").write_text("a compiler")
     (shown / "link").symlink_to(real)
@@ -200,7 +256,6 @@ def test_a_link_in_a_folder_that_is_shown_leads_to_what_is_shown_too(tmp_path) -
     outcome = run_confined(
         ["/bin/cat", str(shown / "link" / "nvcc")],
         read_only=[shown, shown / "link"],
-        work=work,
     )
 
     assert (outcome.exit_status, outcome.stdout) == (0, "a compiler"), outcome

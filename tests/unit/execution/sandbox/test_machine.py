@@ -27,10 +27,10 @@ def program(folder: Path, said: str) -> Iterator[Bubblewrap]:
     yield Bubblewrap(str(path))
 
 
-def test_on_another_system_nothing_is_confined(monkeypatch, work) -> None:
+def test_on_another_system_nothing_is_confined(monkeypatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     assert refusal() == "the sandbox needs Linux, this is darwin"
-    outcome = run_confined([sys.executable], read_only=[], work=work)
+    outcome = run_confined([sys.executable], read_only=[])
     assert (outcome.status, outcome.detail) == ("not started", refusal())
 
 
@@ -79,17 +79,18 @@ def test_a_bubblewrap_that_does_not_work_is_passed_over(monkeypatch, tmp_path) -
     assert machine.find_bubblewrap() == works
 
 
-def test_root_who_may_not_mount_is_mapped_to_another(monkeypatch, work) -> None:
+def test_root_who_may_not_mount_is_mapped_to_another(monkeypatch, tmp_path) -> None:
     """As in the container of an ordinary user."""
     mapped = [b for b in machine.bubblewraps() if b.setpriv is None]
     monkeypatch.setattr(machine, "bubblewraps", lambda: iter(mapped))
     if (reason := refusal()) is not None:
         pytest.skip(reason)
-    script = "import os; print(os.getuid()); open('made', 'w')"
+    script = "import os; print(os.getuid()); open('made', 'w').write('x')"
     command = [sys.executable, "-I", "-S", "-c", script]
-    outcome = run_confined(command, read_only=[], work=work)
+    results = tmp_path / "made"
+    outcome = run_confined(command, read_only=[], results=results)
     assert (outcome.stdout, outcome.stderr) == ("1000\n", "")
-    assert work.joinpath("made").exists()
+    assert results.read_text() == "x"
 
 
 def test_a_filter_that_is_missing_is_said(monkeypatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.execution.sandbox import Limits, run_confined, supervise
+from generator.execution.sandbox import Limits, supervise
 
 pytestmark = pytest.mark.usefixtures("_confines")
 SHORT = Limits(wall_seconds=1.5)
@@ -285,7 +285,7 @@ def test_output_cannot_drive_a_terminal(hostile) -> None:
     assert outcome.stdout == "\\x1b]0;owned\\x07\\x1b[2J\\u202e\ufffd\\rPASSED\n"
 
 
-def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path, work) -> None:
+def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path) -> None:
     """The supervisor is killed without a chance to clean up."""
     import subprocess
 
@@ -293,8 +293,7 @@ def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path, work) -> None:
     inner = f"import time; mark = {mark!r}; time.sleep(60)"
     script = (
         "import sys; from pathlib import Path; from generator.execution.sandbox import *;"
-        f"run_confined([sys.executable, '-I', '-S', '-c', {inner!r}], read_only=[],"
-        f" work=Path({str(work)!r}))"
+        f"run_confined([sys.executable, '-I', '-S', '-c', {inner!r}], read_only=[])"
     )
     # its own command line would be found as well, so it reads the script
     reader = subprocess.Popen([sys.executable, "-"], stdin=subprocess.PIPE)
@@ -313,7 +312,42 @@ def test_a_reader_who_ends_takes_all_with_him(hostile, tmp_path, work) -> None:
     assert not running(mark)
 
 
-def test_a_working_folder_that_is_not_there_is_said(tmp_path) -> None:
-    outcome = run_confined(["/bin/true"], read_only=[], work=tmp_path / "absent")
-    assert outcome.status == "not started"
-    assert "absent" in outcome.detail
+def test_the_first_process_is_not_stopped_by_what_it_starts(hostile) -> None:
+    script = """
+    import os, signal
+    child = os.fork()
+    if child == 0:
+        for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM):
+            os.kill(1, number)
+        os._exit(7)
+    print(os.getpid(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    outcome = hostile(script, is_first=True)
+    assert outcome.stdout == "1 7\n"
+
+
+@pytest.mark.calls_are_filtered
+@pytest.mark.parametrize(
+    "call",
+    [
+        "libc.shmget(0, 1 << 20, 0o1600)",
+        "libc.msgget(0, 0o1600)",
+        "libc.semget(0, 1, 0o1600)",
+        "libc.mq_open(b'/x', 0o102, 0o600, None)",
+        "libc.memfd_create(b'x', 0)",
+        "libc.syscall(447, 0)",
+        "os.kill(os.getpid(), 18)",
+        "mmap.mmap(-1, 1 << 20)",
+        "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20)",
+    ],
+)
+def test_memory_of_no_process_is_refused(hostile, call) -> None:
+    script = f"""
+    import ctypes, mmap, os, sys
+    libc = ctypes.CDLL(None)
+    try:
+        sys.exit({call} != -1)
+    except OSError:
+        sys.exit(0)
+    """
+    assert hostile(script).ok

@@ -36,18 +36,19 @@ EXPECTED = ("test_small", "test_threads")
 
 
 def run(work: Path, hostile: str = "") -> Outcome:
-    work.joinpath("test_it.py").write_text(TESTS.format(hostile=hostile))
+    test = work / "test_it.py"
+    test.write_text(TESTS.format(hostile=hostile))
     return run_confined(
-        [sys.executable, "-m", "pytest", "-q", "--junitxml=junit.xml", "test_it.py"],
-        read_only=[],
-        work=work,
+        [sys.executable, "-m", "pytest", "-q", "--junitxml=junit.xml", str(test)],
+        read_only=[work],
+        results=work / "junit.xml",
         limits=Limits(wall_seconds=60),
         environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
 
 
 def reported(work: Path) -> list[tuple[str, str]]:
-    text = read_result(work, "junit.xml")
+    text = read_result(work / "junit.xml")
     cases = ET.fromstring(text).iter("testcase") if text else ()
     words = {"failure": "failed", "error": "error", "skipped": "skipped"}
     return [
