@@ -36,6 +36,8 @@ SOURCE = "<reference>"
 MAX_MESSAGE = 400
 MAX_BYTES = 3 << 30
 """Bytes of inputs and outputs; a case that needs more is not called."""
+_LARGE = 32
+"""A call whose inputs are this part of the memory may need all of it."""
 _COMPARED = 8 << 20
 """Bytes of an input that is compared bit by bit with what was given."""
 
@@ -64,9 +66,9 @@ def call(job: Mapping[str, Any]) -> list[Said]:
         versions = {n: v._version for n, v in inputs.items() if _is_tensor(v)}
         returned, given = _called(job["reference"], inputs)
     except BaseException as error:  # noqa: BLE001 - SystemExit is no answer either
-        if _lacks_memory(error):
-            most = f"{job['memory_bytes'] / 2**30:.0f} GiB of memory"
-            why = f"It needs more than the {most} that the sandbox allows"
+        limit = job["memory_bytes"]
+        if lacks_memory(error, inputs, limit):
+            why = f"It needs more than the {limit / 2**30:.0f} GiB of the sandbox"
             return [(EXECUTE_NOT_RUN.id, f"{why}: {_shown(error)}.", None)]
         rule, what = EXECUTE_RAISED.id, f"`run` raised {_shown(error)}."
         if not known:
@@ -181,9 +183,14 @@ def _written(
             yield name
 
 
-def _lacks_memory(error: BaseException) -> bool:
-    """Return whether an allocation failed, by the words of torch and of Python."""
-    return isinstance(error, MemoryError) or "can't allocate memory" in _shown(error)
+def lacks_memory(error: BaseException, inputs: Mapping[str, Any], limit: int) -> bool:
+    """Return whether an allocation failed because a call is large for a limit of bytes.
+
+    One on small inputs that fills memory is at fault itself.
+    """
+    failed = isinstance(error, MemoryError) or "can't allocate memory" in _shown(error)
+    size = sum(v.nbytes for v in inputs.values() if isinstance(v, torch.Tensor))
+    return failed and size * _LARGE > limit
 
 
 def _line_of(error: BaseException) -> int | None:
