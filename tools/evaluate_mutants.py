@@ -69,7 +69,7 @@ class InProcess:
 
     def call(
         self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
-    ) -> Answer:
+    ) -> None:
         """Call the function, and hold its outputs against the declaration."""
         _seed(seed)
         try:
@@ -88,7 +88,6 @@ class InProcess:
                 raise Refused(INCORRECT_SHAPE, str(tuple(value.shape)))
             if value.dtype != dtype_of(spec.dtype):
                 raise Refused(INCORRECT_DTYPE, str(value.dtype))
-        return Answer()
 
     def fetch(self, slot: int, layout: Layout) -> Answer:
         """Return the outputs, and which inputs were written to."""

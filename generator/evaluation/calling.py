@@ -47,8 +47,7 @@ class Solution:
         self._tensor, self._copy = torch.Tensor, torch.Tensor.copy_
         self._pointer = torch.Tensor.data_ptr
         self._synchronize = torch.cuda.synchronize
-        self._clock: Any = None
-        self._clocks = importlib.import_module("events").Clock
+        self._callee: Any = None
 
     def serve(self) -> None:
         """Answer frames until the judge closes the channel."""
@@ -70,6 +69,8 @@ class Solution:
             return self._build(frame["build"])
         if "fetch" in frame:
             return self._fetch(frame["fetch"])
+        if "clock" in frame:
+            return self._clocked(frame, files)
         return self._run(frame["call"])
 
     def _share(self, slot: int, file: int, size: int) -> None:
@@ -108,30 +109,41 @@ class Solution:
         if how["passes_outputs"]:
             given += outputs
         self._seed(how["seed"])
-        call, timed = self._call, Frame()
-        if how["times"]:
-            # the first timed call comes before the solution is loaded
-            self._clock = self._clock or self._clocks(self._torch)
-            timed, returned = self._clock.around(call and (lambda: call(*given)))
-        else:
-            assert call is not None
-            with self._no_grad():
-                returned = call(*given)
+        assert self._call is not None
+        with self._no_grad():
+            returned = self._call(*given)
         if cuda:
             self._synchronize()
-        if call is None:
-            return timed
         if how["passes_outputs"]:
-            return {"outputs": "passed", **timed}
+            return {"outputs": "passed"}
         # a named tuple is one as well
         values = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         described = [self._described(slot, value, how["inputs"]) for value in values]
         if len(values) == len(how["outputs"]):
             self._returned = list(zip(values, how["outputs"], strict=True))
-        answer = {"outputs": described, **timed}
         if not cuda:
             self._fetch({"slot": slot})
-        return answer
+        return {"outputs": described}
+
+    def _clocked(self, frame: Frame, files: Sequence[int]) -> Frame:
+        """Answer timed calls, which come on a page, until the judge ends them."""
+        shared: Any = importlib.import_module("shared_memory")
+        pages: Any = importlib.import_module("page")
+        memory = shared.attach(self._device, files[1], frame["bytes"])
+        if self._callee is None:
+            arena = None
+            if files[2:]:
+                arena = shared.attach(self._device, files[2], frame["arena"])
+            callees: Any = importlib.import_module("callee")
+            self._callee = callees.Callee(self._device, arena)
+        else:
+            for file in files[2:]:
+                os.close(file)
+        page = pages.Page(files[0])
+        self._callee.serve(page, memory, frame["clock"], [self._call])
+        os.close(files[0])
+        memory.close()
+        return {}
 
     def _argument(self, slot: int, one: Frame) -> Any:
         """Return the value of an argument: of equal places the same object."""

@@ -31,8 +31,9 @@ _SHORT = 500
 _FOLDER = Path(__file__).parent
 _PROJECT = _FOLDER.parent
 _INSIDE = "/judge"
-_WORKER = ("worker", "namespaces", "calling", "events", "building", "frames")
-"""Modules of ours that the sandbox shows, in a folder of its own."""
+_CLOCK = tuple(f"clock/{name}" for name in ("callee", "page", "shared_memory"))
+_WORKER = ("worker", "namespaces", "calling", "building", "frames", *_CLOCK)
+"""Modules of ours that the sandbox shows, all in one folder of its own."""
 
 
 class Confinement:
@@ -103,7 +104,8 @@ class Confinement:
         command = [sys.executable, "-s", "-B", worker]
         command += [str(there.fileno()), self._device]
         files = {
-            f"{_INSIDE}/{n}.py": (_FOLDER / f"{n}.py").read_bytes() for n in _WORKER
+            f"{_INSIDE}/{Path(n).name}.py": (_FOLDER / f"{n}.py").read_bytes()
+            for n in _WORKER
         }
         self._stop, self._outcome = threading.Event(), None
 

@@ -57,12 +57,15 @@ class ConfinedReference:
             self._session.close()
             self._session = None
 
+    def session(self) -> Session:
+        """Return the session in which the reference is built. Raises Refused."""
+        if self._session is None:
+            self._session = self._at.open()
+            self._session.build(self._solution, len(self._interface.input_specs))
+        return self._session
+
     def _called(self, inputs: dict[str, Any]) -> Any:
-        session = self._session
-        if session is None:
-            session = self._session = self._at.open()
-            session.build(self._solution, len(inputs))
-        interface = self._interface
+        session, interface = self.session(), self._interface
         sizes = sizes_of(interface, self._axes, inputs)
         layout = session.write(0, inputs, interface.output_specs, sizes)
         seed = torch.initial_seed() % _SEEDS

@@ -56,7 +56,7 @@ class Asks(Protocol):
     ) -> Layout: ...
     def call(
         self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
-    ) -> Answer: ...
+    ) -> None: ...
     def fetch(self, slot: int, layout: Layout) -> Answer: ...
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor: ...
 
@@ -135,7 +135,7 @@ class Judge:
         actual = answers[0]
         if calls > 1:
             actual = tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
-        return self._compared(name, one, actual)
+        return self.compared(name, one, actual)
 
     def _seeds(self, name: str, calls: int) -> list[int]:
         """Return the seeds of the calls for one law.
@@ -176,7 +176,7 @@ class Judge:
         after = (self.session.input(slot, layout, names.index(n)) for n in filled)
         return (*answer.outputs, *after)
 
-    def _compared(
+    def compared(
         self, name: str, one: Round, actual: tuple[Any, ...]
     ) -> Mapping[str, float]:
         """Return the worst errors of all outputs. Raises Refused."""

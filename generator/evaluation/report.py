@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from generator.evaluation.verdict import ORDER, PASSED, SKIPPED, SolutionVerdict
 from generator.problems.messages import plural
@@ -18,7 +19,10 @@ from generator.reports.report import (
 )
 
 _COLUMNS = ("solution", "definition", "verdict", "cases", "seconds", "reason")
-_TIMES = ("solution", "case", "ms", "spread", "reference", "production", "speedup")
+_TIMES = (
+    *("solution", "case", "ms", "spread", "host", "reference", "production"),
+    *("speedup", "of light", ""),
+)
 _STATUSES = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 
 
@@ -75,15 +79,29 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
     rows = []
     for case in verdict.cases:
         if (timing := case.timing) is not None:
-            figures = [
-                timing["latency_ms"],
-                timing["spread_ms"],
-                timing["reference_latency_ms"],
-                timing.get("production_latency_ms"),
-            ]
-            cells = ["" if f is None else f"{f:.4f}" for f in figures]
-            speedup = f"{timing['speedup_factor']:.2f}"
-            rows.append(
-                Row((Quoted(verdict.solution), Quoted(case.case), *cells, speedup))
+            names = (
+                *("latency_ms", "spread_ms", "host_ms"),
+                *("reference_latency_ms", "production_latency_ms"),
             )
+            figures = [timing.get(name) for name in names]
+            cells = ["-" if f is None else f"{f:.4f}" for f in figures]
+            shares = [timing.get(n) for n in ("speedup_factor", "fraction_of_light")]
+            cells += ["-" if f is None else f"{f:.2f}" for f in shares]
+            about = Quoted(verdict.solution), Quoted(case.case)
+            rows.append(Row((*about, *cells, _doubts(timing))))
     return rows
+
+
+def _doubts(timing: Mapping[str, Any]) -> str:
+    """Return what a figure does not say: too short, too few, slowed down."""
+    said = []
+    if not timing["resolved"]:
+        resolution = 1e3 * timing["resolution_ms"]
+        said.append(f"at the clock's resolution, {resolution:.1f} µs")
+    if not timing["settled"]:
+        said.append("median within 1 % not reached")
+    if not timing["fresh"]:
+        said.append("the workload states all values: they repeat")
+    if timing.get("throttled"):
+        said.append(f"{timing['throttled']} rounds discarded, the GPU was throttled")
+    return "; ".join(said)

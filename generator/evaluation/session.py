@@ -7,7 +7,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -50,16 +50,10 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold what a call returned, and the numbers of the inputs that it wrote to.
-
-    Without a fetch there are no outputs; `times` are those of a timed call, as the
-    worker says, and `seconds` the judge's own from the question to the answer.
-    """
+    """Hold what a call returned, and the numbers of the inputs that it wrote to."""
 
     outputs: tuple[Any, ...] = ()
     changed: tuple[int, ...] = ()
-    times: Mapping[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 class Session:
@@ -106,13 +100,6 @@ class Session:
         if "failed" in answer:
             raise Refused(COMPILE_ERROR, one_line(str(answer["failed"]), _SHORT))
 
-    def idle_clock(self) -> Answer:
-        """Return the times of a timed call that calls nothing, before a build."""
-        how = {"slot": 0, "inputs": [], "outputs": [], "passes_outputs": True}
-        begun = time.perf_counter()
-        answer = self._ask({"call": {**how, "seed": 0, "times": True}}, 60.0)
-        return Answer(times=answer, seconds=time.perf_counter() - begun)
-
     def write(
         self,
         slot: int,
@@ -139,8 +126,7 @@ class Session:
         *,
         seed: int,
         passes_outputs: bool,
-        times: bool = False,
-    ) -> Answer:
+    ) -> None:
         """Call the solution on what is in a slot; the outputs are for `fetch`."""
         how = {
             "slot": slot,
@@ -149,25 +135,14 @@ class Session:
             "outputs": layout.outputs,
             "passes_outputs": passes_outputs,
             "seed": seed,
-            "times": times,
         }
-        begun = time.perf_counter()
         answer = self._ask({"call": how}, self._allowed.call_seconds)
-        seconds = time.perf_counter() - begun
         if self.device == "cpu":
             # what goes on is stopped until the next question
             self._keeper.stop()
         self._returned = parsed(answer.get("outputs"), passes_outputs)
         if self._returned is not None:
             check_returned(self._returned, layout, self.device)
-        if not times:
-            return Answer(seconds=seconds)
-        elapsed = {k: answer.get(k) for k in ("milliseconds", "rest")}
-        if not all(isinstance(v, float) and v >= 0.0 for v in elapsed.values()):
-            raise Refused(REWARD_HACK, "it answered a timed call without a time")
-        return Answer(
-            times={k: float(v or 0.0) for k, v in elapsed.items()}, seconds=seconds
-        )
 
     def fetch(self, slot: int, layout: Layout) -> Answer:
         """Take the outputs of the last call away, and look at all that was left."""
@@ -197,19 +172,51 @@ class Session:
         """Return an input as the last call left it."""
         return self._slots[slot].taken(layout.inputs[number])
 
+    @property
+    def keeper(self) -> Keeper:
+        """Return the link by which the solution's processes are stopped."""
+        return self._keeper
+
+    @property
+    def call_seconds(self) -> float:
+        """Return how long a call may take."""
+        return self._allowed.call_seconds
+
+    def gone(self, why: str) -> Refused:
+        """Return what it is that no answer comes: the process ended, or is too slow."""
+        ended = self._keeper.ending()
+        return Refused(RUNTIME_ERROR, ended) if ended else Refused(TIMEOUT, why)
+
+    def lend(self, frame: Mapping[str, Any], files: Sequence[int]) -> str:
+        """Have the process answer timed calls; return the nonce for `lent`."""
+        return self._send(frame, self._allowed.call_seconds, files)
+
+    def lent(self, nonce: str) -> None:
+        """Wait until the process is back from timed calls. Raises Refused."""
+        self._answer(nonce, self._allowed.call_seconds)
+
     def _ask(
         self, frame: Mapping[str, Any], seconds: float, files: Sequence[int] = ()
     ) -> dict[str, Any]:
         """Return the one answer to a frame. Raises Refused."""
+        return self._answer(self._send(frame, seconds, files), seconds)
+
+    def _send(
+        self, frame: Mapping[str, Any], seconds: float, files: Sequence[int]
+    ) -> str:
+        """Send a frame; return the nonce that its answer must have. Raises Refused."""
         nonce = secrets.token_hex(8)
         self._alive()
         self._keeper.go()
-        begun = time.monotonic()
         self._channel.settimeout(seconds)
         try:
             send(self._channel, {**frame, "nonce": nonce}, files)
         except OSError:
             raise Refused(RUNTIME_ERROR, self._ending()) from None
+        return nonce
+
+    def _answer(self, nonce: str, seconds: float) -> dict[str, Any]:
+        begun = time.monotonic()
         try:
             answer, pid = self._received(min(seconds, max(self._left, 0.01)))
         except Refused as refused:

@@ -21,14 +21,15 @@ from generator.dataset.definition import Definition
 from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
+from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import REFERENCE, Asked, rounds_of, solution_tests
-from generator.evaluation.session import Allowed, Answer
+from generator.evaluation.session import Allowed
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
-from generator.evaluation.timing import idle_calls, timed
+from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
     JUDGE_ERROR,
@@ -74,6 +75,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             return stack.enter_context(closing(made))
 
         bench = _Bench(definition, root, file, task, alive, confinement)
+        stack.callback(bench.close)
         for given in task["solutions"]:
             found.append(
                 bench.verdict(Solution(given["value"], given["path"])).as_dict()
@@ -96,6 +98,7 @@ class _Bench:
     ) -> None:
         self._definition, self._root, self._file = definition, root, file
         self._task = task
+        self._field: Field | None = None
         self._device = torch.device(task["device"])
         self._workloads = (
             workloads_of(root, file) if "workloads" in task["asks"] else []
@@ -131,6 +134,8 @@ class _Bench:
             # whatever state it is in, nobody else meets it
             self._confined.close()
             self._reference.close()
+            self.close()
+            self._field = None
         seconds = time.monotonic() - begun
         return _concluded(solution, self._file, cases, notes, seconds)
 
@@ -168,10 +173,9 @@ class _Bench:
         except Refused as refused:
             return [CaseVerdict("build", refused.verdict, refused.reason)]
         with closing(session):
-            idle: Sequence[Answer] = []
             if task["timing"]:
-                with self._uses():
-                    idle = idle_calls(session)
+                # its imports go on while the solution is built and judged
+                self._begin_rivals(asked)
             try:
                 session.build(solution, count)
             except Refused as refused:
@@ -180,8 +184,31 @@ class _Bench:
             with self._uses():
                 cases = Judge(session, asked, self._device, passes, secret).judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
-                    cases = timed(session, asked, cases, passes, secret, idle)
+                    rivals = self._rivals()
+                    cases = timed(session, asked, cases, passes, secret, rivals)
             return cases
+
+    def _begin_rivals(self, asked: Asked) -> None:
+        """Start the processes of rivals, which all solutions of the task have."""
+        if self._field is None:
+            layouts = [layout_of(one) for one in timed_rounds(asked).values()]
+            given = (self._root, self._file, self._task["device"], layouts)
+            reference = self._reference if self._task["runs_references"] else None
+            self._field = Field(*given, reference)
+
+    def _rivals(self) -> Field:
+        assert self._field is not None
+        if not self._field.processes:
+            try:
+                self._field.begin()
+            except NoRival as error:
+                raise CannotRun(f"no clock: {error}") from error
+        return self._field
+
+    def close(self) -> None:
+        """End the processes of rivals."""
+        if self._field is not None:
+            self._field.close()
 
 
 def _budget(allowed: Allowed, asked: Asked) -> float:

@@ -20,6 +20,10 @@ from generator.evaluation.verdict import (
 )
 
 RESULTS = "results.json"
+_FIGURES = (
+    *("latency_ms", "reference_latency_ms", "speedup_factor"),
+    *("spread_ms", "fraction_of_light"),
+)
 
 
 def trace_files(
@@ -72,7 +76,9 @@ def _trace(
     keeps_hacks: bool,
 ) -> dict[str, Any] | None:
     """Return the trace of a case, None where flashinfer-bench has no place for it."""
-    untimed = case.verdict == PASSED and case.timing is None
+    # one that passed has a speedup over the reference, or no trace
+    timing = case.timing or {}
+    untimed = case.verdict == PASSED and "speedup_factor" not in timing
     unjudged = case.verdict in (SKIPPED, JUDGE_ERROR)
     if case.workload is None or unjudged or untimed:
         return None
@@ -90,9 +96,8 @@ def _trace(
             "max_relative_error": _number(case.metrics.get("max_rel", math.nan)),
             "max_absolute_error": _number(case.metrics.get("max_abs", math.nan)),
         }
-    if status == PASSED and case.timing is not None:
-        names = ("latency_ms", "reference_latency_ms", "speedup_factor")
-        evaluation["performance"] = {name: case.timing[name] for name in names}
+    if status == PASSED:
+        evaluation["performance"] = {n: timing[n] for n in _FIGURES if n in timing}
     return {
         "definition": verdict.definition,
         "workload": dict(case.workload),

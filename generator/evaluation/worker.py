@@ -1,6 +1,6 @@
 """Inside the sandbox: start the processes of each solution, stop and end them.
 
-This file, `namespaces`, `frames`, `calling`, `events` and `building` import the standard
+This file, `namespaces`, `frames`, `calling`, `building` and those of the clock import the standard
 library and torch, and nothing else of ours is visible where they run.
 
 `python worker.py CHANNEL DEVICE` is the first process of the sandbox. It runs no code of

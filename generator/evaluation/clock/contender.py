@@ -1,0 +1,106 @@
+"""Who is timed, and what the figures of all come to."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from generator.evaluation.clock.sampling import is_settled, spread
+from generator.evaluation.clock.stand import Line
+from generator.evaluation.verdict import REWARD_HACK, Refused
+
+REFERENCE = "reference"
+_RESOLVED = 5.0
+# no clock of a GPU tells less apart
+_LEAST_MS = 5e-4
+
+
+@dataclass
+class Contender:
+    """Hold one who is timed: its line, which function, and its figures."""
+
+    name: str
+    line: Line
+    which: int
+    waits: bool = True
+    raw: list[tuple[bool, float]] = field(default_factory=list)
+    host: list[float] = field(default_factory=list)
+    plans: list[float] = field(default_factory=list)
+    spent: float = 0.0
+    void: int = 0
+    long: int = 0
+
+
+class Zero:
+    """Hold what empty calls take: of those that wait for the device, and of others."""
+
+    def __init__(self) -> None:
+        self._raw: dict[bool, list[float]] = {True: [], False: []}
+
+    def add(self, waits: bool, raw: float) -> None:
+        """Keep the figure of an empty call."""
+        self._raw[waits].append(raw)
+
+    def of(self, waits: bool) -> float:
+        """Return the median of empty calls."""
+        return statistics.median(self._raw[waits])
+
+    def resolution(self, waits: bool) -> float:
+        """Return what two empty calls differ by, which is no time of anybody."""
+        return max(spread(self._raw[waits]), _LEAST_MS)
+
+    def figures(self, contender: Contender) -> list[float]:
+        """Return the figures of a contender, without what an empty call takes."""
+        zero = {waits: self.of(waits) for waits, _ in contender.raw}
+        return [max(raw - zero[waits], 0.0) for waits, raw in contender.raw]
+
+    def latency(self, contender: Contender) -> float:
+        """Return the median of a contender; none is less than the resolution."""
+        latency = statistics.median(self.figures(contender))
+        return max(latency, self.resolution(contender.waits))
+
+
+def fastest(rivals: Sequence[Contender], zero: Zero) -> Contender | None:
+    """Return the fastest production kernel, None where none runs here."""
+    kernels = [r for r in rivals if r.name != REFERENCE and r.raw]
+    return min(kernels, key=zero.latency, default=None)
+
+
+def timing_of(
+    solution: Contender, rivals: Sequence[Contender], zero: Zero
+) -> dict[str, Any]:
+    """Return what a sitting measured, in milliseconds. Raises Refused without a figure."""
+    figures = zero.figures(solution)
+    if not figures:
+        raise Refused(REWARD_HACK, "no call of it could be timed")
+    resolution, latency = zero.resolution(solution.waits), zero.latency(solution)
+    timing: dict[str, Any] = {
+        "latency_ms": latency,
+        "spread_ms": spread(figures),
+        "iterations": len(figures),
+        "settled": is_settled(figures),
+        "host_ms": statistics.median(solution.host),
+        "empty_ms": zero.of(solution.waits),
+        "resolution_ms": resolution,
+        "resolved": latency >= _RESOLVED * resolution,
+        "void": solution.void,
+        "rivals": {r.name: zero.latency(r) for r in rivals if r.raw},
+    }
+    for rival in rivals:
+        if rival.name == REFERENCE and rival.raw:
+            timing["reference_latency_ms"] = zero.latency(rival)
+            timing["speedup_factor"] = zero.latency(rival) / latency
+    kernel = fastest(rivals, zero)
+    if kernel is not None:
+        other = zero.latency(kernel)
+        timing["production"] = kernel.name
+        timing["production_latency_ms"] = other
+        timing["production_spread_ms"] = spread(zero.figures(kernel))
+        timing["speedup_over_production"] = other / latency
+        if kernel.plans:
+            plan = statistics.median(kernel.plans)
+            timing["production_plan_ms"] = plan
+            timing["production_run_ms"] = max(other - plan, resolution)
+    return timing

@@ -1,0 +1,144 @@
+"""The judge's links to the processes of rivals, and the memory that those return in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import generator
+from generator.dataset.paths import DatasetFile
+from generator.evaluation.arena import Layout
+from generator.evaluation.clock.page import Page
+from generator.evaluation.clock.shared_memory import SharedMemory, create
+from generator.evaluation.clock.stand import Line, Stand
+from generator.evaluation.frames import Garbled, receive, send
+
+_START_SECONDS, _END_SECONDS = 300.0, 5.0
+# a first call may compile
+_CALL_SECONDS = 600.0
+_ROOM = 256 << 20
+TRUSTED = ("flashinfer", "pytorch")
+"""What one process calls; SGLang has another."""
+
+
+class NoRival(Exception):
+    """Say why a process of rivals could not be had."""
+
+
+class Rivals:
+    """Hold one process of rivals, and the names of what it can call.
+
+    Raises NoRival where it does not come up.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        file: DatasetFile,
+        device: str,
+        providers: Sequence[str],
+        arena_bytes: int,
+    ) -> None:
+        self._device = device
+        self._channel, there = socket.socketpair()
+        command = [sys.executable, "-m", __package__ + ".rival", str(there.fileno())]
+        above = str(Path(generator.__file__).resolve().parents[1])
+        paths = [above, *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        with there:
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )
+        self._arena: SharedMemory | None = None
+        self._lines: list[Line] = []
+        self._memory = arena_bytes
+        asked = {
+            "root": str(root),
+            "file": asdict(file),
+            "device": device,
+            "providers": list(providers),
+        }
+        self.names: list[str] = []
+        try:
+            send(self._channel, asked)
+        except OSError as error:
+            raise NoRival(str(error)) from None
+
+    def begin(self) -> None:
+        """Wait until all is imported. Raises NoRival."""
+        self._channel.settimeout(_START_SECONDS)
+        try:
+            frame, _ = receive(self._channel)
+        except (OSError, EOFError, Garbled) as error:
+            raise NoRival(f"its process ended: {type(error).__name__}") from None
+        if "failed" in frame:
+            raise NoRival(str(frame["failed"]))
+        self.names = list(frame["kernels"])
+        if self._device == "cuda":
+            self._arena = create("cuda", self._memory)
+
+    def line(self, stand: Stand) -> Line:
+        """Return a line on which calls on a stand's memory are made."""
+        page = Page.file()
+        files = [page, stand.memory.file]
+        frame: dict[str, Any] = {
+            "device": self._device,
+            "bytes": stand.memory.size,
+            "clock": places(stand.layout, passes_outputs=False),
+        }
+        if self._arena is not None:
+            files.append(self._arena.file)
+            frame["arena"] = self._arena.size
+        send(self._channel, frame, files)
+        line = Line(
+            Page(page),
+            is_there=lambda: self._process.poll() is None,
+            seconds=_CALL_SECONDS,
+            arena=self._arena,
+        )
+        os.close(page)
+        return line
+
+    def end(self, line: Line) -> None:
+        """End the calls of a line."""
+        with suppress(OSError, EOFError, Garbled):
+            line.end()
+            self._channel.settimeout(_END_SECONDS)
+            receive(self._channel)
+
+    def close(self) -> None:
+        """End the process."""
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+        if self._arena is not None:
+            self._arena.close()
+
+
+def places(layout: Layout, *, passes_outputs: bool) -> Mapping[str, Any]:
+    """Return a layout as a callee reads it."""
+    return {
+        "inputs": layout.inputs,
+        "outputs": layout.outputs,
+        "passes_outputs": passes_outputs,
+    }
+
+
+def arena_bytes(layouts: Sequence[Layout]) -> int:
+    """Return room for the outputs of any of the layouts, and for what calls allocate."""
+    most = max(
+        (sum(p.get("bytes", 0) for p in layout.outputs) for layout in layouts),
+        default=0,
+    )
+    return 4 * most + _ROOM

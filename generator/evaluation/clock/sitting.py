@@ -1,0 +1,340 @@
+"""One workload: the solution and its rivals in turn, on the same values, in an order by lot."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from generator.evaluation.clock.callee import EMPTY, WAITS
+from generator.evaluation.clock.contender import (
+    Contender,
+    Zero,
+    fastest,
+    timing_of,
+)
+from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.page import Silent
+from generator.evaluation.clock.sampling import LEAST, Drawn, is_settled
+from generator.evaluation.clock.stand import SLICE_MS, Line, Stand, Timed
+from generator.evaluation.clock.telemetry import Sample, Telemetry, summary
+from generator.evaluation.returned import check_returned, parsed
+from generator.evaluation.verdict import (
+    INCORRECT_DTYPE,
+    REWARD_HACK,
+    RUNTIME_ERROR,
+    Refused,
+)
+from generator.problems.messages import one_line
+
+_EMPTIES, _WARM_UPS = 8, 4
+_MOST = 400
+_SECONDS = 0.8
+# of a reference that takes long: nobody waits for more of its figures
+_RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
+_JUDGED = 3
+# work that is surely done before a time slice of the GPU ends; else it is waited for
+_SHORT_MS = 0.8
+# what holding the device may take beyond its usual time: a change of context is longer
+_HELD_MS, _DELAYED_MS = 0.05, 0.15
+_LONG = 3
+_MOST_VOID = 0.2
+_SEEDS = 2**31
+_RECENT = 64
+_SWITCH_SECONDS = 1e-4
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Hold a call of the solution that may be judged: its values and what came of them."""
+
+    inputs: Mapping[str, Any]
+    outputs: tuple[Any, ...]
+    filled: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Sat:
+    """Hold what a sitting came to: the figures, and the calls to be judged."""
+
+    timing: dict[str, Any]
+    judged: Sequence[Kept]
+
+
+class Sitting:
+    """Time one workload. `secret` seeds values, seeds and the order."""
+
+    def __init__(
+        self,
+        stand: Stand,
+        fresh: Fresh,
+        solution: Contender,
+        rivals: Sequence[Contender],
+        empty: Line,
+        passes_outputs: bool,
+        secret: int,
+        telemetry: Telemetry,
+        gone: Callable[[Silent], Refused],
+    ) -> None:
+        self._stand, self._fresh = stand, fresh
+        self._solution, self._rivals = solution, list(rivals)
+        self._empty, self._passes = empty, passes_outputs
+        self._draw = random.Random(secret)
+        self._telemetry, self._gone = telemetry, gone
+        self._zero = Zero()
+        self._quiet: list[tuple[float, float]] = []
+        self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
+        self._oddest: tuple[float, Kept] | None = None
+
+    def sit(self) -> Sat:
+        """Return the figures. Raises Refused for what the solution did."""
+        with _switching():
+            return self._sat()
+
+    def _sat(self) -> Sat:
+        self._stage()
+        for waits in (True, False) * _EMPTIES:
+            self._measure_empty(waits)
+        for rival in list(self._rivals):
+            if not self._warmed(rival):
+                self._rivals.remove(rival)
+        for _ in range(_WARM_UPS):
+            self._turn(recorded=False)
+        self._choose_waits(self._solution)
+        throttled, end = 0, time.monotonic() + _SECONDS
+        samples: list[Sample] = []
+        for contender in (self._solution, *self._rivals):
+            contender.raw, contender.host, contender.plans = [], [], []
+            contender.spent = 0.0
+        turns = 0
+        while turns < _MOST and (turns < LEAST or time.monotonic() < end):
+            before = self._telemetry.sample()
+            self._turn(recorded=True)
+            after = self._telemetry.sample()
+            samples += [s for s in (before, after) if s is not None]
+            if (before and before.is_throttled) or (after and after.is_throttled):
+                throttled += 1
+                self._forget_turn()
+                if throttled > _MOST:
+                    break
+                continue
+            turns += 1
+            if turns >= LEAST and self._is_settled():
+                break
+        timing = timing_of(self._solution, self._rivals, self._zero)
+        timing |= {"fresh": self._fresh.is_fresh, **summary(samples, throttled)}
+        return Sat(timing, self._to_judge())
+
+    def _turn(self, *, recorded: bool) -> None:
+        """Call everybody once on fresh values, in an order by lot."""
+        inputs = self._stage()
+        self._marks = {}
+        outputs: dict[str, list[Any]] = {}
+        order: list[Contender | None] = [self._solution, None]
+        order += [r for r in self._rivals if self._has_time(r)]
+        self._draw.shuffle(order)
+        for contender in order:
+            if contender is None:
+                self._measure_empty(self._solution.waits)
+                for waits in {r.waits for r in self._rivals} - {self._solution.waits}:
+                    self._measure_empty(waits)
+                continue
+            self._marks[contender.name] = len(contender.raw)
+            timed = self._called(contender)
+            if contender is self._solution:
+                kept = self._kept(inputs, timed)
+                outputs[contender.name] = list(kept.outputs)
+            elif not _raised(timed):
+                outputs.setdefault("", self._stand.outputs())
+        if not self._is_void:
+            self._drawn.add(kept)
+            self._look(outputs, kept)
+
+    def _called(self, contender: Contender) -> Timed:
+        """Make one call and keep its figure. Raises Refused."""
+        which = contender.which | (WAITS if contender.waits else 0)
+        is_solution = contender is self._solution
+        begun = time.monotonic()
+        try:
+            timed = self._stand.call(
+                contender.line, which, self._draw.randrange(_SEEDS)
+            )
+        except Silent as silent:
+            if is_solution:
+                raise self._gone(silent) from None
+            raise
+        contender.spent += time.monotonic() - begun
+        is_busy = self._is_busy(timed)
+        # the device may have turned to the judge before the work was done
+        is_long = not contender.waits and timed.raw > SLICE_MS
+        is_long = is_long and self._stand.device == "cuda"
+        if is_solution:
+            self._is_void = is_busy or is_long
+        contender.void += is_busy
+        contender.long = contender.long + 1 if is_long else 0
+        if contender.long >= _LONG:
+            contender.waits = True
+        if is_busy or is_long:
+            self._check_void(contender)
+            return timed
+        contender.raw.append((contender.waits, timed.raw))
+        contender.host.append(timed.host)
+        if isinstance(timed.said, dict) and not is_solution:
+            plan = timed.said.get("plan_ms")
+            contender.plans += [float(plan)] if plan is not None else []
+        return timed
+
+    def _is_busy(self, timed: Timed) -> bool:
+        """Return whether others used the device before the values were there.
+
+        They had nothing to work on: it is work of before, which delays whom it does not
+        concern.
+        """
+        waits, holds = zip(*self._quiet[-_RECENT:], strict=True)
+        is_late = bool(timed.delayed > statistics.median(waits) + _DELAYED_MS)
+        return is_late or bool(timed.held > statistics.median(holds) + _HELD_MS)
+
+    def _check_void(self, contender: Contender) -> None:
+        """Raise Refused where the device is busy too often before there are values."""
+        calls = contender.void + len(contender.raw)
+        if calls >= LEAST and contender.void > _MOST_VOID * calls:
+            why = "the device was busy in {} of {} calls before their values were there"
+            raise Refused(REWARD_HACK, why.format(contender.void, calls))
+
+    def _kept(self, inputs: Mapping[str, Any], timed: Timed) -> Kept:
+        """Return a call of the solution, held against what is declared. Raises Refused."""
+        said, stand = timed.said, self._stand
+        if not isinstance(said, dict):
+            raise Refused(REWARD_HACK, "it wrote to the page of the judge")
+        if "raised" in said:
+            raise Refused(RUNTIME_ERROR, one_line(str(said["raised"]), 400))
+        outputs = stand.outputs()
+        if not self._passes:
+            returned = parsed(said.get("outputs"), False)
+            assert returned is not None
+            check_returned(returned, stand.layout, stand.device)
+            for number, one in enumerate(returned):
+                if one.value is not None:
+                    outputs[number] = _number(one.value, stand.layout.outputs[number])
+        if stand.changed():
+            raise Refused(REWARD_HACK, "it writes to what is no output")
+        filled = tuple(stand.input(number) for number in stand.filled)
+        return Kept(inputs, tuple(outputs), filled)
+
+    def _look(self, outputs: Mapping[str, list[Any]], kept: Kept) -> None:
+        """Keep the call that is farthest from what a rival returned for the same values.
+
+        No verdict rests on that: it chooses a call to be judged.
+        """
+        others = outputs.get("")
+        if others is None:
+            return
+        far = max(
+            (_distance(a, b) for a, b in zip(kept.outputs, others, strict=False)),
+            default=0.0,
+        )
+        if self._oddest is None or far > self._oddest[0]:
+            self._oddest = (far, kept)
+
+    def _to_judge(self) -> list[Kept]:
+        found = list(self._drawn.kept)
+        if self._oddest is not None and all(self._oddest[1] is not k for k in found):
+            found.append(self._oddest[1])
+        return found
+
+    def _stage(self) -> Mapping[str, Any]:
+        inputs = self._fresh.next()
+        self._stand.stage(inputs)
+        return inputs
+
+    def _measure_empty(self, waits: bool) -> None:
+        which = EMPTY | (WAITS if waits else 0)
+        timed = self._stand.call(self._empty, which, self._draw.randrange(_SEEDS))
+        self._zero.add(waits, timed.raw)
+        self._quiet.append((timed.delayed, timed.held))
+
+    def _warmed(self, rival: Contender) -> bool:
+        """Return whether a rival can be called, after it was warmed up."""
+        for _ in range(_WARM_UPS):
+            begun = time.monotonic()
+            try:
+                timed = self._called(rival)
+            except (Silent, Refused):
+                return False
+            if _raised(timed):
+                # a kernel that does not run here is no reason against the solution
+                return False
+            if time.monotonic() - begun > _RIVALS_SECONDS and rival.raw:
+                break
+        self._choose_waits(rival)
+        return True
+
+    def _choose_waits(self, contender: Contender) -> None:
+        """Wait for the device only where work may last until its time slice ends."""
+        figures = self._zero.figures(contender)[-_WARM_UPS:]
+        contender.waits = not figures or statistics.median(figures) > _SHORT_MS
+
+    def _has_time(self, rival: Contender) -> bool:
+        few = len(rival.raw) < _RIVALS_LEAST
+        return few or rival.spent < _RIVALS_SECONDS or self._is_near(rival)
+
+    def _is_near(self, rival: Contender) -> bool:
+        """Return whether a rival takes no longer than the solution, all in all."""
+        return rival.spent <= 2.0 * self._solution.spent
+
+    def _is_settled(self) -> bool:
+        nearest = fastest(self._rivals, self._zero)
+        both = [self._solution, *([nearest] if nearest else [])]
+        return all(is_settled(self._zero.figures(one)) for one in both)
+
+    def _forget_turn(self) -> None:
+        """Discard the figures of the turn under way."""
+        for one in (self._solution, *self._rivals):
+            if one.name in self._marks:
+                del one.raw[self._marks[one.name] :]
+
+
+@contextmanager
+def _switching() -> Iterator[None]:
+    """Have Python's other threads give way soon: each waits for the lock of all."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def _raised(timed: Timed) -> bool:
+    return isinstance(timed.said, dict) and "raised" in timed.said
+
+
+def _number(value: Any, place: Mapping[str, Any]) -> Any:
+    if "at" not in place:
+        return value
+    try:
+        return torch.tensor(value, dtype=getattr(torch, place["dtype"]))
+    except (RuntimeError, OverflowError, TypeError) as error:
+        why = f"it returned {value}, which no {place['dtype']} holds"
+        raise Refused(INCORRECT_DTYPE, why) from error
+
+
+def _distance(one: Any, other: Any) -> float:
+    """Return how far two outputs are apart, as a share of the second one's size."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return 0.0
+    if not one.is_floating_point() or one.dtype.itemsize == 1 or one.numel() == 0:
+        return float((one.view(torch.uint8) != other.view(torch.uint8)).float().mean())
+    a, b = one.float(), other.float()
+    finite = torch.isfinite(a) & torch.isfinite(b)
+    off = torch.where(finite, a - b, 0.0).square().sum()
+    size = torch.where(finite, b, 0.0).square().sum() + 1e-30
+    share = (torch.isfinite(a) != torch.isfinite(b)).float().mean()
+    return float(off / size + share)

@@ -1,0 +1,267 @@
+"""One timed call: who holds the device, when the values come, when the outputs are read.
+
+On a GPU contexts of different processes take turns: while one has work, no kernel of
+another runs (a time slice of about 2 ms apart). That is the clock's foundation:
+
+1. The judge's kernels hold the device for a quarter of a millisecond. Meanwhile the call
+   is revealed, and the callee launches all that it wants. Nothing of it runs, and there
+   is nothing to compute: the arguments hold the values of the last call.
+2. The last of these kernels write the values and evict them from the L2. Then the clock
+   starts. The device turns to what the callee launched.
+3. At the answer the judge's copy of the outputs is queued. The device turns to it when
+   the callee's work is done, whatever the callee said: the clock stops when it is copied.
+
+A call that does nothing takes two changes of context, which are subtracted. So an early
+answer, a late kernel, a thread and another process gain nothing: what they do on the
+device before the copy counts, and after it is too late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from generator.evaluation.arena import Layout, Place, poison
+from generator.evaluation.clock.page import END, Page
+from generator.evaluation.clock.shared_memory import (
+    SharedMemory,
+    create,
+    reset_persisting_l2,
+)
+
+_cuda: Any = torch.cuda
+_PATTERN = 0xA5
+# of a torch that knows no cycles: 0.25 ms at 2 GHz, in which launches go ahead
+_HOLD_CYCLES = 500_000
+_FLUSHED = 4
+_UNKNOWN_L2 = 128 << 20
+SLICE_MS = 1.8
+"""What a callee's work may take before the device turns to the judge regardless."""
+
+
+@dataclass
+class Line:
+    """Hold the judge's link to a callee.
+
+    `go` and `stop` continue and stop its processes, `is_there` says whether it lives,
+    `seconds` is how long a call may take. `arena` is where it may return outputs.
+    """
+
+    page: Page
+    go: Callable[[], None] = lambda: None
+    stop: Callable[[], None] = lambda: None
+    is_there: Callable[[], bool] = lambda: True
+    seconds: float = 60.0
+    arena: SharedMemory | None = None
+    number: int = 0
+
+    def end(self) -> None:
+        """Have the callee stop waiting for calls."""
+        self.go()
+        self.number += 1
+        self.page.open(self.number, END)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Hold what one call took, in milliseconds, and what the callee said of it.
+
+    On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
+
+    Attributes:
+        raw: from the moment at which the values were there until the outputs were
+            copied, changes of context included.
+        host: from the reveal to the answer, as the judge sees both.
+        held: how long the judge held the device; longer where others came between.
+        delayed: how long it had to wait for the device first.
+        said: JSON of the callee.
+    """
+
+    raw: float
+    host: float
+    held: float
+    delayed: float
+    said: Any = field(repr=False)
+
+
+class Stand:
+    """Hold the memory of one workload's calls, on the judge's side.
+
+    `filled` are the numbers of the inputs that a call is to write to.
+    """
+
+    def __init__(self, device: str, layout: Layout, filled: Sequence[int] = ()) -> None:
+        self.device, self.layout, self.filled = device, layout, tuple(filled)
+        self._cuda = device == "cuda"
+        self.memory = create(device, layout.size)
+        self.staged = torch.full(
+            (layout.size,), _PATTERN, dtype=torch.uint8, device=device
+        )
+        for place in layout.outputs:
+            if "at" in place:
+                poison(_tensor(self.staged, place))
+        places = [p for p in layout.outputs if "at" in p]
+        begin = min((p["at"] for p in places), default=layout.size)
+        self._begin = 0 if filled else begin // 256 * 256
+        self.taken = torch.empty_like(self.staged[self._begin :])
+        self._protected = _between(
+            [*places, *(layout.inputs[number] for number in filled)], layout.size
+        )
+        if self._cuda:
+            l2 = torch.cuda.get_device_properties(0).L2_cache_size or _UNKNOWN_L2
+            self._evicts = torch.empty(
+                _FLUSHED * l2 // 8, dtype=torch.int64, device=device
+            )
+            self._started, self._written, self._copied_out = (
+                _cuda.Event(enable_timing=True) for _ in range(3)
+            )
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.memory.close()
+
+    def stage(self, inputs: Mapping[str, Any]) -> None:
+        """Keep the values of the next calls, where no callee sees them."""
+        for place, value in zip(self.layout.inputs, inputs.values(), strict=True):
+            if "at" in place:
+                _tensor(self.staged, place).copy_(value)
+
+    def call(self, line: Line, which: int, seed: int) -> Timed:
+        """Have a call made on the values that are staged.
+
+        `which` is the number of a function, 0 for none, with `callee.WAITS` where the
+        callee waits for the device before it answers. Raises Silent.
+        """
+        page, until = line.page, time.monotonic() + line.seconds
+        line.number += 1
+        number = line.number
+        line.go()
+        page.open(number, seed + 1)
+        page.wait_ready(number, until, line.is_there)
+        clock, delayed, said, answered = time.perf_counter, 0.0, None, 0.0
+        if self._cuda:
+            torch.cuda.synchronize()
+            reset_persisting_l2()
+            begun = clock()
+            self._started.record()
+            _cuda._sleep(_HOLD_CYCLES)
+            self._write()
+            self._evicts.fill_(number)
+            self._written.record()
+            page.reveal(number, which)
+            revealed = clock()
+            while not self._started.query():
+                pass
+            delayed = clock() - begun
+            while not self._written.query():
+                if not answered and page.is_answered(number):
+                    answered, said = clock(), page.text()
+        else:
+            self._write()
+            page.reveal(number, which)
+            revealed = clock()
+        if not answered:
+            page.wait_answered(number, until, line.is_there)
+            answered, said = clock(), page.text()
+        self._take(line, said)
+        if self._cuda:
+            self._copied_out.record()
+            torch.cuda.synchronize()
+            raw = float(self._written.elapsed_time(self._copied_out))
+            held = float(self._started.elapsed_time(self._written))
+        else:
+            raw, held = 1e3 * (clock() - revealed), 0.0
+        line.stop()
+        host = 1e3 * (answered - revealed)
+        return Timed(raw, host, held, 1e3 * delayed, said)
+
+    def outputs(self) -> list[Any]:
+        """Return copies of what the last call wrote: None for outputs without a place."""
+        return [self._copied(place) for place in self.layout.outputs]
+
+    def input(self, number: int) -> torch.Tensor:
+        """Return a copy of an input that the last call filled."""
+        found = self._copied(self.layout.inputs[number])
+        assert found is not None
+        return found
+
+    def changed(self) -> bool:
+        """Return whether something was written that is no output: the callee is stopped."""
+        # between places of any length the bytes are not aligned
+        return not all(
+            torch.equal(self.memory.bytes[a:b], self.staged[a:b])
+            if b - a < 4096
+            else torch.equal(_words(self.memory.bytes, a, b), _words(self.staged, a, b))
+            for a, b in self._protected
+        )
+
+    def _write(self) -> None:
+        """Write values, poison and pattern by a kernel: a copy engine would not hold."""
+        size = self.layout.size
+        target = self.memory.bytes[:size].view(torch.int64)
+        torch.bitwise_xor(self.staged.view(torch.int64), 0, out=target)
+
+    def _take(self, line: Line, said: Any) -> None:
+        """Copy the outputs: from their places, and from the arena where they lie there."""
+        target = self.taken.view(torch.int64)
+        end = self._begin + self.taken.numel()
+        source = self.memory.bytes[self._begin : end].view(torch.int64)
+        places = in_arena(said, self.layout, line.arena)
+        declared = sum("at" in place for place in self.layout.outputs)
+        if self.filled or len(places) < declared:
+            torch.bitwise_xor(source, 0, out=target)
+        for place, at in places:
+            assert line.arena is not None
+            size = place["bytes"]
+            there = line.arena.bytes[at : at + size]
+            here = self.taken[place["at"] - self._begin :][:size]
+            if at % 8 == 0 and size % 8 == 0:
+                here, there = here.view(torch.int64), there.view(torch.int64)
+            torch.bitwise_xor(there, 0, out=here)
+
+    def _copied(self, place: Place) -> torch.Tensor | None:
+        if "at" not in place:
+            return None
+        moved = {**place, "at": place["at"] - self._begin}
+        return _tensor(self.taken, moved).clone()
+
+
+def in_arena(
+    said: Any, layout: Layout, arena: SharedMemory | None
+) -> list[tuple[Place, int]]:
+    """Return the outputs that lie in an arena, and where; nothing that is said counts
+    that is out of its bounds."""
+    described = said.get("outputs") if isinstance(said, dict) else None
+    if arena is None or not isinstance(described, list):
+        return []
+    found = []
+    for place, one in zip(layout.outputs, described, strict=False):
+        at = one.get("arena") if isinstance(one, dict) else None
+        if "at" not in place or not isinstance(at, int) or isinstance(at, bool):
+            continue
+        if 0 <= at <= arena.size - place["bytes"]:
+            found.append((place, at))
+    return found
+
+
+def _tensor(flat: torch.Tensor, place: Place) -> torch.Tensor:
+    bytes_ = flat[place["at"] : place["at"] + place["bytes"]]
+    return bytes_.view(getattr(torch, place["dtype"])).view(place["shape"])
+
+
+def _words(flat: torch.Tensor, begin: int, end: int) -> torch.Tensor:
+    begin, end = -(-begin // 8) * 8, end // 8 * 8
+    return flat[begin:end].view(torch.int64)
+
+
+def _between(places: Sequence[Place], size: int) -> list[tuple[int, int]]:
+    """Return the ranges beside places, in order."""
+    found, begin = [], 0
+    for place in sorted(places, key=lambda place: int(place["at"])):
+        found.append((begin, place["at"]))
+        begin = place["at"] + place["bytes"]
+    return [(a, b) for a, b in (*found, (begin, size)) if a < b]

@@ -1,0 +1,70 @@
+"""Figures are without what an empty call takes, and never less than can be told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.evaluation.clock.contender import (
+    REFERENCE,
+    Contender,
+    Zero,
+    fastest,
+    timing_of,
+)
+from generator.evaluation.verdict import REWARD_HACK, Refused
+
+
+@pytest.fixture
+def zero() -> Zero:
+    found = Zero()
+    for number in range(40):
+        found.add(False, 0.300 + 0.001 * (number % 5))
+        found.add(True, 0.400 + 0.010 * (number % 5))
+    return found
+
+
+def one(name: str, raw: float, *, waits: bool = False, **more: Any) -> Contender:
+    made = Contender(name, None, 1, waits, **more)  # type: ignore[arg-type]
+    made.raw = [(waits, raw + 0.0001 * (n % 3)) for n in range(30)]
+    made.host = [0.05] * 30
+    return made
+
+
+def test_empty_calls_are_taken_off_by_how_they_wait(zero: Zero) -> None:
+    assert zero.of(False) == pytest.approx(0.302)
+    assert zero.latency(one("", 0.352)) == pytest.approx(0.0501)
+    assert zero.latency(one("", 1.42, waits=True)) == pytest.approx(1.0001)
+
+
+def test_nothing_is_faster_than_the_resolution(zero: Zero) -> None:
+    timing = timing_of(one("", 0.2), [], zero)
+    assert timing["latency_ms"] == timing["resolution_ms"] == pytest.approx(0.002)
+    assert not timing["resolved"]
+    assert "speedup_factor" not in timing
+
+
+def test_speedups_are_over_the_reference_and_the_fastest_kernel(zero: Zero) -> None:
+    kernel = one("flashinfer/fa2", 0.402, plans=[0.03] * 9)
+    rivals = [one(REFERENCE, 0.702), one("pytorch/slow", 0.502), kernel]
+    timing = timing_of(one("", 0.352), rivals, zero)
+    assert timing["speedup_factor"] == pytest.approx(8.0, rel=0.01)
+    assert timing["production"] == "flashinfer/fa2"
+    assert timing["speedup_over_production"] == pytest.approx(2.0, rel=0.01)
+    assert timing["production_plan_ms"] == pytest.approx(0.03)
+    assert timing["production_run_ms"] == pytest.approx(0.0701)
+    assert timing["resolved"]
+    assert timing["settled"]
+    assert set(timing["rivals"]) == {REFERENCE, "pytorch/slow", "flashinfer/fa2"}
+
+
+def test_rivals_without_a_figure_are_none(zero: Zero) -> None:
+    silent = Contender("pytorch/broken", None, 1)  # type: ignore[arg-type]
+    assert fastest([silent, one(REFERENCE, 0.4)], zero) is None
+
+
+def test_a_solution_without_a_figure_is_refused(zero: Zero) -> None:
+    with pytest.raises(Refused) as refused:
+        timing_of(Contender("", None, 1), [], zero)  # type: ignore[arg-type]
+    assert refused.value.verdict == REWARD_HACK

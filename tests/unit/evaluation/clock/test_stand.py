@@ -1,0 +1,248 @@
+"""One call between two processes, on memory of the host: the same code as on a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.evaluation.arena import Layout, laid_out
+from generator.evaluation.clock import callee as callees
+from generator.evaluation.clock.page import Page, Silent
+from generator.evaluation.clock.rivals import places
+from generator.evaluation.clock.shared_memory import SharedMemory, create
+from generator.evaluation.clock.stand import Line, Stand, in_arena
+from generator.testing.definition import TensorSpec
+
+FOLDER = Path(callees.__file__).parent
+CHILD = """
+import json, os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import torch, callee, page, shared_memory
+
+def doubles(x, out):
+    out.copy_(2 * x)
+
+def nothing(x, out):
+    pass
+
+def late(x, out):
+    threading.Timer(0.2, lambda: out.copy_(2 * x)).start()
+
+def spoils(x, out):
+    out.copy_(2 * x)
+    x.zero_()
+
+def beyond(x, out):
+    torch.as_strided(out, (out.numel() + 3,), (1,)).fill_(7.0)
+
+def fails(x, out):
+    raise ValueError("no such thing")
+
+def leaves(x, out):
+    os._exit(3)
+
+def draws(x, out):
+    out.copy_(torch.rand(out.shape))
+
+def returns(x):
+    return 2 * x
+
+def number(x):
+    return 3.5
+
+def aliases(x):
+    return x.view(-1)[: x.numel()].view(x.shape)
+
+def narrow(x):
+    return (2 * x).double()
+
+CALLS = [globals()[name] for name in sys.argv[6].split()]
+memory = shared_memory.attach("cpu", int(sys.argv[3]), int(sys.argv[4]))
+callee.Callee("cpu", None).serve(
+    page.Page(int(sys.argv[2])), memory, json.loads(sys.argv[5]), CALLS
+)
+"""
+SPECS = {"out": TensorSpec(("n", "m"), "float32")}
+
+
+class Table:
+    """Hold a stand and a callee's process with some functions."""
+
+    def __init__(self, names: str, passes: bool) -> None:
+        import json
+
+        self.inputs = {"x": torch.randn(5, 3)}
+        self.layout = laid_out(self.inputs, SPECS, {"n": 5, "m": 3})
+        self.stand = Stand("cpu", self.layout)
+        file = Page.file()
+        how = json.dumps(places(self.layout, passes_outputs=passes))
+        memory = self.stand.memory
+        given = [str(FOLDER), str(file), str(memory.file), str(memory.size), how, names]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, *given], pass_fds=[file, memory.file]
+        )
+        is_there = lambda: self.process.poll() is None
+        self.line = Line(Page(file), is_there=is_there, seconds=60.0)
+        self.stand.stage(self.inputs)
+
+    def call(self, which: int, seed: int = 1) -> Any:
+        return self.stand.call(self.line, which, seed)
+
+    def end(self) -> None:
+        self.line.end()
+        self.process.wait(20.0)
+        self.stand.close()
+
+
+PASSED = "doubles nothing late spoils beyond fails draws leaves"
+RETURNED = "returns number aliases narrow"
+
+
+@pytest.fixture(scope="module")
+def passed() -> Iterator[Table]:
+    table = Table(PASSED, True)
+    yield table
+    table.end()
+
+
+@pytest.fixture(scope="module")
+def returned() -> Iterator[Table]:
+    table = Table(RETURNED, False)
+    yield table
+    table.end()
+
+
+def which(name: str) -> int:
+    return (PASSED.split() + RETURNED.split()).index(name) % len(PASSED.split()) + 1
+
+
+def test_outputs_are_what_the_call_wrote(passed: Table) -> None:
+    timed = passed.call(which("doubles"))
+    (out,) = passed.stand.outputs()
+    assert torch.equal(out, 2 * passed.inputs["x"])
+    assert not passed.stand.changed()
+    assert timed.raw > 0.0
+    assert timed.said == {}
+
+
+@pytest.mark.parametrize("name", ["nothing", "late"])
+def test_what_is_not_there_at_the_answer_is_poison(passed: Table, name: str) -> None:
+    # the last answer lies there no more
+    passed.call(which("doubles"))
+    passed.call(which(name))
+    (out,) = passed.stand.outputs()
+    assert bool(out.isnan().all())
+
+
+def test_empty_call_calls_nothing(passed: Table) -> None:
+    passed.call(callees.EMPTY)
+    (out,) = passed.stand.outputs()
+    assert bool(out.isnan().all())
+
+
+@pytest.mark.parametrize("name", ["spoils", "beyond"])
+def test_what_is_no_output_may_not_change(passed: Table, name: str) -> None:
+    passed.call(which(name))
+    assert passed.stand.changed()
+    passed.call(which("doubles"))
+    assert not passed.stand.changed()
+
+
+def test_error_is_said_and_the_next_call_is_made(passed: Table) -> None:
+    timed = passed.call(which("fails"))
+    assert timed.said["raised"].startswith("ValueError: no such thing")
+    assert passed.call(which("doubles")).said == {}
+
+
+def test_seed_is_the_judges(passed: Table) -> None:
+    found = []
+    for seed in (4, 4, 5):
+        passed.call(which("draws"), seed)
+        found.append(passed.stand.outputs()[0])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_returned_output_is_copied_to_its_place(returned: Table) -> None:
+    for _ in range(2):
+        returned.inputs["x"].normal_()
+        returned.stand.stage(returned.inputs)
+        timed = returned.call(1)
+        (out,) = returned.stand.outputs()
+        assert torch.equal(out, 2 * returned.inputs["x"])
+    (one,) = timed.said["outputs"]
+    assert (one["dtype"], one["shape"]) == ("float32", [5, 3])
+    assert one["aliases"] is False
+
+
+def test_what_was_returned_is_described(returned: Table) -> None:
+    assert returned.call(2).said == {"outputs": [{"value": 3.5}]}
+    assert returned.call(3).said["outputs"][0]["aliases"] is True
+    # of another dtype nothing is copied
+    assert returned.call(4).said["outputs"][0]["dtype"] == "float64"
+    (out,) = returned.stand.outputs()
+    assert bool(out.isnan().all())
+
+
+def test_process_that_ends_is_noticed() -> None:
+    table = Table("leaves", True)
+    with pytest.raises(Silent, match="gone"):
+        table.call(1)
+    table.end()
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ({"outputs": [{"arena": 0}]}, 1),
+        ({"outputs": [{"arena": -8}]}, 0),
+        ({"outputs": [{"arena": 1 << 40}]}, 0),
+        ({"outputs": [{"arena": True}]}, 0),
+        ({"outputs": [{"arena": "0"}]}, 0),
+        ({"outputs": [3]}, 0),
+        ({"outputs": 3}, 0),
+        ([], 0),
+        (None, 0),
+    ],
+)
+def test_only_places_within_the_arena_are_read(said: Any, count: int) -> None:
+    layout = laid_out({}, SPECS, {"n": 5, "m": 3})
+    arena = create("cpu", 4096)
+    assert len(in_arena(said, layout, arena)) == count
+    # the last byte that an output can begin at
+    last = arena.size - layout.outputs[0]["bytes"]
+    assert in_arena({"outputs": [{"arena": last}]}, layout, arena)
+    assert not in_arena({"outputs": [{"arena": last + 1}]}, layout, arena)
+    assert not in_arena({"outputs": [{"arena": 0}]}, layout, None)
+
+
+def test_output_in_the_arena_is_read_there() -> None:
+    layout: Layout = laid_out({}, SPECS, {"n": 5, "m": 3})
+    stand, arena = Stand("cpu", layout), create("cpu", 4096)
+    line = Line(Page(Page.file()), arena=arena)
+    wanted = torch.arange(15.0)
+    arena.bytes[512:572].view(torch.float32).copy_(wanted)
+    stand._take(line, {"outputs": [{"arena": 512}]})
+    assert torch.equal(stand.outputs()[0].flatten(), wanted)
+
+
+def test_filled_inputs_are_taken_and_may_change() -> None:
+    inputs = {"x": torch.zeros(4), "cache": torch.zeros(6)}
+    layout = laid_out(inputs, {}, {})
+    stand = Stand("cpu", layout, filled=[1])
+    stand.stage(inputs)
+    stand._write()
+    memory: SharedMemory = stand.memory
+    place = layout.inputs[1]
+    memory.bytes[place["at"] : place["at"] + 8].view(torch.float32).fill_(2.0)
+    assert not stand.changed()
+    stand._take(Line(Page(Page.file())), None)
+    assert stand.input(1).tolist() == [2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    memory.bytes[layout.inputs[0]["at"]] = 1
+    assert stand.changed()
