@@ -58,7 +58,7 @@ STEPS = (
         "reference tests",
         # of each reference's text the smallest definition, small cases: `dev.py run
         # --all` runs the rest
-        "python -m pytest -q --strict -m 'not slow' -n 2 --each-reference --sizes small tests/references",
+        "python -m pytest -q --strict -m 'not slow' -n 2 --each-reference --sizes small --workload-seconds 0.1 tests/references",
     ),
 )
 

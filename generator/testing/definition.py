@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+WORKLOAD = "workload"
+"""The size of a case that is a workload of the dataset."""
 _SPEC = re.compile(r"(\w+)(?:\[([\w, ]*)\])?")
 
 

@@ -144,8 +144,11 @@ class ReferenceTests:
         oracle = type(self).oracle
         if self.unresolved is not None or oracle is None:
             skip(Kind.UNRESOLVED, f"oracle: UNRESOLVED: {self.unresolved}")
-        expected = as_tuple(oracle(trial.definition, trial.lazy_inputs()))
-        self._check(trial, self._results(trial), expected, "oracle", record_property)
+        with trial.limited():
+            expected = as_tuple(oracle(trial.definition, trial.lazy_inputs()))
+            self._check(
+                trial, self._results(trial), expected, "oracle", record_property
+            )
 
     def test_determinism(self, trial: Trial) -> None:
         """A second call on the same inputs returns the same bits."""
@@ -225,9 +228,10 @@ class ReferenceTests:
         record_property: RecordProperty,
     ) -> None:
         __tracebackhide__ = True
-        expected = self._expect(trial, provider, backend)
-        source = source_name(provider, backend)
-        self._check(trial, self._results(trial), expected, source, record_property)
+        with trial.limited():
+            expected = self._expect(trial, provider, backend)
+            source = source_name(provider, backend)
+            self._check(trial, self._results(trial), expected, source, record_property)
 
     def _filled(self, trial: Trial) -> tuple[str, ...]:
         """Return the names of the inputs that `run()` fills in this case."""

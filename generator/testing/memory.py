@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from generator.testing.definition import Case, Definition, TensorSpec
+from generator.testing.definition import WORKLOAD, Case, Definition, TensorSpec
 from generator.testing.obstacle import Kind, Obstacle
 
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
@@ -82,8 +82,11 @@ def _container_bytes() -> int | None:
 def needed_bytes(
     definition: Definition, case: Case, peak_bytes: PeakBytes | None = None
 ) -> int:
-    """Return the bytes that a case needs: by the op's own count, else by copies."""
-    if peak_bytes is not None:
+    """Return the bytes that a case needs: by the op's own count, else by copies.
+
+    A workload has none of the parameters by which an op counts.
+    """
+    if peak_bytes is not None and case.size != WORKLOAD:
         return peak_bytes(definition, case)
     return COPIES * tensor_bytes(definition, case)
 

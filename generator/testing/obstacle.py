@@ -32,6 +32,8 @@ class Kind(str, Enum):
     # nobody knows what to compare with, or with which inputs
     UNRESOLVED = "unresolved"
     NOT_RECORDED = "not-recorded"
+    # a workload that the device would compute for longer than was asked for
+    TOO_LONG = "too-long"
     # no case of the chosen sizes, or one of which nothing is defined
     NO_CASE = "no-case"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from generator.testing.available import backends_of, too_few, usable_sources
-from generator.testing.definition import Case
+from generator.testing.definition import WORKLOAD, Case
 from generator.testing.harness import ReferenceTests
 from generator.testing.metamorphic import Metamorphic, relations_of
 from generator.testing.obstacle import Broken, Kind, Obstacle
@@ -19,6 +19,7 @@ from generator.testing.providers import backend_obstacle
 from generator.testing.recording_file import recording_path
 from generator.testing.relation import Relation
 from generator.testing.replay import missing, recorded_cases
+from generator.testing.workload_case import NO_WORKLOADS, Workloads
 
 # of an op that counts its bytes: making so many takes a CPU about 20 seconds, and two
 # workers at a time stay below 10 GiB with the others
@@ -32,6 +33,7 @@ def spread(
     device: torch.device,
     recordings: Path,
     seeds: Sequence[int] = (),
+    workloads: Workloads = NO_WORKLOADS,
 ) -> None:
     """Parametrise `trial`, and `backend` where a test takes it, over the cases.
 
@@ -39,7 +41,7 @@ def spread(
     a function of the op raises, the test fails with that, and others are collected.
     """
     try:
-        _spread(metafunc, cls, sizes, device, recordings, seeds)
+        _spread(metafunc, cls, sizes, device, recordings, seeds, workloads)
     except Exception as error:  # noqa: BLE001 - whatever an op's functions raise
         what = f"{cls.op_type} has no cases for it: {type(error).__name__}: {error}"
         names = {"trial", "related", "backend", "relation"} & set(metafunc.fixturenames)
@@ -57,9 +59,12 @@ def _spread(
     device: torch.device,
     recordings: Path,
     seeds: Sequence[int],
+    workloads: Workloads,
 ) -> None:
     definition = cls.definition()
     cases = [case for case in cls.cases(definition) if case.size in sizes]
+    if metafunc.function.__name__.startswith("test_matches_"):
+        cases += workloads.of(cls)
     with_backend = "backend" in metafunc.fixturenames
     if not cases:
         obstacle = Obstacle(Kind.NO_CASE, f"no case is {' or '.join(sizes)}")
@@ -164,6 +169,7 @@ def _case(cls: type[ReferenceTests], case: Case, other: Any = None) -> Any:
     name = "-".join(filter(None, names))
     slow = case.size == "large" or (
         cls.peak_bytes is not None
+        and case.size != WORKLOAD
         and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES
     )
     marks = [pytest.mark.slow] if slow else []

@@ -18,65 +18,15 @@ import pytest
 
 from generator.execution.gpus import sleep_while_waiting
 from generator.testing.obstacle import Broken, Obstacle
+from generator.testing.run_options import SIZES, pytest_addoption
 from generator.testing.spreading import Spreading, bind_worker
 from generator.testing.summary_table import SummaryTable
 
-SIZES = ("small", "medium", "large")
+__all__ = ["pytest_addoption"]
 # Idle OpenMP threads spin for a while before they sleep. On a machine that is busy
 # otherwise that made a run of small cases 4 times longer; so short a while, 1.8 times.
 # libgomp reads it when torch loads, which is after conftest.py.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of reference tests; --strict is pytest's own, see below."""
-    group = parser.getgroup("reference tests")
-    group.addoption(
-        "--device",
-        help="cpu, cuda or cuda:N (default: cuda where usable, else cpu)",
-    )
-    group.addoption(
-        "--sizes",
-        help="comma-separated case sizes out of small, medium, large (default: as "
-        "rendered); large cases are marked slow",
-    )
-    group.addoption(
-        "--definition",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="run the tests of this definition only; may be repeated",
-    )
-    group.addoption(
-        "--each-reference",
-        action="store_true",
-        help="run of the definitions that share a reference's text the smallest one",
-    )
-    group.addoption(
-        "--recordings",
-        metavar="DIR",
-        help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
-    )
-    group.addoption(
-        "--seed",
-        type=int,
-        action="append",
-        default=[],
-        metavar="N",
-        help="make other inputs than every run has: those of this seed (recordings, "
-        "which are of the usual inputs, are not replayed then); may be repeated",
-    )
-    group.addoption(
-        "--error-maps",
-        action="store_true",
-        help="record in the results where the error sits also of comparisons that "
-        "pass (of those that fail it is recorded anyway)",
-    )
-    group.addoption(
-        "--results",
-        metavar="FILE",
-        help="write what each test compared, as JSON Lines, for trace-dataset verify",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -277,6 +227,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Spread a test over its cases, and over the backends of its provider."""
     from generator.testing.harness import ReferenceTests
     from generator.testing.parametrize import spread
+    from generator.testing.workload_case import Workloads
 
     cls = metafunc.cls
     if cls is None or not issubclass(cls, ReferenceTests):
@@ -287,7 +238,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         recordings = _recordings(metafunc.config, cls)
         seeds = dict.fromkeys(metafunc.config.getoption("--seed") or ())
         device = _device(metafunc.config)
-        spread(metafunc, cls, sizes, device, recordings, list(seeds))
+        chosen = metafunc.config.getoption("--workloads")
+        workloads = Workloads(_dataset(cls), chosen)
+        spread(metafunc, cls, sizes, device, recordings, list(seeds), workloads)
+
+
+def _dataset(cls: type) -> Path:
+    """Return the root of the dataset that a class's rendered file lies in."""
+    tests = Path(inspect.getfile(cls)).parent
+    return tests.parent.parent
 
 
 def _recordings(config: pytest.Config, cls: type) -> Path:
@@ -323,10 +282,12 @@ def related(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
+    from generator.testing.definition import WORKLOAD
     from generator.testing.memory import shortage_after_waiting
     from generator.testing.relation import RelatedCase
     from generator.testing.skipping import Skipped
     from generator.testing.trial import Trial
+    from generator.testing.workload_case import WorkloadCase, why_not_asked
 
     cls, case, device = request.cls, request.param, _device(request.config)
     if isinstance(case, Broken):
@@ -334,7 +295,15 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     if isinstance(case, Obstacle):
         raise Skipped(case)
     definition = cls.definition()
-    own_inputs = case.make_inputs if isinstance(case, RelatedCase) else None
+    is_own = isinstance(case, (RelatedCase, WorkloadCase))
+    own_inputs = case.make_inputs if is_own else None
+    limit = None
+    if case.size == WORKLOAD and request.config.getoption("--workloads") == "fit":
+        obstacle = why_not_asked(definition, case, device)
+        if obstacle is not None:
+            raise Skipped(obstacle)
+        if device.type == "cpu":
+            limit = request.config.getoption("--workload-seconds")
     obstacle = shortage_after_waiting(definition, case, device, cls.peak_bytes)
     if obstacle is not None:
         raise Skipped(obstacle)
@@ -347,6 +316,7 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         guessed=cls.has_guessed_inputs(),
         error_maps=request.config.getoption("--error-maps"),
         shift=case.seed,
+        cpu_seconds=limit,
     )
     yield made
     made.release()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
 import torch
 
 from generator.dataset.constraints import Unsupported, evaluate
-from generator.testing.definition import Case, Definition
+from generator.testing.cpu_limit import cpu_limit
+from generator.testing.definition import WORKLOAD, Case, Definition
 from generator.testing.lazy_weights import Tiled, fresh, lazy
 from generator.testing.obstacle import Kind
 from generator.testing.seeded_inputs import Stream
@@ -32,6 +33,7 @@ class Trial:
     were made without knowing the op: where `run()` rejects those, the tests skip.
     `error_maps` asks for where the error sits also of comparisons that pass. `shift`
     makes other inputs than those of every run, and other draws of `run()`.
+    `cpu_seconds` is after how long a comparison is given up, None for never.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Trial:
         guessed: bool = False,
         error_maps: bool = False,
         shift: int | None = None,
+        cpu_seconds: float | None = None,
     ) -> None:
         self.definition = definition
         self.case = case
@@ -54,6 +57,7 @@ class Trial:
         self.guessed = guessed
         self.error_maps = error_maps
         self.shift = shift
+        self.cpu_seconds = cpu_seconds
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
@@ -85,6 +89,17 @@ class Trial:
             return RUN_SEED
         key = (self.definition.name, self.case.name, f"seed {self.shift}", "draws")
         return Stream(*key).integers(0, 2**31, 1)[0]
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Let a comparison take `cpu_seconds`; skip a workload that can't be one.
+
+        That is one whose values break the definition's constraints.
+        """
+        with cpu_limit(self.cpu_seconds):
+            if self.case.size == WORKLOAD and (broken := self.broken_constraints()):
+                skip(Kind.NO_CASE, f"the workload's inputs break {broken[0]}")
+            yield
 
     def broken_constraints(self) -> list[str]:
         """Return the definition's constraints that the inputs as made don't obey.

@@ -1,0 +1,73 @@
+"""The options of a run of reference tests."""
+
+from __future__ import annotations
+
+import pytest
+
+SIZES = ("small", "medium", "large")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of reference tests; --strict is pytest's own, see below."""
+    group = parser.getgroup("reference tests")
+    group.addoption(
+        "--device",
+        help="cpu, cuda or cuda:N (default: cuda where usable, else cpu)",
+    )
+    group.addoption(
+        "--sizes",
+        help="comma-separated case sizes out of small, medium, large (default: as "
+        "rendered); large cases are marked slow",
+    )
+    group.addoption(
+        "--workloads",
+        choices=("none", "fit", "all"),
+        default="fit",
+        help="compare at the dataset's workloads too: at none, at those that fit (on a "
+        "CPU those of 64 MiB and --workload-seconds at most, on a GPU all that its "
+        "memory holds), or at all (default: fit)",
+    )
+    group.addoption(
+        "--workload-seconds",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="CPU seconds after which --workloads fit skips a workload (default: 1)",
+    )
+    group.addoption(
+        "--definition",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run the tests of this definition only; may be repeated",
+    )
+    group.addoption(
+        "--each-reference",
+        action="store_true",
+        help="run of the definitions that share a reference's text the smallest one",
+    )
+    group.addoption(
+        "--recordings",
+        metavar="DIR",
+        help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
+    )
+    group.addoption(
+        "--seed",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="make other inputs than every run has: those of this seed (recordings, "
+        "which are of the usual inputs, are not replayed then); may be repeated",
+    )
+    group.addoption(
+        "--error-maps",
+        action="store_true",
+        help="record in the results where the error sits also of comparisons that "
+        "pass (of those that fail it is recorded anyway)",
+    )
+    group.addoption(
+        "--results",
+        metavar="FILE",
+        help="write what each test compared, as JSON Lines, for trace-dataset verify",
+    )

@@ -1,0 +1,184 @@
+"""A dataset's workloads as cases: tests, the judge and rules make their values here.
+
+A workload says of each input that it is random, or its value. What it says replaces what
+the op's functions make; what is random they make as for their own cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.dataset.json_file import read_json_lines
+from generator.testing import generic
+from generator.testing.definition import WORKLOAD, Case, Definition
+from generator.testing.memory import dtype_of, shape_of, tensor_bytes
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.seeded_inputs import Stream
+
+Inputs = dict[str, Any]
+MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+_MOST_DRAWS = 64
+CPU_BYTES = 64 << 20
+"""Bytes of inputs and outputs of a workload that a CPU is asked for by default."""
+
+
+@dataclass(frozen=True)
+class WorkloadCase(Case):
+    """Hold a workload: `inputs` are the entries of the file, `dataset` has its tensors.
+
+    `of_op` makes what is random, by the parameters of one of the op's own `cases`.
+    """
+
+    inputs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    dataset: Path = field(default=Path(), kw_only=True)
+    of_op: MakeInputs = field(default=generic.make_inputs, kw_only=True)
+    cases: Sequence[Case] = field(default=(), kw_only=True)
+
+    def make_inputs(self, definition: Definition, case: Case, stream: Stream) -> Inputs:
+        """Return the workload's inputs, on the CPU, in the definition's order.
+
+        Raises OSError, KeyError, ValueError and what else its files cause.
+        """
+        stated = self._stated(definition)
+        specs = definition.interface.input_specs
+        made = self._random(definition, [n for n in specs if n not in stated], stream)
+        return {name: stated[name] if name in stated else made[name] for name in specs}
+
+    def _stated(self, definition: Definition) -> Inputs:
+        from safetensors import safe_open
+
+        found: Inputs = {}
+        for name, spec in definition.interface.input_specs.items():
+            told = self.inputs[name]
+            if told["type"] == "scalar":
+                found[name] = told["value"]
+            elif told["type"] == "safetensors":
+                with safe_open(str(self.dataset / told["path"]), "pt") as file:
+                    value = file.get_tensor(told["tensor_key"])
+                shape = shape_of(spec, {**definition.axes, **self.axes})
+                if tuple(value.shape) != shape:
+                    what = f"{name} is {list(value.shape)} in {told['path']}"
+                    raise ValueError(f"{what}, {list(shape)} by the axes")
+                found[name] = value.to(dtype_of(spec.dtype))
+        return found
+
+    def _random(
+        self, definition: Definition, names: Sequence[str], stream: Stream
+    ) -> Inputs:
+        """Return values of the inputs that are random: the op's, where it makes any.
+
+        Its cases have other structures than the workload, and other numbers of rows. What
+        it can't make is generic.
+        """
+        sizes = {**definition.axes, **self.axes}
+        specs = definition.interface.input_specs
+        found: Inputs = {}
+        for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
+            missing = [name for name in names if name not in found]
+            if not missing:
+                return found
+            posed = Case(own.name, own.size, axes, own.params)
+            made = self._draw(definition, posed, stream)
+            for name in missing:
+                shape = shape_of(specs[name], sizes)
+                if name not in made:
+                    continue
+                if specs[name].shape is None or tuple(made[name].shape) == shape:
+                    found[name] = made[name]
+                elif isinstance(made[name], torch.Tensor) and _rows(made[name], shape):
+                    draws = [made[name]]
+                    while len(draws) < min(-(-shape[0] // len(draws[0])), _MOST_DRAWS):
+                        again = stream.child(f"rows {len(draws)}")
+                        draws.append(self._draw(definition, posed, again)[name])
+                    rows = torch.cat(draws)
+                    found[name] = rows[torch.arange(shape[0]) % len(rows)]
+        if any(name not in found for name in names):
+            return {**generic.make_inputs(definition, self, stream), **found}
+        return found
+
+    def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
+        """Return what the op makes of one of its cases, nothing where it can't."""
+        try:
+            return self.of_op(definition, posed, stream)
+        except Exception:  # noqa: BLE001 - the axes are a workload's, not the case's
+            return {}
+
+
+def _rows(value: torch.Tensor, shape: Sequence[int]) -> bool:
+    """Return whether a tensor has rows of the right shape, only not their number."""
+    alike = value.ndim == len(shape) > 0 and tuple(value.shape[1:]) == tuple(shape[1:])
+    return alike and len(value) > 0
+
+
+def workload_cases(
+    dataset: Path, definition: Definition, cases: Sequence[Case], of_op: MakeInputs
+) -> tuple[list[WorkloadCase], str]:
+    """Return a definition's workloads, the smallest first, and what is wrong with the file.
+
+    `cases` and `of_op` are the op's own. A dataset without the file has none.
+    """
+    path = f"workloads/{definition.op_type}/{definition.name}.jsonl"
+    if not (dataset / path).is_file():
+        return [], ""
+    lines = read_json_lines(dataset, path)
+    if lines.problems:
+        return [], f"{path}: {lines.problems[0].message}"
+    # a case of one kind of input stands for all of that kind; ordinary ones come first
+    kinds: dict[str, Case] = {}
+    for case in cases:
+        kinds.setdefault(repr(sorted(case.params)), case)
+    found = []
+    for number, line in lines.lines:
+        try:
+            told = line["workload"]
+            made = WorkloadCase(
+                f"workload {told['uuid']}",
+                WORKLOAD,
+                {name: int(size) for name, size in told["axes"].items()},
+                inputs=dict(told["inputs"]),
+                dataset=dataset,
+                of_op=of_op,
+                cases=tuple(kinds.values()),
+            )
+            found.append((tensor_bytes(definition, made), number, made))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            return [], f"{path} line {number} is no workload of it ({what})"
+    return [case for _, _, case in sorted(found, key=lambda f: f[:2])], ""
+
+
+@dataclass(frozen=True)
+class Workloads:
+    """Choose workloads of a dataset's folder: `none`, those that `fit`, or `all`."""
+
+    dataset: Path | None
+    chosen: str
+
+    def of(self, cls: Any) -> list[Case]:
+        """Return the workloads of a class's definition. Raises ValueError with a line."""
+        if self.dataset is None or self.chosen == "none":
+            return []
+        definition = cls.definition()
+        own = cls.cases(definition)
+        found, wrong = workload_cases(self.dataset, definition, own, cls.make_inputs)
+        if wrong:
+            raise ValueError(wrong)
+        return [*found]
+
+
+NO_WORKLOADS = Workloads(None, "none")
+
+
+def why_not_asked(
+    definition: Definition, case: Case, device: torch.device
+) -> Obstacle | None:
+    """Return why a workload is not asked by default: it is for a GPU, by its bytes."""
+    size = tensor_bytes(definition, case)
+    if device.type != "cpu" or size <= CPU_BYTES:
+        return None
+    return Obstacle(Kind.NEEDS_MEMORY, f"{size / 2**20:.0f} MiB are for a GPU")
