@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.dataset.definition import Definition, Tensor
+from generator.dataset.model_figures import model_figures
 from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, quote, show
 
@@ -36,12 +38,18 @@ WORKLOAD_SCALAR = error("""workload-scalar: A scalar's value does not fit the in
     dtype.
     Fix: Write a value of that dtype.
     Finds: `{"type": "scalar", "value": 0.5}` for an int32""")
+WORKLOAD_SCALE = warning("""workload-scale: The softmax scale of a workload is not that
+    of a tagged model, which YaRN may have changed.
+    Fix: Take 1 / sqrt(d) times (0.1 * mscale_all_dim * ln(factor) + 1) squared.
+    Finds: 0.0722 for kimi-k2, whose factor of 32 makes it 0.1309""")
 
 INTEGERS: Mapping[str, tuple[int, int]] = {
     "uint8": (0, 255),
     **{f"int{b}": (-(1 << (b - 1)), (1 << (b - 1)) - 1) for b in (8, 16, 32, 64)},
 }
 """The least and greatest value of each integer dtype."""
+
+_SCALE = "sm_scale"
 
 
 def check_identity(
@@ -83,6 +91,7 @@ def check_form(
     for name, tensor in definition.inputs.items():
         if name in sources:
             yield from _check_kind(tensor, sources[name])
+            yield from _check_scale(definition, name, sources[name])
         elif not tensor.optional:
             message = f"The input {quote(name)} is missing."
             yield WORKLOAD_INPUT.at(message, "workload", "inputs")
@@ -105,6 +114,29 @@ def _check_kind(tensor: Tensor, source: Mapping[str, Any]) -> Iterator[Problem]:
             f"The value of {quote(tensor.name)} is {show(source['value'])}, which "
         )
         yield WORKLOAD_SCALAR.at(f"{message}is no {tensor.dtype}.", *where, "value")
+
+
+def _check_scale(
+    definition: Definition, name: str, source: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Yield a Problem if the softmax's scale is that of no model that a tag names."""
+    value = source.get("value")
+    if name != _SCALE or not isinstance(value, (int, float)):
+        return
+    known = {
+        model: model_figures()[model]["softmax_scale"]
+        for model in definition.tag_values("model")
+        if "softmax_scale" in model_figures().get(model, {})
+    }
+    if known and not any(math.isclose(value, k, rel_tol=1e-5) for k in known.values()):
+        scales = ", ".join(f"{k:.7g} for {model}" for model, k in known.items())
+        yield WORKLOAD_SCALE.at(
+            f"sm_scale is {value:.7g}, but {scales}.",
+            "workload",
+            "inputs",
+            name,
+            "value",
+        )
 
 
 def _fits(value: Any, dtype: str) -> bool:

@@ -279,6 +279,32 @@ CASES: dict[str, Case] = {
         "/workload/inputs/alpha/value",
         1,
     ),
+    "workload-scale": (
+        lambda d, w: (
+            d.definition(
+                tags=["model:kimi-k2"],
+                inputs={
+                    "A": {"shape": ["M", "K"], "dtype": "float16"},
+                    "B": {"shape": ["N", "K"], "dtype": "float16"},
+                    "sm_scale": {"shape": None, "dtype": "float32"},
+                },
+                reference="def run(A, B, sm_scale):\n    return A @ B.T * sm_scale\n",
+            ),
+            d.workloads(
+                w(
+                    inputs={
+                        "A": {"type": "random"},
+                        "B": {"type": "random"},
+                        # 1 / sqrt(192)
+                        "sm_scale": {"type": "scalar", "value": 0.0721688},
+                    }
+                )
+            ),
+        ),
+        W,
+        "/workload/inputs/sm_scale/value",
+        1,
+    ),
     "workload-path": (
         _line(inputs=_blob("blob/../../x.safetensors")),
         W,

@@ -16,10 +16,12 @@ HEAD_DIM_CKV = 512
 HEAD_DIM_KPE = 64
 FI_API = "fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper"
 
-# 1 / sqrt(192), for keys of 128 + 64 before compression; DeepSeek's is what was
-# captured: YaRN (factor 40) multiplies it by (1 + 0.1 * ln 40) ** 2.
+# 1 / sqrt(192), for keys of 128 + 64 before compression. YaRN multiplies it by mscale
+# twice: DeepSeek's is what was captured, of a factor of 40, and Kimi K2's has a factor
+# of 32 (K2 Thinking and K2.5 one of 64, which makes 0.1447); mscale_all_dim is 1 in all.
 PLAIN_SCALE = 1 / math.sqrt(192)
 DEEPSEEK_SCALE = 0.1352337747812271
+KIMI_SCALE = PLAIN_SCALE * (0.1 * 1.0 * math.log(32.0) + 1.0) ** 2
 
 HEADS = ("num_qo_heads", "head_dim_ckv", "head_dim_kpe", "page_size")
 ENDS = ("num_pages", "len_indptr", "num_kv_indices")
@@ -47,17 +49,17 @@ KIMI = ("kimi-k2",)
 LATENTS = (
     Latent(16, 1, False, DEEPSEEK, DEEPSEEK_SCALE),
     Latent(16, 64, False, DEEPSEEK, DEEPSEEK_SCALE),
-    Latent(8, 1, False, KIMI, PLAIN_SCALE),
+    Latent(8, 1, False, KIMI, KIMI_SCALE),
     Latent(16, 1, True, DEEPSEEK, DEEPSEEK_SCALE),
     Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE),
-    Latent(8, 1, True, KIMI, PLAIN_SCALE),
+    Latent(8, 1, True, KIMI, KIMI_SCALE),
     Latent(16, 64, False, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
     Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
-    Latent(8, 64, False, KIMI, PLAIN_SCALE, is_e4m3=True),
-    Latent(8, 64, True, KIMI, PLAIN_SCALE, is_e4m3=True),
+    Latent(8, 64, False, KIMI, KIMI_SCALE, is_e4m3=True),
+    Latent(8, 64, True, KIMI, KIMI_SCALE, is_e4m3=True),
     # all heads on one GPU, with data-parallel attention
-    Latent(64, 64, False, KIMI, PLAIN_SCALE, tp=1),
-    Latent(64, 64, True, KIMI, PLAIN_SCALE, tp=1),
+    Latent(64, 64, False, KIMI, KIMI_SCALE, tp=1),
+    Latent(64, 64, True, KIMI, KIMI_SCALE, tp=1),
     Latent(128, 64, False, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
     Latent(128, 64, True, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
 )
@@ -80,11 +82,19 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    # only workloads have the scale, which nothing says here
     prefill, is_e4m3 = "_prefill_causal_" in name, "_kve4m3_" in name
     return latent_spec(
-        Latent(sizes["h"], sizes["ps"], prefill, (model,), PLAIN_SCALE, is_e4m3)
+        Latent(sizes["h"], sizes["ps"], prefill, (model,), scale_of(model), is_e4m3)
     )
+
+
+def scale_of(model: str) -> float:
+    """Return the sm_scale of a model's workloads; 1 / sqrt(192) where YaRN adds none."""
+    known = {
+        **dict.fromkeys(DEEPSEEK, DEEPSEEK_SCALE),
+        **dict.fromkeys(KIMI, KIMI_SCALE),
+    }
+    return known.get(model, PLAIN_SCALE)
 
 
 def latent_spec(latent: Latent) -> Spec:

@@ -14,7 +14,8 @@ from generator.ops.op_types.mla_paged.family import (
     DEEPSEEK,
     DEEPSEEK_SCALE,
     KIMI,
-    PLAIN_SCALE,
+    KIMI_SCALE,
+    scale_of,
 )
 from generator.ops.reference_text import reference_text
 
@@ -35,9 +36,9 @@ class Heads:
 
 HEADS = (
     Heads(16, DEEPSEEK, DEEPSEEK_SCALE),
-    Heads(8, KIMI, PLAIN_SCALE),
+    Heads(8, KIMI, KIMI_SCALE),
     # all heads on one GPU, with data-parallel attention
-    Heads(64, KIMI, PLAIN_SCALE, tp=1),
+    Heads(64, KIMI, KIMI_SCALE, tp=1),
     Heads(128, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
 )
 
@@ -51,8 +52,7 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    # only workloads have the scale, which nothing says here
-    return attention_spec(Heads(sizes["h"], (model,), PLAIN_SCALE))
+    return attention_spec(Heads(sizes["h"], (model,), scale_of(model)))
 
 
 def attention_spec(heads: Heads) -> Spec:
