@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from generator.dataset.paths import DatasetFile
+from generator.execution import definition_task
 from generator.execution.cluster import NoCluster, RayExecutor
 from generator.execution.definition_task import DefinitionTask, Keeping, run_task
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import Outcome
-from generator.mutation import definition_task
 from tests.builders import ROOT
 from tests.unit.execution.test_child import alive
 
