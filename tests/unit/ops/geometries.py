@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.mutation import geometry
+from generator.ops import geometry
 from tests.builders import known, loaded, replaced, run_of, sized
 from tests.golden.op_types import kept
 
