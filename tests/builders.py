@@ -17,15 +17,19 @@ from generator.dataset.definition import Axis, Tensor
 from generator.dataset.definition import Definition as Loaded
 from generator.ops.reference_text import reference_text, variants
 from generator.ops.registry import op_packages
-from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rules.load import load_definitions
-from generator.testing.definition import Case, Definition, Interface
+from generator.rules.subjects import subject_of
+from generator.testing.checks.pairs import compared, pairs
+from generator.testing.definition import Case, Definition
 from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesPyTorch,
+    MatchesRecorded,
 )
-from generator.testing.replay import MatchesRecorded
+from generator.testing.reference import load_run
+from generator.testing.skipping import Skip
+from generator.testing.subject import Subject
 from generator.testing.trial import Trial
 
 ROOT = Path(__file__).parents[1]
@@ -48,16 +52,7 @@ def loaded(name: str) -> Loaded:
 @cache
 def known(name: str) -> Definition:
     """Return one of the repository's definitions as a rendered test knows it."""
-    definition = loaded(name)
-    plan = plan_tests(definition.op_type, [definition], RenderOptions())
-    (interface,), (planned,) = plan.interfaces, plan.classes
-    return Definition(
-        definition.name,
-        definition.op_type,
-        Interface(interface.inputs, interface.outputs, interface.constraints),
-        definition.const_axes,
-        {constant.name: constant.value for constant in planned.constants},
-    )
+    return subject_of(loaded(name)).definition
 
 
 def sized(name: str, **axes: int) -> Definition:
@@ -70,10 +65,7 @@ def sized(name: str, **axes: int) -> Definition:
 
 def run_of(reference: str) -> Callable[..., Any]:
     """Execute a reference's text and return its `run`."""
-    namespace: dict[str, Any] = {"__name__": "reference"}
-    exec(compile(reference, "<reference>", "exec"), namespace)  # noqa: S102
-    run: Callable[..., Any] = namespace["run"]
-    return run
+    return load_run(reference)
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -112,7 +104,8 @@ def class_of(
 
 def trial_of(cls: Any, case: Case) -> Trial:
     """Return one case of a test class on the CPU, as the fixture would."""
-    return Trial(cls.definition(), case, CPU, cls.make_inputs, cls.load_run())
+    trial: Trial = cls.subject().trial(case)
+    return trial
 
 
 def cases_of(cls: Any, sizes: Sequence[str] = ("small",)) -> list[Case]:
@@ -129,6 +122,20 @@ def oracle_failures(cls: Any, sizes: Sequence[str] = ("small", "medium")) -> lis
         except AssertionError:
             failed.append(case.name)
     return failed
+
+
+def compare_all(
+    subject: Subject,
+    trial: Trial,
+    actual: Sequence[Any],
+    expected: Sequence[Any],
+    source: str,
+    other: str | None = None,
+) -> None:
+    """Compare all outputs with those of a source; raise AssertionError as a test does."""
+    found = pairs(subject, trial, tuple(actual), tuple(expected), source, other)
+    failures = [f for pair in found for f in compared(subject, trial, pair).failures]
+    assert not failures, failures
 
 
 def ignore_property(name: str, value: object) -> None:
@@ -180,6 +187,6 @@ def write_dataset(root: Path, definitions: Sequence[Mapping[str, Any]]) -> Path:
 
 def skip_reason(call: Callable[[], object]) -> str:
     """Return the reason with which a call skips; it must skip."""
-    with pytest.raises(pytest.skip.Exception) as caught:
+    with pytest.raises((Skip, pytest.skip.Exception)) as caught:
         call()
     return str(caught.value)

@@ -141,7 +141,7 @@ def measured(
     domain = [n for n, p in enumerate(job.planned) if p.result.kind == DOMAIN]
     as_kernel = {
         f"{DOMAIN}: {m.name}": m.as_kernel
-        for m in domain_mutants(job.bench.cls.definition())
+        for m in domain_mutants(job.bench.subject.definition)
     }
     places = [*domain, *generic]
 

@@ -37,6 +37,14 @@ class Tensor:
         return f"{self.dtype}{axes}"
 
 
+def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return name → `bfloat16[M, N]`, or the dtype alone of a scalar, in order."""
+    return {
+        name: tensor.dtype if tensor.shape is None else tensor.declared
+        for name, tensor in tensors.items()
+    }
+
+
 @dataclass(frozen=True)
 class Definition:
     """Hold one definition; none of its code has been executed.

@@ -15,14 +15,13 @@ import torch
 from generator.evaluation.arena import Layout
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
-    REFERENCE,
     Asked,
     Round,
-    SolutionTests,
     relation_name,
     shuffled,
 )
 from generator.evaluation.session import Answer
+from generator.evaluation.solution_tolerance import REFERENCE, solution_tolerance
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     ORDER,
@@ -32,12 +31,14 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
+from generator.testing.checks.pairs import ORACLE
+from generator.testing.checks.related import related_calls
 from generator.testing.compare import ERROR, Comparison, compare
 from generator.testing.memory import available_bytes
 from generator.testing.policy import Question
 from generator.testing.relation import Claim
 from generator.testing.tolerance import Tolerance, looser
-from generator.testing.trial import Trial, same_bits
+from generator.testing.trial import same_bits
 
 # values A, values B at the same addresses, values A at other addresses
 _SAME, _OTHER = 0, 1
@@ -162,9 +163,9 @@ class Judge:
         seed: int | None = None,
     ) -> tuple[Any, ...]:
         """Return the outputs of a call, then the inputs that it filled."""
-        tests = self.asked.tests
-        specs = tests.interface.output_specs
-        sizes = sizes_of(tests.interface, {**tests.definition().axes, **axes}, inputs)
+        known = self.asked.subject.definition
+        specs = known.interface.output_specs
+        sizes = sizes_of(known.interface, {**known.axes, **axes}, inputs)
         layout = self.session.write(slot, inputs, specs, sizes)
         seed = self._draw.randrange(_SEEDS) if seed is None else seed
         self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
@@ -180,7 +181,7 @@ class Judge:
         self, name: str, one: Round, actual: tuple[Any, ...]
     ) -> Mapping[str, float]:
         """Return the worst errors of all outputs. Raises Refused."""
-        names = [*one.tests.interface.output_specs, *one.filled]
+        names = [*one.subject.interface.output_specs, *one.filled]
         errors = {"max_abs": 0.0, "max_rel": 0.0, "nmse": 0.0}
         findings = []
         for output, a, e in zip(names, actual, one.expected, strict=True):
@@ -203,29 +204,29 @@ class Judge:
     def _verdict(
         self, one: Round, output: str, actual: Any, expected: Any
     ) -> Comparison:
-        tests, case = one.tests, one.case
+        subject, case = one.subject, one.case
         if isinstance(actual, torch.Tensor) and actual.dtype == torch.bool:
             actual = actual.view(torch.uint8)
             unwritten = int((actual > 1).sum())
             if unwritten:
                 return Comparison("FAILED", (f"{unwritten} elements were not written",))
             expected = expected.to(torch.uint8)
-        policy = tests.policies.get(output)
+        policy = subject.op.policies.get(output)
         if policy is not None:
             source = "oracle"
             if one.source == REFERENCE:
                 source = REFERENCE
-            question = Question(tests.definition(), case, one.trial.inputs, source)
+            question = Question(subject.definition, case, one.trial.inputs, source)
             return policy.judge(actual, expected, question)
         if not isinstance(expected, torch.Tensor):
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
-        tolerance = tests.tolerance(output, one.source, case.name)
+        tolerance = solution_tolerance(subject, output, one.source, case.name)
         actual, expected = self._near(actual, expected)
         found = compare(actual, expected, tolerance, same_dtype=False)
         if found.verdict == ERROR:
             # zeros would pass the kernels' absolute tolerance
-            strict = tests.strict(output, case.name)
+            strict = subject.tolerance(output, ORACLE, case.name)
             found = compare(actual, expected, strict, same_dtype=False)
         return found
 
@@ -258,18 +259,12 @@ class Judge:
 
     def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
         """Judge one relation between calls. Raises Refused."""
-        given = {"load_run": staticmethod(lambda: self._run)}
-        tests: type[SolutionTests] = type("Asked", (one.tests,), given)
-        trial = Trial(
-            tests.definition(),
-            one.case,
-            torch.device("cpu"),
-            one._inputs,
-            self._run,
-            shift=one.shift,
+        subject = one.subject.with_run(self._run)
+        # relations make their calls on the CPU, where the session takes inputs from
+        trial = subject.trial(
+            one.case, run=self._run, make_inputs=one.make_inputs, shift=one.shift
         )
-        subject = tests()._subject(trial, relation)
-        for claim in relation.claims(subject):
+        for claim in relation.claims(related_calls(subject, trial)):
             result = self._claimed(claim, one)
             if result.verdict == "FAILED":
                 finding = "; ".join(result.findings)
@@ -282,8 +277,10 @@ class Judge:
         if claim.judge is not None:
             return claim.verdict()
         bound = claim.bound.tolerance
-        if claim.output in one.tests.interface.output_specs:
-            allowed = one.tests.tolerance(claim.output, one.source, one.case.name)
+        if claim.output in one.subject.interface.output_specs:
+            allowed = solution_tolerance(
+                one.subject, claim.output, one.source, one.case.name
+            )
             bound = looser(bound, _doubled(allowed))
         else:
             # computed from several outputs, each of which a kernel rounds as a reference does
@@ -293,12 +290,11 @@ class Judge:
 
     def _run(self, *given: Any) -> Any:
         """Be the `run()` that relations ask; inputs that are filled are written back."""
-        names = list(self.asked.tests.interface.input_specs)
+        names = list(self.asked.subject.interface.input_specs)
         inputs = dict(zip(names, given, strict=True))
-        fills = self.asked.tests.filled_inputs
-        filled = () if fills is None else tuple(fills(inputs))
+        filled = self.asked.subject.filled(inputs)
         found = self._called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
-        count = len(self.asked.tests.interface.output_specs)
+        count = len(self.asked.subject.interface.output_specs)
         for name, value in zip(filled, found[count:], strict=True):
             inputs[name].copy_(value)
         return found[:count]

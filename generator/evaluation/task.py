@@ -25,10 +25,11 @@ from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
-from generator.evaluation.rounds import REFERENCE, Asked, rounds_of, solution_tests
+from generator.evaluation.rounds import Asked, rounds_of
 from generator.evaluation.session import Allowed
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
+from generator.evaluation.solution_tolerance import REFERENCE
 from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
@@ -46,6 +47,7 @@ from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
 from generator.problems.messages import one_line, plural
 from generator.rules.load import load_file
+from generator.rules.subjects import declared_definition
 
 _COMPILERS = {"cpp": ("g++", "c++", "clang++"), "cuda": ("nvcc",)}
 _SHOWN = 3
@@ -109,11 +111,11 @@ class _Bench:
         self._confined = confinement(self._allowed)
         # a reference takes what it takes: no solution waits for another's
         slow = replace(self._allowed, call_seconds=_REFERENCE_SECONDS)
-        tests = solution_tests(definition)
+        known = declared_definition(definition)
         self._reference = ConfinedReference(
             definition.reference,
-            tests.interface,
-            tests.definition().axes,
+            known.interface,
+            known.axes,
             confinement(slow),
         )
 
@@ -129,7 +131,7 @@ class _Bench:
                 cases = self._judged(solution, notes)
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
-        except BaseException as error:  # noqa: BLE001 - a skip of pytest is no Exception
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
             cases = [CaseVerdict("", JUDGE_ERROR, _where(error))]
             # whatever state it is in, nobody else meets it
             self._confined.close()
@@ -165,7 +167,7 @@ class _Bench:
         if not task["runs_references"] and any(by_reference):
             why = "it has no oracle, and its reference is not executed here"
             return [CaseVerdict("", SKIPPED, why)]
-        interface = asked.tests.interface
+        interface = asked.subject.interface
         passes, secret = solution.passes_outputs, own.randrange(2**62)
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,8 @@ class Field:
 
 def layout_of(one: Round) -> Layout:
     """Return the layout of a workload's calls."""
-    interface = one.tests.interface
-    axes = {**one.tests.definition().axes, **one.case.axes}
+    interface = one.subject.interface
+    axes = {**one.subject.definition.axes, **one.case.axes}
     sizes = sizes_of(interface, axes, one.inputs)
     return laid_out(one.inputs, interface.output_specs, sizes)
 
@@ -114,7 +114,7 @@ def is_timed(one: Round, has_workloads: bool) -> bool:
     """
     if (has_workloads and one.workload is None) or one.calls() > 1:
         return False
-    return tensor_bytes(one.tests.definition(), one.case) <= _MOST_BYTES
+    return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES
 
 
 def timed_rounds(asked: Asked) -> dict[str, Round]:
@@ -196,10 +196,10 @@ class _Table:
             lines.end()
             stand.close()
         for kept in sat.judged:
-            restated = Restated.of(one, _on("cpu", kept.inputs))
+            restated = replace(one, values=_on("cpu", kept.inputs))
             outputs = [_at_cpu(v) for v in (*kept.outputs, *kept.filled)]
             self._judge.compared(name, restated, tuple(outputs))
-        light = light_of(one.tests.definition(), one.case.axes, one.inputs, device)
+        light = light_of(one.subject.definition, one.case.axes, one.inputs, device)
         if light is not None:
             if why := too_fast(sat.timing["latency_ms"], light):
                 raise Refused(REWARD_HACK, why)
@@ -298,22 +298,6 @@ class _Lines:
         """End all lines."""
         while self._ends:
             self._ends.pop()()
-
-
-class Restated(Round):
-    """Hold a round whose inputs are those of a timed call."""
-
-    stated: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, one: Round, inputs: Mapping[str, Any]) -> Restated:
-        """Return a round like another one, with inputs of its own."""
-        made = cls(**{f.name: getattr(one, f.name) for f in fields(Round)})
-        made.stated = inputs
-        return made
-
-    def _inputs(self, *_: Any) -> dict[str, Any]:
-        return dict(self.stated)
 
 
 def _on(device: str, inputs: Mapping[str, Any]) -> dict[str, Any]:

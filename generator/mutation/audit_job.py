@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from pathlib import Path
 
 from generator.dataset.definition import Definition
 from generator.execution.process_limits import TimeIsUp, time_limit
-from generator.mutation.bench import Bench, Load, Raised, Run, loaded
-from generator.mutation.classes import rendered_class
+from generator.mutation.bench import Bench, Load, Raised, Run
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
 from generator.mutation.mutants_result import MutantResult
@@ -24,7 +23,9 @@ from generator.results.audits import (
     SURVIVED,
     TIMED_OUT,
 )
-from generator.testing.replay import MatchesRecorded
+from generator.rules.subjects import subject_of
+from generator.testing.reference import load_run
+from generator.testing.subject import Subject
 
 DOMAIN = "domain"
 EQUIVALENCE_SECONDS = 30.0
@@ -98,7 +99,7 @@ def prepare(
     Raises what the definition's code raises on the declared axes.
     """
     short = reduced(definition.op_type, definition.const_axes)
-    own = loaded(definition.reference)()
+    own = load_run(definition.reference)
     bench = _proven_bench(definition, short, recordings, tolerance, own)
     short_fits = not any(catch.raised for catch in bench.left_out)
     if short and not short_fits:
@@ -107,10 +108,10 @@ def prepare(
         bench = _proven_bench(definition, short, recordings, tolerance, own)
     smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
     equivalences = []
-    if bench.cls.oracle is not None and bench.cls.unresolved is None:
+    if bench.subject.op.oracle is not None and bench.subject.unresolved is None:
         for axes in (smallest, short) if smallest != short else (short,):
-            tests = rendered_class(definition, axes, tolerance)
-            equivalences.append(Equivalence(tests, own, tests.oracle))
+            subject = subject_of(definition, axes, tolerance)
+            equivalences.append(Equivalence(subject, own, subject.op.oracle))
         # before the fork, so that each child has them
         with suppress(Exception, TimeIsUp), time_limit(EQUIVALENCE_SECONDS):
             equivalences[0].draw_all()
@@ -121,7 +122,7 @@ def prepare(
         definition,
         bench,
         short,
-        list(_planned(definition, bench.cls, own)),
+        list(_planned(definition, bench.subject)),
         tuple(equivalences),
     )
 
@@ -133,24 +134,22 @@ def _proven_bench(
     tolerance: float | None,
     run: Run,
 ) -> Bench:
-    tests = rendered_class(definition, axes, tolerance)
+    subject = subject_of(definition, axes, tolerance)
     # recordings have the declared axes
-    bench = Bench.of(tests, None if axes else recordings)
+    bench = Bench.of(subject, None if axes else recordings)
     bench.prove(run)
     return bench
 
 
-def _planned(
-    definition: Definition, cls: type[MatchesRecorded], own: Run
-) -> Iterator[Planned]:
+def _planned(definition: Definition, subject: Subject) -> Iterator[Planned]:
     for mutant in generic_mutants(definition.reference):
         result = MutantResult(
             mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after
         )
-        yield Planned(result, loaded(mutant.source))
-    for other in domain_mutants(cls.definition()):
+        yield Planned(result, partial(load_run, mutant.source))
+    for other in domain_mutants(subject.definition):
         result = MutantResult(f"{DOMAIN}: {other.name}", DOMAIN, SURVIVED)
-        yield Planned(result, _wrapping(other, loaded(definition.reference)))
+        yield Planned(result, _wrapping(other, partial(load_run, definition.reference)))
 
 
 def _wrapping(mutant: DomainMutant, load: Load) -> Load:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
+from generator.testing import checks
+from generator.testing.checks.pairs import results
 from generator.testing.definition import Case
 from generator.testing.lazy_weights import fresh
 from generator.testing.memory import shortage
 from generator.testing.recording_file import recording_path
-from generator.testing.replay import MatchesRecorded, recorded_cases
+from generator.testing.replay import recorded_cases
+from generator.testing.skipping import Skip
+from generator.testing.subject import Op, Subject
 from generator.testing.trial import Inputs, Trial, same_bits
 
 Run = Callable[..., Any]
@@ -32,10 +36,11 @@ FIRST = (
     "test_output_dtype",
     "test_matches_oracle",
 )
-LATER = ("test_inputs_unmodified", "test_determinism", "test_matches_recorded")
+RECORDED = "test_matches_recorded"
+LATER = ("test_inputs_unmodified", "test_determinism", RECORDED)
 # these depend on inputs and results alone: if a mutant returns the reference's bits, as
 # most that pass them do, they need not run again
-_OF_RESULTS = frozenset(("test_matches_oracle", "test_matches_recorded"))
+_OF_RESULTS = frozenset(("test_matches_oracle", RECORDED))
 # calls run() again, which takes half of the time of a mutant that passes
 _REPEATING = "test_determinism"
 # CPU time limit of one test: _FACTOR times what all tests of the reference took in that
@@ -68,7 +73,7 @@ class Catch:
 
 @dataclass
 class Stand:
-    """Hold a case with its inputs and the oracle's answer.
+    """Hold a case with its inputs, and with an oracle that has its answer.
 
     `results` are the reference's, None if there is no oracle. `seconds` is what the
     reference's tests took, `catches` one more than the mutants caught in this case.
@@ -77,7 +82,8 @@ class Stand:
     case: Case
     inputs: Inputs
     is_recorded: bool
-    answer: Any = None
+    oracle: Callable[..., Any] | None
+    has_answer: bool = False
     results: tuple[Any, ...] | None = None
     seconds: float = 0.0
     catches: int = 1
@@ -90,35 +96,31 @@ class Bench:
     `left_out` are the tests that the unchanged reference fails, with the reason.
     """
 
-    cls: type[MatchesRecorded]
+    subject: Subject
     recordings: Path | None
     stands: list[Stand] = field(default_factory=list)
     left_out: list[Catch] = field(default_factory=list)
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, tests: type[MatchesRecorded], recordings: Path | None) -> Bench:
+    def of(cls, subject: Subject, recordings: Path | None) -> Bench:
         """Make the inputs of all cases of the default sizes that fit the memory."""
-        bench = cls(tests, recordings)
-        definition = tests.definition()
-        cases = [c for c in tests.cases(definition) if c.size in tests.sizes]
+        bench = cls(subject, recordings)
+        definition, cases = subject.definition, subject.cases()
         known: Iterable[Case] = ()
         if recordings is not None:
-            path = recording_path(recordings, tests.op_type, tests.name)
-            known = recorded_cases(tests, recordings, cases) if path.exists() else ()
+            path = recording_path(recordings, subject.op_type, subject.name)
+            known = recorded_cases(subject, recordings, cases) if path.exists() else ()
         recorded = {case.name for case in known}
         for case in cases:
-            if shortage(definition, case, _CPU, tests.peak_bytes) is None:
-                stand = Stand(case, {}, case.name in recorded)
-                made = bench._trial(stand, _nothing, tests.make_inputs).inputs
+            if shortage(definition, case, _CPU, subject.op.peak_bytes) is None:
+                inputs = subject.trial(case, run=_nothing).inputs
                 # without recordings the axes are short, and small weights are copied
                 # and compared faster as tensors than as lazy weights
-                stand.inputs = (
-                    made
-                    if recordings is not None
-                    else {name: fresh(value, _CPU) for name, value in made.items()}
-                )
-                bench.stands.append(stand)
+                if recordings is None:
+                    inputs = {n: fresh(value, _CPU) for n, value in inputs.items()}
+                is_recorded = case.name in recorded
+                bench.stands.append(Stand(case, inputs, is_recorded, subject.op.oracle))
         bench._keep_answers()
         return bench
 
@@ -134,9 +136,9 @@ class Bench:
                     if catch is not None:
                         self.left_out.append(catch)
             stand.seconds = time.process_time() - begun
-            if stand.answer is not None:
+            if stand.has_answer:
                 with suppress(Exception):
-                    stand.results = self.cls()._results(trial)
+                    stand.results = results(self.subject, trial)
         self.seconds = time.process_time() - start
 
     @property
@@ -192,80 +194,61 @@ class Bench:
         of_results: Collection[str] = _OF_RESULTS,
     ) -> Catch | None:
         """Return how a test fails, None if it passes or is skipped."""
-        if name == "test_matches_recorded" and not stand.is_recorded:
+        if name == RECORDED and not stand.is_recorded:
             return None
-        # the class's own load_run() is cached and would keep every mutant alive
-        given_run = {"load_run": staticmethod(lambda: run)}
-        tests = type(self.cls.__name__, (self.cls,), given_run)
-        self._current = stand
-        given: list[Any] = [trial]
-        if name == "test_matches_recorded":
-            given.append(self.recordings)
-        if name.startswith("test_matches"):
-            given.append(_ignore)
+        subject = replace(self.subject.with_run(run), op=self._op(stand))
         try:
             if (
                 name in of_results
                 and stand.results is not None
-                and same_results(stand.results, tests()._results(trial))
+                and same_results(stand.results, results(subject, trial))
             ):
                 return None
-            getattr(tests(), name)(*given)
-        except pytest.skip.Exception:
-            return None
+            if name == RECORDED:
+                assert self.recordings is not None
+                checked = checks.recorded(subject, trial, self.recordings)
+            else:
+                checked = checks.CHECKS[name](subject, trial)
         except TimeIsUp:
             raise
+        except Skip:
+            return None
         except Raised as error:
             return Catch(name, stand.case.name, str(error), raised=True)
         except AssertionError as error:
-            return Catch(name, stand.case.name, reason(error))
+            return Catch(name, stand.case.name, reason(str(error)))
         except Exception as error:  # noqa: BLE001
             # an error inside the test is a failure as well
             kind = type(error).__name__
             return Catch(name, stand.case.name, f"{kind}: {_text(error)}")
-        return None
+        if checked.defect is None:
+            return None
+        return Catch(name, stand.case.name, reason(checked.defect))
 
-    def _trial(self, stand: Stand, run: Run, make_inputs: Any = None) -> Trial:
-        return Trial(
-            self.cls.definition(),
-            stand.case,
-            _CPU,
-            make_inputs or (lambda *_: stand.inputs),
-            run,
-            guessed=self.cls.oracle is None,
+    def _op(self, stand: Stand) -> Op:
+        """Return the op with the oracle's answer of a case in the oracle's place."""
+        return replace(self.subject.op, oracle=stand.oracle)
+
+    def _trial(self, stand: Stand, run: Run) -> Trial:
+        inputs = stand.inputs
+        return self.subject.trial(
+            stand.case, run=run, make_inputs=lambda *given: inputs
         )
 
     def _keep_answers(self) -> None:
         """Call the oracle once a case, and let the tests reuse its answer."""
-        oracle = self.cls.oracle
-        if oracle is None or self.cls.unresolved is not None:
+        oracle = self.subject.op.oracle
+        if oracle is None or self.subject.unresolved is not None:
             return
         for stand in self.stands:
             trial = self._trial(stand, _nothing)
-            stand.answer = oracle(trial.definition, trial.lazy_inputs())
-        bench = self
-        self.cls = type(
-            self.cls.__name__,
-            (self.cls,),
-            {"oracle": staticmethod(lambda *_: bench._current.answer)},
-        )
+            answer = oracle(trial.definition, trial.lazy_inputs())
+            stand.oracle, stand.has_answer = partial(_answered, answer), True
 
 
 def same_results(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Return whether both hold the same number of values with the same bits."""
     return len(first) == len(second) and all(map(same_bits, first, second))
-
-
-def loaded(source: str) -> Load:
-    """Return a function that executes a reference's source and returns its `run`."""
-
-    def load() -> Run:
-        namespace: dict[str, Any] = {"__name__": "reference"}
-        exec(compile(source, "<reference>", "exec"), namespace)  # noqa: S102
-        run: Run = namespace["run"]
-        return run
-
-    return load
 
 
 def guarded(run: Run) -> Run:
@@ -286,8 +269,9 @@ def _nothing(*given: Any) -> None:
     """Replace run() in a trial that only makes inputs."""
 
 
-def _ignore(name: str, value: object) -> None:
-    """Replace record_property."""
+def _answered(answer: Any, *given: Any) -> Any:
+    """Replace an oracle by its answer."""
+    return answer
 
 
 def _text(error: BaseException) -> str:
@@ -298,9 +282,9 @@ def _text(error: BaseException) -> str:
     return one_line(lines[0].strip(), _SHORT) if lines else ""
 
 
-def reason(error: AssertionError) -> str:
+def reason(message: str) -> str:
     """Return the first finding of a failed comparison, without its heading."""
-    lines: Sequence[str] = [line.strip() for line in str(error).strip().splitlines()]
+    lines: Sequence[str] = [line.strip() for line in message.strip().splitlines()]
     if len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR")):
         return one_line(lines[1], _SHORT)
     return one_line(lines[0], _SHORT) if lines else "AssertionError"

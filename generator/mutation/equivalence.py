@@ -15,7 +15,7 @@ from generator.mutation.coupling import coupled_draws
 from generator.mutation.widening import widened_by_table
 from generator.ops.variation import varied
 from generator.testing.lazy_weights import fresh, lazy
-from generator.testing.replay import MatchesRecorded
+from generator.testing.subject import Subject
 from generator.testing.trial import Inputs, as_tuple, same_bits
 
 RUNS = 200
@@ -50,7 +50,7 @@ class Equivalence:
     Random cases for which the reference raises are not counted.
     """
 
-    cls: type[MatchesRecorded]
+    subject: Subject
     run: Run
     oracle: Callable[..., Any] | None
     draws: list[Draw] = field(default_factory=list)
@@ -98,14 +98,14 @@ class Equivalence:
         """Return a random case, None if the reference accepts too few."""
         if number < len(self.draws):
             return self.draws[number]
-        definition = self.cls.definition()
-        cases = [c for c in self.cls.cases(definition) if c.size == "small"]
+        definition = self.subject.definition
+        cases = self.subject.cases(("small",))
         while len(self.draws) <= number:
             if not cases or self._next > 2 * RUNS:
                 return None
             case, stream = varied(definition, cases, self._next)
             self._next += 1
-            inputs = self.cls.make_inputs(definition, case, stream)
+            inputs = self.subject.op.make_inputs(definition, case, stream)
             with suppress(Exception):
                 self.draws.append(Draw(inputs, _call(self.run, inputs)))
         return self.draws[number]
@@ -121,15 +121,15 @@ class Equivalence:
             return None
         if draw.expected is None:
             given = {n: lazy(value, _CPU) for n, value in draw.inputs.items()}
-            answer = self.oracle(self.cls.definition(), given)
+            answer = self.oracle(self.subject.definition, given)
             draw.expected = as_tuple(answer)
         total = [0.0, 0.0]
-        names = list(self.cls.interface.output_specs)
+        names = list(self.subject.interface.output_specs)
         for place, name in enumerate(names):
             first, second = draw.outputs[place], outputs[place]
             if same_bits(first, second):
                 continue
-            if name in self.cls.policies:
+            if name in self.subject.op.policies:
                 if not _same_rows(first, second):
                     return None
                 continue

@@ -12,11 +12,11 @@ from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
 from generator.execution.process_limits import MORE_BYTES, limit_memory
 from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
-from generator.mutation.bench import loaded
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
 from generator.results.audits import CAUGHT, SURVIVED
 from generator.testing.memory import needed_bytes
+from generator.testing.reference import load_run
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it
 PATIENCE = 5.0
@@ -56,7 +56,9 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
     it changes its process. Mutants would be caught for the same reason.
     """
     name = "the reference"
-    own = Planned(MutantResult(name, "", SURVIVED), loaded(job.definition.reference))
+    own = Planned(
+        MutantResult(name, "", SURVIVED), partial(load_run, job.definition.reference)
+    )
     alone = replace(job, planned=[own], equivalences=())
     for _, result in run_all(alone, 1, waiting):
         if result.status in (CAUGHT, audits.TIMED_OUT):
@@ -79,6 +81,6 @@ def _result(planned: MutantResult, outcome: Outcome) -> MutantResult:
 
 
 def _most_bytes(job: AuditJob) -> int:
-    definition, count = job.bench.cls.definition(), job.bench.cls.peak_bytes
+    definition, count = job.bench.subject.definition, job.bench.subject.op.peak_bytes
     stands = job.bench.stands
     return max((needed_bytes(definition, s.case, count) for s in stands), default=0)

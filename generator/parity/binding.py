@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition, Tensor, build_definition
+from generator.dataset.definition import Definition, build_definition, declarations
 from generator.dataset.paths import Discovered
 from generator.models.config import Config
 from generator.models.coverage import other_constants
@@ -181,8 +181,8 @@ class Binder:
             definition.name,
             self._at_these_figures(definition.reference),
             definition.op_type,
-            {n: _declared(tensor) for n, tensor in definition.inputs.items()},
-            {n: _declared(tensor) for n, tensor in definition.outputs.items()},
+            declarations(definition.inputs),
+            declarations(definition.outputs),
             definition.const_axes,
             values,
             is_there=definition.path != "" and wanted == definition.name,
@@ -204,13 +204,6 @@ class Binder:
         if left is None or not moved:
             return text
         return with_constants(text, WINDOW_LEFT=left + moved)
-
-
-def _declared(tensor: Tensor) -> str:
-    """Return a declaration as rendered tests have it."""
-    if tensor.shape is None:
-        return tensor.dtype
-    return f"{tensor.dtype}[{', '.join(tensor.shape)}]"
 
 
 def _kind(name: str) -> str:

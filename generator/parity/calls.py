@@ -8,17 +8,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 
-from generator.ops.registry import optional_op_module
+from generator.ops.op_values import op_of
 from generator.problems import Failure
-from generator.testing.available import backends_of, source_name
+from generator.testing.available import source_name
 from generator.testing.definition import Definition, Interface
 from generator.testing.memory import dtype_of, shape_of
 from generator.testing.providers import backend_obstacle, provider_obstacle
+from generator.testing.reference import load_run
 from generator.testing.trial import PROVIDER_SEED
 
 Tensor = torch.Tensor
@@ -51,11 +51,10 @@ class Call:
         if dtype == torch.float32:
             for narrow in ("bfloat16", "float16"):
                 text = text.replace(f"torch.{narrow}", "torch.float32")
-        module = ModuleType("reference")
         try:
-            exec(compile(text, f"<{self.name}>", "exec"), module.__dict__)  # noqa: S102
             # without the no_grad around it, so that gradients pass
-            self.run: Callable[..., Any] = inspect.unwrap(module.run)
+            run = inspect.unwrap(load_run(text, f"<{self.name}>"))
+            self.run: Callable[..., Any] = run
         except Exception as error:
             raise Failure(
                 f"{self.name}: the reference can't be loaded: {error}"
@@ -127,8 +126,7 @@ class Kernel(_Exact):
         super().__init__(bound, dtype)
         self.provider, self.backend = provider, backend
         self.source = f"{provider}/{backend}" if backend else provider
-        module = optional_op_module(self.op_type, "op")
-        self._adapter = getattr(module, f"{provider}_ground_truth")
+        self._adapter = op_of(self.op_type).kernels[provider].call
 
     def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         definition = Definition(
@@ -203,10 +201,11 @@ def kernels_of(provider: str) -> Maker:
         definition = Definition(
             plain.name, plain.op_type, plain.interface, plain.axes, plain.constants
         )
-        module: Any = optional_op_module(plain.op_type, "op")
+        kernels = op_of(plain.op_type).kernels
         why = "no adapter"
         for asked in _PROVIDERS[provider]:
-            for backend in backends_of(module, asked, definition):
+            kernel = kernels.get(asked)
+            for backend in () if kernel is None else kernel.backends(definition):
                 obstacle = backend_obstacle(asked, backend, device)
                 if obstacle is None:
                     return Kernel(bound, dtype, asked, backend.name)

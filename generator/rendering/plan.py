@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import Definition, declarations
 from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
 from generator.ops.serving import why_not_served
@@ -14,7 +14,7 @@ from generator.problems import Problem
 from generator.rendering.custom import Custom
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.names import base_class, class_names, shared_names
-from generator.rules.constants import Constant, resolve_constants
+from generator.rules.constants import Constant, resolve_constants, why_unresolved
 
 SIZES = ("small", "medium", "large")
 DEFAULT_SIZES = ("small", "medium")
@@ -179,7 +179,8 @@ def plan_tests(
                     if name not in known
                 },
                 constants,
-                foreign.get(definition.name) or _unresolved(op_type, spec, constants),
+                foreign.get(definition.name)
+                or why_unresolved(op_type, spec, constants),
                 definition.tag_values("fi_api") if spec is None and not custom else (),
                 custom[definition.name] if custom else None,
             )
@@ -195,30 +196,6 @@ def plan_tests(
         tuple(problems),
         any(foreign.values()),
     )
-
-
-def _unresolved(
-    op_type: str, spec: OpSpec | None, constants: Iterable[Constant]
-) -> str | None:
-    """Return why a definition can have no ground truth, None if it can."""
-    if spec is None:
-        return f"no op module for {op_type}"
-    unknown = [c.name for c in constants if c.value is None]
-    if unknown:
-        return f"no source knows {', '.join(unknown)}"
-    return None
-
-
-def _declaration(tensor: Tensor) -> str:
-    """Return `bfloat16[batch_size, hidden_size]`, or the dtype alone for a scalar."""
-    if tensor.shape is None:
-        return tensor.dtype
-    return f"{tensor.dtype}[{', '.join(tensor.shape)}]"
-
-
-def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return name → declaration, in the order of the definition."""
-    return {name: _declaration(tensor) for name, tensor in tensors.items()}
 
 
 def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:

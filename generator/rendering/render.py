@@ -43,26 +43,20 @@ def render_test_file(plan: TestPlan) -> str:
     related = plan.op is not None and "relations" in plan.op.functions
     plain = [] if related else ["ReferenceTests"]
     bases = ["GroundTruthsAgree", *bases] if bases else plain
-    harness = ", ".join([*bases, "main"])
     testing = f"{PACKAGE}.testing"
     own = ["import sys", f"from {testing}.definition import Interface"]
     if providers:
         bases.append("MatchesRecorded")
-        own.append(f"from {testing}.replay import MatchesRecorded")
     if related:
         bases.append("Metamorphic")
-        own.append(f"from {testing}.metamorphic import Metamorphic")
     if plan.is_matched_by_name:
-        bases, harness = ["MatchesByName"], "main"
-        own.append(f"from {testing}.automatch import MatchesByName")
+        bases = ["MatchesByName"]
     if plan.has_custom_inputs:
-        bases, harness = ["MatchesCustomInputs"], "main"
-        names = ["MatchesCustomInputs"]
+        bases = ["MatchesCustomInputs"]
         customs = [c.custom for c in plan.classes if c.custom is not None]
         if not all(c.nestable for c in customs if c.has_init):
-            names.append("load_init")
-        own.append(f"from {testing}.custom_inputs import {', '.join(names)}")
-    own.append(f"from {testing}.harness import {harness}")
+            own.append(f"from {testing}.custom_inputs import load_init")
+    own.append(f"from {testing}.harness import {', '.join([*bases, 'main'])}")
     if not all(reference.nestable for reference in plan.references):
         own.append(f"from {testing}.reference import load_reference")
     return (

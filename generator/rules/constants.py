@@ -54,6 +54,18 @@ class Constant:
     independent: bool = True
 
 
+def why_unresolved(
+    op_type: str, spec: OpSpec | None, constants: Iterable[Constant]
+) -> str | None:
+    """Return why a definition can have no ground truth, None if it can."""
+    if spec is None:
+        return f"no op module for {op_type}"
+    unknown = [c.name for c in constants if c.value is None]
+    if unknown:
+        return f"no source knows {', '.join(unknown)}"
+    return None
+
+
 def resolve_constants(
     definition: Definition, spec: OpSpec
 ) -> tuple[tuple[Constant, ...], list[Problem]]:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import torch
 
 from generator.testing.definition import Backend, Definition
-from generator.testing.exhaustion import is_exhaustion
-from generator.testing.harness import MatchesFlashInfer
+from generator.testing.memory import is_exhaustion
 from generator.testing.obstacle import Kind
 from generator.testing.skipping import skip
+from generator.testing.subject import Kernel, Op
 from generator.testing.trial import Trial, as_tuple
 
 # names that mean the same thing in definitions and in FlashInfer; equal names come first
@@ -42,48 +43,43 @@ class Unresolved(Exception):
     """Say why a function can't be called for a definition."""
 
 
-class MatchesByName(MatchesFlashInfer):
-    """Test against the FlashInfer functions that a definition's tags name."""
+def op_by_name(apis: Sequence[str]) -> Op:
+    """Return the op whose kernels are FlashInfer's functions at these dotted paths.
 
-    fi_apis: ClassVar[Sequence[str]] = ()
+    Its inputs are guessed. Without any path FlashInfer is not asked.
+    """
+    refusal = None if apis else "the definition has no fi_api tag"
+    kernel = Kernel(
+        partial(backends_of, apis), _called, True, refusal, _check_guessed_inputs
+    )
+    return Op(kernels={_PACKAGE: kernel}, guesses_inputs=True)
 
-    @classmethod
-    def flashinfer_backends(cls, definition: Definition) -> tuple[Backend, ...]:
-        """Return a backend for each function: `norm.rmsnorm`."""
-        names = [api.removeprefix(f"{_PACKAGE}.") for api in cls.fi_apis]
-        return tuple(map(Backend, names or ["no-fi_api"]))
 
-    @staticmethod
-    def flashinfer_ground_truth(
-        definition: Definition, inputs: dict[str, Any], backend: str
-    ) -> Any:
-        """Call the function, or skip with the reason."""
-        try:
-            return call_by_name(f"{_PACKAGE}.{backend}", definition, inputs)
-        except Unresolved as error:
-            skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
+def backends_of(apis: Sequence[str], definition: Definition) -> tuple[Backend, ...]:
+    """Return a backend for each of FlashInfer's functions: `norm.rmsnorm`."""
+    names = [api.removeprefix(f"{_PACKAGE}.") for api in apis]
+    return tuple(map(Backend, names or ["no-fi_api"]))
 
-    def _why_unresolved(self, provider: str) -> str | None:
-        """Return why a provider is not asked; FlashInfer is, so far as tags name it."""
-        if provider != _PACKAGE:
-            return self.unresolved
-        return None if self.fi_apis else "the definition has no fi_api tag"
 
-    def _expect(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
-        """Call FlashInfer where the guessed inputs are ones that the op allows."""
-        broken = trial.broken_constraints()
-        if broken:
-            skip(
-                Kind.UNRESOLVED,
-                f"{provider}: UNRESOLVED: guessed inputs break {broken}",
-            )
-        for name, output in zip(
-            self.interface.output_specs, trial.outputs, strict=False
-        ):
-            if isinstance(output, torch.Tensor) and bool(output.isnan().any()):
-                reason = f"run() gives NaN in {name} for guessed inputs"
-                skip(Kind.UNRESOLVED, f"{provider}: UNRESOLVED: {reason}")
-        return super()._expect(trial, provider, backend)
+def _called(definition: Definition, inputs: dict[str, Any], backend: str) -> Any:
+    """Call the function, or skip with the reason."""
+    try:
+        return call_by_name(f"{_PACKAGE}.{backend}", definition, inputs)
+    except Unresolved as error:
+        skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
+
+
+def _check_guessed_inputs(trial: Trial) -> None:
+    """Skip where the guessed inputs are not ones that the op allows."""
+    broken = trial.broken_constraints()
+    if broken:
+        reason = f"guessed inputs break {broken}"
+        skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {reason}")
+    names = trial.definition.interface.output_specs
+    for name, output in zip(names, trial.outputs, strict=False):
+        if isinstance(output, torch.Tensor) and bool(output.isnan().any()):
+            reason = f"run() gives NaN in {name} for guessed inputs"
+            skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {reason}")
 
 
 def call_by_name(

@@ -10,18 +10,20 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 
 from generator.testing import generic, stand_ins
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.exhaustion import is_exhaustion
-from generator.testing.harness import MatchesFlashInfer
-from generator.testing.memory import dtype_of, shape_of
+from generator.testing.automatch import backends_of
+from generator.testing.definition import Case, Definition
+from generator.testing.memory import dtype_of, is_exhaustion, shape_of
 from generator.testing.obstacle import Kind
 from generator.testing.seeded_inputs import Stream
 from generator.testing.skipping import skip
+from generator.testing.subject import Kernel, Op
 from generator.testing.trial import as_tuple
 
 _PACKAGE = "flashinfer"
@@ -34,44 +36,45 @@ class Unresolved(Exception):
     """Say why a function can't be called with custom inputs."""
 
 
-class MatchesCustomInputs(MatchesFlashInfer):
-    """Test on what `init` makes, against the FlashInfer functions that are named."""
+@dataclass(frozen=True)
+class CustomInputs:
+    """What a definition's file of custom inputs says.
 
-    # returns the function `init`, whose text is that of the file
-    init: ClassVar[Callable[[], Callable[..., Any]] | None] = None
-    # the arguments of `init`, and the sizes of the variable axes that it makes
-    call: ClassVar[Mapping[str, Any]] = {}
-    case: ClassVar[Mapping[str, int]] = {}
-    # input → argument of the kernel, and its place where that is a tuple
-    arguments: ClassVar[Mapping[str, tuple[str, int | None]]] = {}
-    # output → its place in what the kernel returns, and the argument it is written to
-    places: ClassVar[Mapping[str, tuple[int, str | None]]] = {}
-    fi_apis: ClassVar[Sequence[str]] = ()
+    `init` returns the function of that name. `call` has its arguments, `case` the sizes
+    of the variable axes that it makes. `arguments` gives for each input the kernel's
+    argument, and its place where that is a tuple; `places` for each output its place in
+    what the kernel returns, and the argument that it is written to.
+    """
 
-    @classmethod
-    def has_guessed_inputs(cls) -> bool:
-        """Return whether there is no `init`."""
-        return cls.init is None
+    init: Callable[[], Callable[..., Any]] | None
+    call: Mapping[str, Any]
+    case: Mapping[str, int]
+    arguments: Mapping[str, tuple[str, int | None]]
+    places: Mapping[str, tuple[int, str | None]]
+    fi_apis: Sequence[str]
 
-    @classmethod
-    def cases(  # type: ignore[override]
-        cls, definition: Definition
-    ) -> Sequence[Case]:
-        """Return the one case that `init` makes."""
-        return [Case("custom", "small", cls.case)]
+    def op(self) -> Op:
+        """Return the op of the one case that `init` makes."""
+        refusal = None if self.fi_apis else "no function is named for it"
+        backends = partial(backends_of, self.fi_apis)
+        return Op(
+            cases=lambda definition: [Case("custom", "small", self.case)],
+            make_inputs=self.make_inputs,
+            kernels={_PACKAGE: Kernel(backends, self.ask, True, refusal)},
+            guesses_inputs=self.init is None,
+        )
 
-    @classmethod
     def make_inputs(
-        cls, definition: Definition, case: Case, stream: Stream
+        self, definition: Definition, case: Case, stream: Stream
     ) -> dict[str, Any]:
         """Return the definition's inputs out of what `init` returns, on the CPU."""
-        if cls.init is None:
+        if self.init is None:
             return generic.make_inputs(definition, case, stream)
-        made = merged(cls._made(stream))
+        made = merged(self._made(stream))
         axes = {**definition.axes, **case.axes}
         inputs: dict[str, Any] = {}
         left = [
-            n for n in definition.interface.inputs if cls.arguments[n][0] not in made
+            n for n in definition.interface.inputs if self.arguments[n][0] not in made
         ]
         guessed = generic.make_inputs(definition, case, stream) if left else {}
         for name, spec in definition.interface.input_specs.items():
@@ -79,7 +82,7 @@ class MatchesCustomInputs(MatchesFlashInfer):
                 # `run()` reads what the kernel does without
                 inputs[name] = guessed[name]
                 continue
-            value = _argument(made, *cls.arguments[name])
+            value = _argument(made, *self.arguments[name])
             if spec.shape is not None:
                 value = as_bits(value, dtype_of(spec.dtype))
                 shape, declared = tuple(value.shape), shape_of(spec, axes)
@@ -87,12 +90,11 @@ class MatchesCustomInputs(MatchesFlashInfer):
             inputs[name] = value
         return inputs
 
-    @classmethod
-    def _made(cls, stream: Stream | None) -> dict[str, Any]:
-        if cls.init is None:
+    def _made(self, stream: Stream | None) -> dict[str, Any]:
+        if self.init is None:
             return {}
-        init = cls.init()
-        arguments = {**cls.call, "device": "cpu"}
+        init = self.init()
+        arguments = {**self.call, "device": "cpu"}
         if stream is not None and "seed" in inspect.signature(init).parameters:
             arguments["seed"] = stream.integers(0, 2**31, 1)[0]
         try:
@@ -102,22 +104,13 @@ class MatchesCustomInputs(MatchesFlashInfer):
             skip(Kind.UNRESOLVED, f"custom inputs: {type(error).__name__}: {error}")
         return made
 
-    @classmethod
-    def flashinfer_backends(cls, definition: Definition) -> tuple[Backend, ...]:
-        """Return a backend for each function: `norm.rmsnorm`."""
-        names = [api.removeprefix(f"{_PACKAGE}.") for api in cls.fi_apis]
-        return tuple(map(Backend, names or ["no-fi_api"]))
-
-    @classmethod
-    def flashinfer_ground_truth(
-        cls, definition: Definition, inputs: dict[str, Any], backend: str
-    ) -> Any:
+    def ask(self, definition: Definition, inputs: dict[str, Any], backend: str) -> Any:
         """Call the function with what `init` made, and with these inputs."""
         device = next(v.device for v in inputs.values() if isinstance(v, torch.Tensor))
-        made = _moved(cls._made(None), device)
+        made = _moved(self._made(None), device)
         parts = list(_parts(made))
         for name, value in inputs.items():
-            argument, place = cls.arguments[name]
+            argument, place = self.arguments[name]
             # what `init` lacks goes wherever it is taken
             holders = [part for part in parts if argument in part] or parts
             for part in holders:
@@ -133,7 +126,7 @@ class MatchesCustomInputs(MatchesFlashInfer):
         known = merged(made)
         found = []
         for name, spec in outputs.items():
-            index, written = cls.places[name]
+            index, written = self.places[name]
             buffer = known.get(written or name)
             if index < len(values):
                 value = values[index]
@@ -147,12 +140,6 @@ class MatchesCustomInputs(MatchesFlashInfer):
             is_tensor = isinstance(value, torch.Tensor)
             found.append(as_bits(value, dtype_of(spec.dtype)) if is_tensor else value)
         return tuple(found)
-
-    def _why_unresolved(self, provider: str) -> str | None:
-        """Return why a provider is not asked; FlashInfer is, so far as it is named."""
-        if provider != _PACKAGE:
-            return self.unresolved
-        return None if self.fi_apis else "no function is named for it"
 
 
 def load_init(lines: Sequence[str]) -> Callable[[], Callable[..., Any]]:

@@ -17,7 +17,7 @@ import torch
 
 from generator.testing.machine import machine_facts
 from generator.testing.obstacle import SKIP_KIND
-from generator.testing.skipping import kind_of
+from generator.testing.skipped_test import kind_of
 
 FORMAT = 1
 """Of a results file; the first line has it."""

@@ -7,7 +7,6 @@ can; kernels, references and comparisons also take what no interface tells.
 from __future__ import annotations
 
 import gc
-import json
 import traceback
 from collections.abc import Generator
 from typing import Any
@@ -16,29 +15,14 @@ import pytest
 import torch
 
 from generator.testing.definition import Case
-from generator.testing.memory import available_bytes, needed_bytes, total_bytes
-from generator.testing.obstacle import Kind
-from generator.testing.skipping import skip
-
-# what allocators say where they raise a plain RuntimeError
-_SAYINGS = (
-    "out of memory",
-    "can't allocate memory",
-    "not enough memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
+from generator.testing.memory import (
+    available_bytes,
+    is_exhaustion,
+    needed_bytes,
+    total_bytes,
 )
-
-
-def is_exhaustion(error: BaseException | None) -> bool:
-    """Return whether an error, or one that led to it, says that memory ran out."""
-    while error is not None:
-        if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-            return True
-        # an assertion, or a verdict, may quote such words
-        if isinstance(error, RuntimeError) and any(s in str(error) for s in _SAYINGS):
-            return True
-        error = error.__cause__
-    return False
+from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.skipped_test import Skipped
 
 
 def release(error: BaseException) -> None:
@@ -55,8 +39,8 @@ def shortfall(item: Any, device: torch.device) -> str:
     case = params.get("trial") or params.get("related")
     parts = []
     if isinstance(case, Case):
-        cls = item.cls
-        needed = needed_bytes(cls.definition(), case, cls.peak_bytes)
+        subject = item.cls.subject()
+        needed = needed_bytes(subject.definition, case, subject.op.peak_bytes)
         parts.append(f"needs {_gib(needed)} GiB by estimate")
     free, total = available_bytes(device), total_bytes(device)
     if free is not None:
@@ -70,7 +54,10 @@ def _gib(count: int) -> str:
 
 
 class MemoryGuard:
-    """Turn a test that ran out of memory into a skip, unless it had failed already."""
+    """Turn a test that ran out of memory into a skip.
+
+    Once a comparison has failed, the check returns that and raises nothing.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -89,25 +76,9 @@ class MemoryGuard:
         try:
             return (yield)
         except Exception as error:
-            if not is_exhaustion(error) or _has_failed(item):
+            if not is_exhaustion(error):
                 raise
             kind = type(error).__name__
             release(error)
-            _forget_comparisons(item)
         reason = f"out of memory ({kind}): {shortfall(item, self._device)}"
-        skip(Kind.NEEDS_MEMORY, reason)
-
-
-def _has_failed(item: pytest.Item) -> bool:
-    """Return whether a comparison of this test was already made and is not PASSED."""
-    return any(
-        name == "comparison" and json.loads(str(value))["verdict"] != "PASSED"
-        for name, value in item.user_properties
-    )
-
-
-def _forget_comparisons(item: pytest.Item) -> None:
-    """Drop what was compared before memory ran out: a part is not a verdict."""
-    item.user_properties[:] = [
-        (name, value) for name, value in item.user_properties if name != "comparison"
-    ]
+        raise Skipped(Obstacle(Kind.NEEDS_MEMORY, reason))

@@ -1,4 +1,4 @@
-"""The tests that every definition gets: the base of the rendered test classes.
+"""The classes that rendered files have tests of: each method calls one check.
 
 A test asserts or skips with a reason; none returns early. pytest_generate_tests (in
 `plugin`) spreads `trial` over the cases and `backend` over a provider's backends.
@@ -6,37 +6,29 @@ A test asserts or skips with a reason; none returns early. pytest_generate_tests
 
 from __future__ import annotations
 
-import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
-from generator.testing import generic
-from generator.testing.asking import ask
-from generator.testing.available import (
-    rewritten_by,
-    source_name,
-    too_few,
-    usable_sources,
-)
-from generator.testing.compare import Comparison, compare
+from generator.testing import checks, generic
+from generator.testing.automatch import op_by_name
+from generator.testing.checked import Checked
+from generator.testing.custom_inputs import CustomInputs
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.error_map import error_map
-from generator.testing.memory import PeakBytes, dtype_of, shape_of
-from generator.testing.obstacle import Kind
-from generator.testing.policy import Policy, Question, Repeating
-from generator.testing.providers import backend_obstacle
-from generator.testing.rows import keep_rows, leading_axis
-from generator.testing.skipping import Skipped, skip
-from generator.testing.source_names import PAIR
-from generator.testing.tolerance import Override, Tolerance, choose_tolerance, looser
-from generator.testing.trial import Inputs, Trial, as_tuple, same_bits
+from generator.testing.memory import PeakBytes
+from generator.testing.policy import Policy
+from generator.testing.relation import Relation
+from generator.testing.rendered import subjects_in
+from generator.testing.skipped_test import Skipped
+from generator.testing.subject import Op, Subject, SubjectFile
+from generator.testing.tolerance import Override
+from generator.testing.trial import Inputs, Trial
 
 RecordProperty = Callable[[str, object], None]
 
@@ -60,14 +52,29 @@ class ReferenceTests:
     make_inputs: ClassVar[Callable[..., Inputs]] = generic.make_inputs
     oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
     defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
-    # the inputs that `run()` fills: oracle and adapters return them after the outputs
     filled_inputs: ClassVar[Callable[[Inputs], tuple[str, ...]] | None] = None
     peak_bytes: ClassVar[PeakBytes | None] = None
+    relations: ClassVar[Callable[[Definition], Sequence[Relation]] | None] = None
     tolerances: ClassVar[tuple[Override, ...]] = ()
     policies: ClassVar[Mapping[str, Policy]] = {}
     # of the rendering: gen-tests --sizes and --tolerance
     sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
     run_tolerance: ClassVar[float | None] = None
+
+    @classmethod
+    @cache
+    def subject(cls) -> Subject:
+        """Return what the class tests, read from its attributes."""
+        return Subject(
+            cls.definition(),
+            cls.op(),
+            cls.reference,
+            tuple(cls.sizes),
+            cls.unresolved,
+            tuple(cls.dependent_constants),
+            cls.run_tolerance,
+            cls.sha256,
+        )
 
     @classmethod
     def definition(cls) -> Definition:
@@ -86,139 +93,40 @@ class ReferenceTests:
         return Definition(cls.name, cls.op_type, cls.interface, axes, constants)
 
     @classmethod
-    def has_guessed_inputs(cls) -> bool:
-        """Return whether nobody knows that the inputs are ones that the op allows."""
-        return cls.oracle is None
+    def op(cls) -> Op:
+        """Return what the op_type declares, read from the class's functions."""
+        return Op.from_names({name: getattr(cls, name) for name in dir(cls)})
 
     @classmethod
-    @cache
-    def load_run(cls) -> Callable[..., Any]:
-        """Execute the reference's text and return its `run()`.
-
-        Not before a test asks: a reference that fails to load, for want of a module,
-        say, fails its own tests and not the collection of the whole file.
-        """
-        return cls.reference()
+    def file(cls) -> SubjectFile:
+        """Return the subjects of the rendered file that the class is of."""
+        return subjects_in(vars(sys.modules[cls.__module__]))
 
     def test_contract(self, trial: Trial) -> None:
         """`run()` takes the inputs in order, and the definition's constraints hold."""
-        parameters = inspect.signature(self.load_run()).parameters.values()
-        positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-        inputs = list(self.interface.input_specs)
-        assert positional == inputs, "run() is called with the inputs positionally"
-        assert list(trial.inputs) == inputs, "make_inputs() serves another interface"
-        broken = trial.broken_constraints()
-        if broken and trial.guessed:
-            reason = f"UNRESOLVED: guessed inputs break constraints: {broken}"
-            skip(Kind.UNRESOLVED, reason)
-        assert not broken, f"constraints that do not hold: {broken}"
+        _settle(checks.contract(self.subject(), trial))
 
     def test_output_shape(self, trial: Trial) -> None:
         """The outputs have the declared number and shapes."""
-        axes = {**trial.definition.axes, **trial.case.axes}
-        specs = self.interface.output_specs
-        assert len(trial.outputs) == len(specs), (
-            f"run() returned {len(trial.outputs)} values, "
-            f"the definition declares {len(specs)}"
-        )
-        for (name, spec), output in zip(specs.items(), trial.outputs, strict=True):
-            expected = shape_of(spec, axes)
-            actual = tuple(getattr(output, "shape", ()))
-            assert actual == expected, f"{name} is {actual}, declared {expected}"
+        _settle(checks.output_shape(self.subject(), trial))
 
     def test_output_dtype(self, trial: Trial) -> None:
         """The outputs have the declared dtypes."""
-        specs = self.interface.output_specs
-        for (name, spec), output in zip(specs.items(), trial.outputs, strict=True):
-            if spec.shape is None:
-                kind = type(output).__name__
-                assert isinstance(output, (bool, int, float)), f"{name} is a {kind}"
-            else:
-                actual, expected = output.dtype, dtype_of(spec.dtype)
-                assert actual == expected, f"{name} is {actual}, declared {expected}"
+        _settle(checks.output_dtype(self.subject(), trial))
 
     def test_matches_oracle(
         self, trial: Trial, record_property: RecordProperty
     ) -> None:
         """The outputs agree with an independent float64 implementation."""
-        oracle = type(self).oracle
-        if self.unresolved is not None or oracle is None:
-            skip(Kind.UNRESOLVED, f"oracle: UNRESOLVED: {self.unresolved}")
-        with trial.limited():
-            expected = as_tuple(oracle(trial.definition, trial.lazy_inputs()))
-            self._check(
-                trial, self._results(trial), expected, "oracle", record_property
-            )
+        _settle(checks.oracle(self.subject(), trial), record_property)
 
     def test_determinism(self, trial: Trial) -> None:
         """A second call on the same inputs returns the same bits."""
-        repeated = trial.repeat()
-        assert len(repeated) == len(trial.outputs)
-        for name, first, second in zip(
-            self.interface.output_specs, trial.outputs, repeated, strict=True
-        ):
-            assert same_bits(first, second), f"{name} differs between two calls"
+        _settle(checks.determinism(self.subject(), trial))
 
     def test_inputs_unmodified(self, trial: Trial) -> None:
         """`run()` does not write to its inputs, but for those that it is to fill."""
-        filled = self._filled(trial)
-        names = [name for name in trial.modified_inputs if name not in filled]
-        assert not names, f"run() writes to {', '.join(names)}"
-
-    @classmethod
-    def tolerance(cls, output: str, source: str, case: str) -> Tolerance:
-        """Return an output's tolerance against a source (`flashinfer/fa2`)."""
-        specs = {**cls.interface.input_specs, **cls.interface.output_specs}
-        dtype = specs[output].dtype
-        asked = (output, dtype, source, cls.run_tolerance, case, cls.constants)
-        return choose_tolerance(cls.tolerances, *asked)
-
-    def _why_unresolved(self, provider: str) -> str | None:
-        """Return why a provider is not asked, None where it is."""
-        return self.unresolved
-
-    def _expect(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
-        """Return what a provider's kernel gave, or skip with the reason.
-
-        It is called once a case: what it is compared with is no reason to call it again.
-        """
-        unresolved = self._why_unresolved(provider)
-        if unresolved is not None:
-            skip(Kind.UNRESOLVED, f"{provider}: UNRESOLVED: {unresolved}")
-        obstacle = backend_obstacle(provider, backend, trial.device)
-        if obstacle is not None:
-            skip(obstacle.kind, f"{provider}: {obstacle}")
-        key = (provider, backend.name)
-        if key not in trial.answers:
-            trial.answers[key] = self._ask(trial, provider, backend)
-        return trial.answers[key]
-
-    def _ask(self, trial: Trial, provider: str, backend: Backend) -> tuple[Any, ...]:
-        """Call a provider's kernel on inputs of its own."""
-        adapter = getattr(type(self), f"{provider}_ground_truth")
-        answer = ask(adapter, provider, backend, trial, self._calls)
-        named = zip(self._names(trial), answer, strict=False)
-        lacking = [name for name, value in named if value is None]
-        assert lacking == list(backend.lacks), f"{provider} gave None as {lacking}"
-        return answer
-
-    def _results(self, trial: Trial) -> tuple[Any, ...]:
-        """Return all that `run()` gave: its outputs, and the inputs that it filled.
-
-        The outputs are those of as many calls as a policy asks for.
-        """
-        outputs = trial.joined_outputs(self._calls(trial.outputs, trial.case))
-        return outputs + tuple(trial.after(name) for name in self._filled(trial))
-
-    def _calls(self, answer: tuple[Any, ...], case: Case) -> int:
-        """Return how often to call who gave this answer: once, or a policy says."""
-        wanted = [1]
-        # an answer of too few or too many values is for `_check` to refuse
-        for name, value in zip(self.interface.output_specs, answer, strict=False):
-            policy = self.policies.get(name)
-            if isinstance(policy, Repeating):
-                wanted.append(policy.calls(value, case))
-        return max(wanted)
+        _settle(checks.inputs_unmodified(self.subject(), trial))
 
     def _match(
         self,
@@ -228,123 +136,8 @@ class ReferenceTests:
         record_property: RecordProperty,
     ) -> None:
         __tracebackhide__ = True
-        with trial.limited():
-            expected = self._expect(trial, provider, backend)
-            source = source_name(provider, backend)
-            self._check(trial, self._results(trial), expected, source, record_property)
-
-    def _filled(self, trial: Trial) -> tuple[str, ...]:
-        """Return the names of the inputs that `run()` fills in this case."""
-        filled_inputs = type(self).filled_inputs
-        return () if filled_inputs is None else filled_inputs(trial.inputs)
-
-    def _names(self, trial: Trial) -> list[str]:
-        """Return the names of what is compared, in the order of `_results`."""
-        return [*self.interface.output_specs, *self._filled(trial)]
-
-    def _check(
-        self,
-        trial: Trial,
-        actual: tuple[Any, ...],
-        expected: tuple[Any, ...],
-        source: str,
-        record_property: RecordProperty,
-        widest: str | None = None,
-    ) -> None:
-        """Compare all outputs with those of a source; record, then assert."""
-        __tracebackhide__ = True  # the message says it all
-        specs = {**self.interface.input_specs, **self.interface.output_specs}
-        names = self._names(trial)
-        assert len(actual) == len(names), f"run() returned {len(actual)} values"
-        assert len(expected) == len(names), f"{source} gave {len(expected)} values"
-        rows = None
-        defined_rows = type(self).defined_rows
-        if source != "oracle" and defined_rows is not None:
-            rows = defined_rows(trial.definition, trial.inputs)
-            if not bool(rows.any()):
-                skip(Kind.NO_CASE, f"{source}: defines no row of this case")
-        row_axis = leading_axis(specs[names[0]])
-        pairs = list(zip(names, actual, expected, strict=True))
-        # `_ask` has seen that a kernel lacks no more than it says; nobody else may
-        lacking = [
-            name
-            for name, a, e in pairs
-            if (e is None and source != "oracle") or (a is None and widest is not None)
-        ]
-        if len(lacking) == len(names):
-            skip(Kind.NO_CASE, f"{source}: shares no output with {widest}")
-        failures = []
-        for name, a, e in pairs:
-            if name in lacking:
-                continue
-            # only an output over the same axis has these rows: a state pool has not
-            if rows is not None and leading_axis(specs[name]) == row_axis:
-                a, e = keep_rows(a, rows), keep_rows(e, rows)
-            result = self._judge(trial, name, a, e, source, widest)
-            told = source if widest is None else f"{source}{PAIR}{widest}"
-            left_out = 0 if rows is None else int((~rows).sum())
-            rewritten = rewritten_by(type(self), source, widest)
-            more = {
-                "rows_left_out": left_out,
-                "not_given": lacking,
-                "rewritten": rewritten,
-            }
-            failures += self._tell(trial, name, told, result, record_property, **more)
-        assert not failures, "\n" + "\n".join(failures)
-
-    def _tell(
-        self,
-        trial: Trial,
-        name: str,
-        source: str,
-        result: Comparison,
-        record_property: RecordProperty,
-        **more: object,
-    ) -> list[str]:
-        """Record the verdict on one output; return the message of a failure, if any."""
-        record = {
-            "definition": self.name,
-            "case": trial.case.name,
-            "source": source,
-            "output": name,
-            **more,
-            "not_independent": list(self.dependent_constants),
-            **result.as_dict(),
-        }
-        record_property("comparison", json.dumps(record))
-        if result.passed:
-            return []
-        subject = f"{self.name} {name!r} against {source}, {trial.case.name}"
-        return [result.message(subject)]
-
-    def _judge(
-        self,
-        trial: Trial,
-        name: str,
-        actual: Any,
-        expected: Any,
-        source: str,
-        widest: str | None,
-        place: tuple[torch.Tensor, tuple[int, ...]] | None = None,
-    ) -> Comparison:
-        """Return the verdict on one output, by its policy or else its tolerance.
-
-        `place` says which elements of an output they are, where they are not all.
-        """
-        policy = self.policies.get(name)
-        if policy is not None:
-            question = Question(
-                trial.definition, trial.case, trial.inputs, source, widest
-            )
-            return policy.judge(actual, expected, question)
-        tolerance = self.tolerance(name, source, trial.case.name)
-        if widest is not None:
-            wider = self.tolerance(name, widest, trial.case.name)
-            tolerance = looser(tolerance, wider)
-        result = compare(actual, expected, tolerance, same_dtype=source != "oracle")
-        if result.passed and not trial.error_maps:
-            return result
-        return replace(result, where=error_map(actual, expected, tolerance, place))
+        checked = checks.ground_truth(self.subject(), trial, provider, backend)
+        _settle(checked, record_property)
 
 
 class MatchesFlashInfer(ReferenceTests):
@@ -384,19 +177,74 @@ class GroundTruthsAgree(ReferenceTests):
         self, trial: Trial, record_property: RecordProperty
     ) -> None:
         """Every usable source agrees with the first one."""
-        answers = {}
-        for source in usable_sources(type(self), trial.device):
-            # one that can't be had, or not of this case, leaves the others to compare
-            with suppress(Skipped):
-                answers[source] = self._expect(trial, *source)
-        if len(answers) < 2:
-            raise Skipped(too_few(list(answers)))
-        (first, expected), *others = answers.items()
-        for other, actual in others:
-            names = source_name(*first), source_name(*other)
-            self._check(
-                trial, actual, expected, names[0], record_property, widest=names[1]
-            )
+        _settle(checks.ground_truths_agree(self.subject(), trial), record_property)
+
+
+class MatchesRecorded(ReferenceTests):
+    """Test against what production kernels returned on a GPU, once."""
+
+    def test_matches_recorded(
+        self, trial: Trial, recordings: Path, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with the recorded ones, where the kernel defines them."""
+        _settle(checks.recorded(self.subject(), trial, recordings), record_property)
+
+
+class Metamorphic(ReferenceTests):
+    """Test the relations of an op_type between what several calls return."""
+
+    def test_metamorphic(
+        self, related: Trial, relation: Relation, record_property: RecordProperty
+    ) -> None:
+        """What further calls return follows from what the first one returned."""
+        peer = self.file().peer(relation) if relation.peer is not None else None
+        checked = checks.metamorphic(self.subject(), related, relation, peer)
+        _settle(checked, record_property)
+
+
+class MatchesByName(MatchesFlashInfer):
+    """Test against the FlashInfer functions that a definition's tags name."""
+
+    fi_apis: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def op(cls) -> Op:
+        """Return the op whose kernels are these functions, on guessed inputs."""
+        return op_by_name(cls.fi_apis)
+
+
+class MatchesCustomInputs(MatchesFlashInfer):
+    """Test on what `init` makes, against the FlashInfer functions that are named."""
+
+    # returns the function `init`, whose text is that of the file
+    init: ClassVar[Callable[[], Callable[..., Any]] | None] = None
+    # the arguments of `init`, and the sizes of the variable axes that it makes
+    call: ClassVar[Mapping[str, Any]] = {}
+    case: ClassVar[Mapping[str, int]] = {}
+    # input → argument of the kernel, and its place where that is a tuple
+    arguments: ClassVar[Mapping[str, tuple[str, int | None]]] = {}
+    # output → its place in what the kernel returns, and the argument it is written to
+    places: ClassVar[Mapping[str, tuple[int, str | None]]] = {}
+    fi_apis: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def op(cls) -> Op:
+        """Return the op of the one case that `init` makes."""
+        custom = CustomInputs(
+            cls.init, cls.call, cls.case, cls.arguments, cls.places, cls.fi_apis
+        )
+        return custom.op()
+
+
+def _settle(checked: Checked, record_property: RecordProperty | None = None) -> None:
+    """Record what was compared, then skip or fail as the check says."""
+    __tracebackhide__ = True  # the message says it all
+    if record_property is not None:
+        for compared in checked.comparisons:
+            record_property("comparison", json.dumps(compared.record))
+    if checked.skipped is not None:
+        raise Skipped(checked.skipped)
+    assert checked.defect is None, checked.defect
 
 
 def main(file: str, arguments: Sequence[str]) -> int:

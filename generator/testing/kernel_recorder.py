@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import torch
 
 from generator.testing.available import source_name
+from generator.testing.checks.sources import answer
 from generator.testing.definition import Backend, Case
 from generator.testing.fingerprint import (
     case_value,
@@ -17,11 +17,12 @@ from generator.testing.fingerprint import (
     interface_hash,
     source_hash,
 )
-from generator.testing.harness import ReferenceTests
 from generator.testing.machine import RecordingMachine
 from generator.testing.memory import shortage, tensor_bytes
 from generator.testing.recorded_outputs import Storing
 from generator.testing.recording_file import Recording, Tensors
+from generator.testing.skipping import Skip
+from generator.testing.subject import Subject
 from generator.testing.trial import PROVIDER_SEED, Trial, as_tuple
 
 # inputs up to this size are made once for all backends; larger ones would fill a machine
@@ -40,11 +41,6 @@ class RecordJob:
     force: bool = False
 
 
-def cases_of(cls: type[ReferenceTests], sizes: Sequence[str]) -> list[Case]:
-    """Return a definition's cases of some sizes."""
-    return [case for case in cls.cases(cls.definition()) if case.size in sizes]
-
-
 class KernelRecorder:
     """Collect what the kernels of one definition return.
 
@@ -53,12 +49,12 @@ class KernelRecorder:
 
     def __init__(
         self,
-        cls: type[ReferenceTests],
+        subject: Subject,
         job: RecordJob,
         machine: RecordingMachine,
         old: Recording | None,
     ) -> None:
-        self.cls, self.job, self.machine, self._old = cls, job, machine, old
+        self.subject, self.job, self.machine, self._old = subject, job, machine, old
         self.device = torch.device(job.device)
         self.labels: list[str] = []
         self.agrees = True
@@ -74,21 +70,21 @@ class KernelRecorder:
         source = source_name(provider, backend)
         outputs: dict[str, Any] = {}
         tensors: Tensors = {}
-        for case in cases_of(self.cls, self.job.sizes):
+        for case in self.subject.cases(self.job.sizes):
             trial = self._trial(case)
             free_cached_memory(self.device)
             reason = shortage(
-                trial.definition, trial.case, self.device, self.cls.peak_bytes
+                trial.definition, trial.case, self.device, self.subject.op.peak_bytes
             )
             if reason is not None:
                 remarks.append(f"{trial.case.name} left out: {reason}")
                 continue
             try:
-                returned = self.cls()._expect(trial, provider, backend)
-            except pytest.skip.Exception as skipped:
+                returned = answer(self.subject, trial, provider, backend)
+            except Skip as skipped:
                 remarks.append(f"{trial.case.name} left out: {skipped}")
                 continue
-            storing = Storing(self.cls, trial, source, label, remarks)
+            storing = Storing(self.subject, trial, source, label, remarks)
             of_case = storing.outputs(returned, self._oracle(trial))
             self.agrees &= storing.agrees
             outputs[trial.case.name] = of_case
@@ -97,7 +93,7 @@ class KernelRecorder:
         if not outputs:
             return False
         about = self.machine.about(provider, backend)
-        adapter = getattr(self.cls, f"{provider}_ground_truth")
+        adapter = self.subject.op.kernels[provider].call
         symbol = [s for s in self.job.symbols if s.split(".")[0] == provider]
         lacking = {"not_given": list(backend.lacks)} if backend.lacks else {}
         self._recordings[label] = {
@@ -107,7 +103,7 @@ class KernelRecorder:
             or ", ".join(symbol)
             or f"{adapter.__module__}.{adapter.__name__}",
             "route": (adapter.__doc__ or "").strip().partition("\n")[0],
-            "make_inputs": source_hash(self.cls.make_inputs),
+            "make_inputs": source_hash(self.subject.op.make_inputs),
             "seed": PROVIDER_SEED,
             "cases": outputs,
         }
@@ -121,9 +117,11 @@ class KernelRecorder:
         False where memory is too short to tell.
         """
         recorded = recording.body["cases"]
-        for case in cases_of(self.cls, self.job.sizes):
+        for case in self.subject.cases(self.job.sizes):
             trial = self._trial(case)
-            if shortage(trial.definition, case, self.device, self.cls.peak_bytes):
+            if shortage(
+                trial.definition, case, self.device, self.subject.op.peak_bytes
+            ):
                 return False
             if recorded.get(case.name) != _described(trial):
                 return False
@@ -133,16 +131,16 @@ class KernelRecorder:
         """Return the new recordings beside those of old that are of the same inputs."""
         recordings, tensors, cases = self._recordings, self._tensors, self._cases
         if self._old is not None:
-            known = {c.name: c for c in self.cls.cases(self.cls.definition())}
+            known = {c.name: c for c in self.subject.op.cases(self.subject.definition)}
             values = {name: case_value(case) for name, case in known.items()}
             kept = _of_same_inputs(self._old, {**values, **cases}, self.labels)
             cases = {**kept[0], **cases}
             recordings = {**kept[1], **recordings}
             tensors = {**kept[2], **tensors}
         body = {
-            "definition": self.cls.name,
-            "op_type": self.cls.op_type,
-            "interface": interface_hash(self.cls.definition()),
+            "definition": self.subject.name,
+            "op_type": self.subject.op_type,
+            "interface": interface_hash(self.subject.definition),
             "cases": dict(sorted(cases.items())),
             "recordings": dict(sorted(recordings.items())),
         }
@@ -152,9 +150,8 @@ class KernelRecorder:
         """Return a trial; the inputs of a small one are kept for the next backend."""
         if case.name in self._trials:
             return self._trials[case.name]
-        definition = self.cls.definition()
-        trial = Trial(definition, case, self.device, self.cls.make_inputs, _never_run)
-        if tensor_bytes(definition, case) <= KEPT_BYTES:
+        trial = self.subject.trial(case, self.device, run=_never_run)
+        if tensor_bytes(self.subject.definition, case) <= KEPT_BYTES:
             self._trials[case.name] = trial
         return trial
 
@@ -166,7 +163,7 @@ class KernelRecorder:
         """Return the oracle's outputs for a case, None where there is no oracle."""
         name = trial.case.name
         if name not in self._oracles:
-            oracle = self.cls.oracle
+            oracle = self.subject.op.oracle
             self._oracles[name] = (
                 None
                 if oracle is None

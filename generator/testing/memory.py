@@ -19,6 +19,13 @@ PeakBytes = Callable[[Definition, Case], int]
 # of a worker for memory of the GPU that others hold: their cases last seconds
 WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.2
+# what allocators say where they raise a plain RuntimeError
+_SAYINGS = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -149,3 +156,15 @@ def total_bytes(device: torch.device) -> int | None:
 def sharing_workers() -> int:
     """Return how many workers of pytest-xdist run the tests here, 1 without it."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+def is_exhaustion(error: BaseException | None) -> bool:
+    """Return whether an error, or one that led to it, says that memory ran out."""
+    while error is not None:
+        if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+            return True
+        # an assertion, or a verdict, may quote such words
+        if isinstance(error, RuntimeError) and any(s in str(error) for s in _SAYINGS):
+            return True
+        error = error.__cause__
+    return False

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from generator.testing.available import backends_of, too_few, usable_sources
+from generator.testing.available import too_few, usable_sources
 from generator.testing.definition import WORKLOAD, Case
 from generator.testing.harness import ReferenceTests
-from generator.testing.metamorphic import Metamorphic, relations_of
 from generator.testing.obstacle import Broken, Kind, Obstacle
 from generator.testing.providers import backend_obstacle
 from generator.testing.recording_file import recording_path
 from generator.testing.relation import Relation
 from generator.testing.replay import missing, recorded_cases
+from generator.testing.subject import Subject
 from generator.testing.workload_case import NO_WORKLOADS, Workloads
 
 # of an op that counts its bytes: making so many takes a CPU about 20 seconds, and two
@@ -61,32 +61,31 @@ def _spread(
     seeds: Sequence[int],
     workloads: Workloads,
 ) -> None:
-    definition = cls.definition()
-    cases = [case for case in cls.cases(definition) if case.size in sizes]
+    subject = cls.subject()
+    cases = subject.cases(sizes)
     if metafunc.function.__name__.startswith("test_matches_"):
-        cases += workloads.of(cls)
+        cases += workloads.of(subject)
     with_backend = "backend" in metafunc.fixturenames
     if not cases:
         obstacle = Obstacle(Kind.NO_CASE, f"no case is {' or '.join(sizes)}")
         params = [_skipped(obstacle, "no-case", *([None] if with_backend else []))]
     elif with_backend:
         provider = metafunc.function.__name__.removeprefix("test_matches_")
-        params = _over_backends(cls, provider, cases, device)
+        params = _over_backends(subject, provider, cases, device)
     elif "relation" in metafunc.fixturenames:
-        assert issubclass(cls, Metamorphic)
         _spread_relations(metafunc, cls, sizes, seeds)
         return
     elif metafunc.function.__name__ == "test_ground_truths_agree":
-        usable = usable_sources(cls, device)
+        usable = usable_sources(subject, device)
         params = (
-            [_case(cls, case) for case in cases]
+            [_case(subject, case) for case in cases]
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable")]
         )
     elif metafunc.function.__name__ == "test_matches_recorded":
-        params = _over_recorded(cls, cases, recordings)
+        params = _over_recorded(subject, cases, recordings)
     else:
-        params = [_case(cls, case) for case in cases]
+        params = [_case(subject, case) for case in cases]
     names = ["trial", "backend"] if with_backend else ["trial"]
     params = _seeded(params, seeds)
     metafunc.parametrize(names, params, indirect=["trial"], scope="class")
@@ -94,12 +93,14 @@ def _spread(
 
 def _spread_relations(
     metafunc: pytest.Metafunc,
-    cls: type[Metamorphic],
+    cls: type[ReferenceTests],
     sizes: Sequence[str],
     seeds: Sequence[int],
 ) -> None:
     """Parametrise `related` and `relation` over the relations that a class lists."""
-    params = [_case(cls, case, relation) for relation, case in relations_of(cls, sizes)]
+    subject = cls.subject()
+    listed = cls.file().relations(subject, sizes)
+    params = [_case(subject, case, relation) for relation, case in listed]
     if not params:
         obstacle = Obstacle(Kind.NO_ADAPTER, "no relation is listed for it")
         params = [_skipped(obstacle, "no-relation", None)]
@@ -123,41 +124,39 @@ def _seeded(params: list[Any], seeds: Sequence[int]) -> list[Any]:
     return made
 
 
-def _over_recorded(
-    cls: type[ReferenceTests], cases: list[Case], recordings: Path
-) -> list[Any]:
-    if not recording_path(recordings, cls.op_type, cls.name).exists():
-        obstacle = Obstacle(Kind.NOT_RECORDED, missing(cls, recordings))
+def _over_recorded(subject: Subject, cases: list[Case], recordings: Path) -> list[Any]:
+    if not recording_path(recordings, subject.op_type, subject.name).exists():
+        obstacle = Obstacle(Kind.NOT_RECORDED, missing(subject, recordings))
         return [_skipped(obstacle, "missing")]
-    recorded = recorded_cases(cls, recordings, cases)
+    recorded = recorded_cases(subject, recordings, cases)
     if not recorded:
         obstacle = Obstacle(Kind.NOT_RECORDED, "recorded: none of these cases")
         return [_skipped(obstacle, "no-case")]
-    return [_case(cls, case) for case in recorded]
+    return [_case(subject, case) for case in recorded]
 
 
 def _over_backends(
-    cls: type[ReferenceTests],
+    subject: Subject,
     provider: str,
     cases: Sequence[Case],
     device: torch.device,
 ) -> list[Any]:
     params = []
-    for backend in backends_of(cls, provider, cls.definition()):
+    for backend in subject.backends(provider):
         obstacle = backend_obstacle(provider, backend, device)
         if obstacle is None:
-            params += [_case(cls, case, backend) for case in cases]
+            params += [_case(subject, case, backend) for case in cases]
         else:
             name = "-".join(filter(None, ("unavailable", backend.name)))
             told = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
             params.append(_skipped(told, name, backend))
     if not params:
-        told = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {cls.name}")
+        told = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {subject.name}")
         params.append(_skipped(told, "no-backend", None))
     return params
 
 
-def _case(cls: type[ReferenceTests], case: Case, other: Any = None) -> Any:
+def _case(subject: Subject, case: Case, other: Any = None) -> Any:
     """Return a parameter set; a large case, or one of large tensors, is marked slow.
 
     `other` is a backend, whose name follows the case's, or a relation, the other way.
@@ -167,10 +166,11 @@ def _case(cls: type[ReferenceTests], case: Case, other: Any = None) -> Any:
     if isinstance(other, Relation):
         names.reverse()
     name = "-".join(filter(None, names))
+    peak_bytes = subject.op.peak_bytes
     slow = case.size == "large" or (
-        cls.peak_bytes is not None
+        peak_bytes is not None
         and case.size != WORKLOAD
-        and cls.peak_bytes(cls.definition(), case) > SLOW_BYTES
+        and peak_bytes(subject.definition, case) > SLOW_BYTES
     )
     marks = [pytest.mark.slow] if slow else []
     return pytest.param(*values, id=name, marks=marks)

@@ -284,19 +284,16 @@ def related(request: pytest.FixtureRequest) -> Iterator[Any]:
 def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     from generator.testing.definition import WORKLOAD
     from generator.testing.memory import shortage_after_waiting
-    from generator.testing.relation import RelatedCase
-    from generator.testing.skipping import Skipped
-    from generator.testing.trial import Trial
-    from generator.testing.workload_case import WorkloadCase, why_not_asked
+    from generator.testing.skipped_test import Skipped
+    from generator.testing.workload_case import why_not_asked
 
-    cls, case, device = request.cls, request.param, _device(request.config)
+    case, device = request.param, _device(request.config)
     if isinstance(case, Broken):
         pytest.fail(case.reason, pytrace=False)
     if isinstance(case, Obstacle):
         raise Skipped(case)
-    definition = cls.definition()
-    is_own = isinstance(case, (RelatedCase, WorkloadCase))
-    own_inputs = case.make_inputs if is_own else None
+    subject = request.cls.subject()
+    definition = subject.definition
     limit = None
     if case.size == WORKLOAD and request.config.getoption("--workloads") == "fit":
         obstacle = why_not_asked(definition, case, device)
@@ -304,19 +301,13 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
             raise Skipped(obstacle)
         if device.type == "cpu":
             limit = request.config.getoption("--workload-seconds")
-    obstacle = shortage_after_waiting(definition, case, device, cls.peak_bytes)
+    peak_bytes = subject.op.peak_bytes
+    obstacle = shortage_after_waiting(definition, case, device, peak_bytes)
     if obstacle is not None:
         raise Skipped(obstacle)
-    made = Trial(
-        definition,
-        case,
-        device,
-        own_inputs or cls.make_inputs,
-        lambda *inputs: cls.load_run()(*inputs),
-        guessed=cls.has_guessed_inputs(),
-        error_maps=request.config.getoption("--error-maps"),
-        shift=case.seed,
-        cpu_seconds=limit,
+    error_maps = request.config.getoption("--error-maps")
+    made = subject.trial(
+        case, device, shift=case.seed, error_maps=error_maps, cpu_seconds=limit
     )
     yield made
     made.release()

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import Any
 
 import torch
 
-from generator.testing.available import backends_of, source_name
+from generator.testing.available import source_name
 from generator.testing.definition import Backend
 from generator.testing.fingerprint import case_value, interface_hash, source_hash
-from generator.testing.harness import ReferenceTests
-from generator.testing.kernel_recorder import KernelRecorder, RecordJob, cases_of
+from generator.testing.kernel_recorder import KernelRecorder, RecordJob
 from generator.testing.machine import RecordingMachine, this_machine
 from generator.testing.providers import PROVIDERS, backend_obstacle
 from generator.testing.recorded_outputs import Unstorable
@@ -34,6 +32,8 @@ from generator.testing.recording_file import (
     recording_path,
     write,
 )
+from generator.testing.rendered import load_rendered
+from generator.testing.subject import Subject
 
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
 Sources = list[tuple[str, Backend]]
@@ -55,7 +55,7 @@ class WorkerResult:
 
 
 def record(
-    cls: type[ReferenceTests],
+    subject: Subject,
     job: RecordJob,
     machine: RecordingMachine,
     keep: Callable[[Path, Recording], int] = write,
@@ -65,17 +65,17 @@ def record(
     `keep` takes the recording and returns its bytes. What was recorded of other inputs or another interface is dropped. Raises nothing
     but KeyboardInterrupt: what went wrong is in the result.
     """
-    result = WorkerResult(cls.name, FAILED)
+    result = WorkerResult(subject.name, FAILED)
     device = torch.device(job.device)
-    sources = _sources(cls, job.providers, device, result.remarks)
+    sources = _sources(subject, job.providers, device, result.remarks)
     if not sources:
         result.status = UNUSABLE
         return result
-    path = recording_path(Path(job.out), cls.op_type, cls.name)
+    path = recording_path(Path(job.out), subject.op_type, subject.name)
     try:
-        old = _kept(cls, path, result.remarks)
+        old = _kept(subject, path, result.remarks)
         wanted = [machine.label(*source) for source in sources]
-        taken = KernelRecorder(cls, job, machine, old)
+        taken = KernelRecorder(subject, job, machine, old)
         if not job.force and old is not None and _is_current(taken, old, wanted):
             result.status, result.labels = CURRENT, tuple(wanted)
             return result
@@ -92,18 +92,18 @@ def record(
 
 
 def _sources(
-    cls: type[ReferenceTests],
+    subject: Subject,
     providers: Sequence[str],
     device: torch.device,
     remarks: list[str],
 ) -> Sources:
     """Return the usable sources, those of the preferred provider first."""
-    if cls.unresolved is not None:
-        remarks.append(f"UNRESOLVED: {cls.unresolved}")
+    if subject.unresolved is not None:
+        remarks.append(f"UNRESOLVED: {subject.unresolved}")
         return []
     usable, reasons = [], []
     for provider in providers or PROVIDERS:
-        backends = backends_of(cls, provider, cls.definition())
+        backends = subject.backends(provider)
         if not backends:
             reasons.append(f"{provider}: no adapter")
         for backend in backends:
@@ -117,9 +117,7 @@ def _sources(
     return usable
 
 
-def _kept(
-    cls: type[ReferenceTests], path: Path, remarks: list[str]
-) -> Recording | None:
+def _kept(subject: Subject, path: Path, remarks: list[str]) -> Recording | None:
     """Return what a definition's file has, unless it is of another interface."""
     try:
         old = read(path)
@@ -128,7 +126,7 @@ def _kept(
     except Damaged as error:
         remarks.append(f"replaced: {error}")
         return None
-    if old.body["interface"] != interface_hash(cls.definition()):
+    if old.body["interface"] != interface_hash(subject.definition):
         remarks.append("dropped what was recorded of another interface")
         return None
     return old
@@ -140,10 +138,12 @@ def _is_current(taken: KernelRecorder, old: Recording, wanted: Sequence[str]) ->
     The hash of the source of the inputs stands for their bytes, which take longer and
     are compared where the source is another one.
     """
-    cls = taken.cls
-    cases = {c.name: case_value(c) for c in cases_of(cls, taken.job.sizes)}
+    subject = taken.subject
+    cases = {c.name: case_value(c) for c in subject.cases(taken.job.sizes)}
     recorded = old.body["cases"]
-    if not set(recorded) <= {case.name for case in cls.cases(cls.definition())}:
+    if not set(recorded) <= {
+        case.name for case in subject.op.cases(subject.definition)
+    }:
         return False
     if any(
         name not in recorded or any(recorded[name][k] != v for k, v in value.items())
@@ -154,7 +154,7 @@ def _is_current(taken: KernelRecorder, old: Recording, wanted: Sequence[str]) ->
     of_first = [label for label in wanted if _provider(label) == _provider(wanted[0])]
     if not all(label in present for label in of_first):
         return False
-    source = source_hash(cls.make_inputs)
+    source = source_hash(subject.op.make_inputs)
     same_source = all(present[label]["make_inputs"] == source for label in of_first)
     return same_source or taken.makes_inputs_of(old)
 
@@ -197,30 +197,15 @@ def can_go_on(device: torch.device) -> bool:
     return True
 
 
-def classes_of(file: Path) -> Iterator[type[ReferenceTests]]:
-    """Import a rendered file; yield the test class of each definition in it."""
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # inspect looks for a function's source through its module
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    for value in vars(module).values():
-        is_class = isinstance(value, type) and issubclass(value, ReferenceTests)
-        if is_class and "name" in vars(value):
-            yield value
-
-
 def record_definition(task: Mapping[str, Any], link: object) -> dict[str, Any]:
     """Record a definition; return its WorkerResult and the new file's bytes, base64.
 
     What the kernels print goes to the task's `log`.
     """
     _print_to(Path(task["log"]))
-    classes = _classes(Path(task["tests"], task["file"]))
+    subjects = _subjects(Path(task["tests"], task["file"]))
     name = task["name"]
-    if name not in classes:
+    if name not in subjects:
         missing = [f"{task['file']} does not test it"]
         return {**vars(WorkerResult(name, FAILED, remarks=missing)), "content": ""}
     choice = ("out", "symbols", "device", "providers", "sizes", "force")
@@ -232,7 +217,7 @@ def record_definition(task: Mapping[str, Any], link: object) -> dict[str, Any]:
         return len(made[0])
 
     machine = this_machine(torch.device(job.device))
-    result = record(classes[name], job, machine, keep)
+    result = record(subjects[name], job, machine, keep)
     content = base64.b64encode(made[0]).decode() if made else ""
     return {**vars(result), "content": content}
 
@@ -247,5 +232,5 @@ def _print_to(log: Path) -> None:
 
 
 @cache
-def _classes(file: Path) -> dict[str, type[ReferenceTests]]:
-    return {cls.name: cls for cls in classes_of(file)}
+def _subjects(file: Path) -> dict[str, Subject]:
+    return {subject.name: subject for subject in load_rendered(file)}

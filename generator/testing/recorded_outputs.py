@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
+from generator.testing.checks.pairs import ORACLE, Pair, judge, output_names
 from generator.testing.compare import Comparison, compare
-from generator.testing.harness import ReferenceTests
 from generator.testing.policy import Question
 from generator.testing.positions import digest, stored_positions
 from generator.testing.recording_file import Tensors, tensor_name
 from generator.testing.rows import keep_rows, leading_axis
+from generator.testing.subject import Subject
 from generator.testing.trial import Trial
 
 # a policy that stores nothing of its own judges an output as a whole: all of it is kept
@@ -30,13 +31,13 @@ class Storing:
 
     def __init__(
         self,
-        cls: type[ReferenceTests],
+        subject: Subject,
         trial: Trial,
         source: str,
         label: str,
         remarks: list[str],
     ) -> None:
-        self._cls, self._trial = cls, trial
+        self._subject, self._trial = subject, trial
         self._source, self._label = source, label
         self._remarks = remarks
         self.tensors: Tensors = {}
@@ -50,14 +51,14 @@ class Storing:
         What disagrees with the oracle is kept as it is, and a remark says so. Raises
         Unstorable.
         """
-        interface = self._cls.interface
-        specs = {**interface.input_specs, **interface.output_specs}
-        names = self._cls()._names(self._trial)
+        specs = self._subject.specs
+        names = output_names(self._subject, self._trial)
         if len(returned) != len(names):
             raise Unstorable(f"{self._source} gave {len(returned)} values")
         rows = None
-        if self._cls.defined_rows is not None:
-            rows = self._cls.defined_rows(self._trial.definition, self._trial.inputs)
+        defined_rows = self._subject.op.defined_rows
+        if defined_rows is not None:
+            rows = defined_rows(self._trial.definition, self._trial.inputs)
         row_axis = leading_axis(specs[names[0]])
         entries = {}
         for position, (name, value) in enumerate(zip(names, returned, strict=True)):
@@ -83,7 +84,7 @@ class Storing:
             "dtype": str(value.dtype).removeprefix("torch."),
             "shape": list(value.shape),
         }
-        policy = self._cls.policies.get(name)
+        policy = self._subject.op.policies.get(name)
         record = getattr(policy, "record", None)
         if record is not None:
             parts = record(value, self._question())
@@ -94,7 +95,7 @@ class Storing:
         flat = value.reshape(-1)
         if policy is None:
             chosen = stored_positions(
-                tuple(value.shape), value.itemsize, self._cls.name, case, name
+                tuple(value.shape), value.itemsize, self._subject.name, case, name
             )
             if chosen is not None:
                 flat = flat[chosen]
@@ -126,17 +127,17 @@ class Storing:
         It agrees where it is as close as a reference has to be to the oracle, or to
         this source.
         """
-        policy, trial = self._cls.policies.get(name), self._trial
+        policy, trial = self._subject.op.policies.get(name), self._trial
         if policy is None:
             bounds = [
-                self._cls.tolerance(name, source, trial.case.name)
+                self._subject.tolerance(name, source, trial.case.name)
                 for source in ("oracle", self._source)
             ]
             verdicts = [compare(value, expected, b, same_dtype=False) for b in bounds]
         else:
-            test, source = self._cls(), self._source
+            pair = Pair(name, value, expected, ORACLE, self._source)
             verdicts = [
-                test._judge(trial, name, value, expected, "oracle", source),
+                judge(self._subject, trial, pair),
                 # a policy may know undefined rows by the source's name alone
                 policy.judge(value, expected, self._question()),
             ]

@@ -1,4 +1,4 @@
-"""References whose text must be a module of its own."""
+"""Execute the text of a reference as a module of its own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from types import ModuleType
 from typing import Any
 
 
+def load_run(text: str, name: str = "<reference>") -> Callable[..., Any]:
+    """Execute a reference's text and return its `run()`.
+
+    `name` stands for a file's in tracebacks. Raises what the text raises, KeyError
+    where it defines no `run`.
+    """
+    module = ModuleType("reference")
+    # not with this module's `from __future__ import annotations`
+    code = compile(text, name, "exec", dont_inherit=True)
+    exec(code, module.__dict__)  # noqa: S102
+    run: Callable[..., Any] = module.__dict__["run"]
+    return run
+
+
 def load_reference(lines: Sequence[str]) -> Callable[[], Callable[..., Any]]:
-    """Return a function that executes a reference as a module and returns its `run`."""
-
-    def reference() -> Callable[..., Any]:
-        module = ModuleType("reference")
-        code = compile("\n".join(lines) + "\n", "<reference>", "exec")
-        exec(code, module.__dict__)  # noqa: S102
-        run: Callable[..., Any] = module.run
-        return run
-
-    return reference
+    """Return a function that executes the lines of a reference and returns its `run`."""
+    return lambda: load_run("\n".join(lines) + "\n")

@@ -1,30 +1,23 @@
-"""Skip a test with a kind beside the reason, for whoever reads the results."""
+"""End a check that can't be made here, with a kind beside the reason."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-import pytest
-
 from generator.testing.obstacle import Kind, Obstacle
 
 
-class Skipped(pytest.skip.Exception):  # type: ignore[misc,name-defined]
-    """End a test as `pytest.skip` does; `kind` says why in a word."""
+class Skip(BaseException):
+    """End a check: `obstacle` is what it comes to. A check returns it as a value.
 
-    # as pytest's own has it, so that reports say `Skipped: reason`
-    __module__ = "builtins"
+    No `except Exception` of a library on the way catches it.
+    """
 
     def __init__(self, obstacle: Obstacle) -> None:
         super().__init__(obstacle.reason)
-        self.kind = obstacle.kind
+        self.obstacle = obstacle
 
 
 def skip(kind: Kind, reason: str) -> NoReturn:
-    """Skip the test that runs, for a reason of this kind."""
-    raise Skipped(Obstacle(kind, reason))
-
-
-def kind_of(error: BaseException | None) -> Kind | None:
-    """Return the kind of what ended a test, None where that was no skip of ours."""
-    return error.kind if isinstance(error, Skipped) else None
+    """End the check that runs, for a reason of this kind."""
+    raise Skip(Obstacle(kind, reason))

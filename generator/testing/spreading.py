@@ -99,8 +99,8 @@ def _needed(item: Any) -> int:
     case = case_of(item)
     if not isinstance(case, Case):
         return 0
-    cls = item.cls
-    return needed_bytes(cls.definition(), case, cls.peak_bytes)
+    subject = item.cls.subject()
+    return needed_bytes(subject.definition, case, subject.op.peak_bytes)
 
 
 def _guessed_seconds(item: Any, needed: int) -> float:

@@ -27,20 +27,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import PriorityQueue, SimpleQueue
 from typing import Any
 
-import pytest
 import torch
 
 from generator.execution.processes import run, safe_environment
 from generator.testing.available import source_name, usable_sources
+from generator.testing.checks.sources import answer
 from generator.testing.definition import Backend, Case
-from generator.testing.harness import ReferenceTests
 from generator.testing.memory import needed_bytes, shortage
-from generator.testing.record_worker import can_go_on, classes_of
-from generator.testing.trial import Trial
+from generator.testing.record_worker import can_go_on
+from generator.testing.rendered import load_rendered
+from generator.testing.skipping import Skip
+from generator.testing.subject import Subject
 from generator.testing.warming import STAMP, Job
 
 # modules that take longest come first: one file that takes minutes, then ten of CUTLASS
@@ -75,7 +77,7 @@ class NotCompiled(BaseException):
 class Call:
     """Say what to call: a backend of a provider on a definition's smallest case."""
 
-    cls: type[ReferenceTests]
+    subject: Subject
     provider: str
     backend: Backend
     case: Case
@@ -83,39 +85,36 @@ class Call:
     @property
     def label(self) -> str:
         """Return `gqa_paged flashinfer/fa2`, which calls of one kernel share."""
-        return f"{self.cls.op_type} {source_name(self.provider, self.backend)}"
+        return f"{self.subject.op_type} {source_name(self.provider, self.backend)}"
 
     def make(self, device: torch.device) -> None:
         """Call the kernel; pass over what can't be called with the room there is."""
-        cls = self.cls
-        definition = cls.definition()
-        if shortage(definition, self.case, device, cls.peak_bytes) is not None:
+        subject = self.subject
+        peak_bytes = subject.op.peak_bytes
+        if shortage(subject.definition, self.case, device, peak_bytes) is not None:
             return
-        trial = Trial(definition, self.case, device, cls.make_inputs, lambda *_: None)
+        trial = subject.trial(self.case, device, run=lambda *_: None)
         try:
-            cls()._expect(trial, self.provider, self.backend)
-        except pytest.skip.Exception:
-            pass
+            with suppress(Skip):
+                answer(subject, trial, self.provider, self.backend)
         finally:
             trial.release()
 
 
 def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
     """Yield what the tests of some definitions call."""
-    classes = [
-        cls
+    subjects = [
+        subject
         for file, names in job.files.items()
-        for cls in classes_of(Path(file))
-        if cls.name in names
+        for subject in load_rendered(Path(file))
+        if subject.name in names
     ]
-    for cls in classes:
-        definition = cls.definition()
-        case = min(
-            cls.cases(definition),
-            key=lambda case: needed_bytes(definition, case, cls.peak_bytes),
-        )
-        for provider, backend in usable_sources(cls, device):
-            yield Call(cls, provider, backend, case)
+    for subject in subjects:
+        definition, op = subject.definition, subject.op
+        needed = partial(needed_bytes, definition, peak_bytes=op.peak_bytes)
+        case = min(op.cases(definition), key=needed)
+        for provider, backend in usable_sources(subject, device):
+            yield Call(subject, provider, backend, case)
 
 
 class Warming:
@@ -150,7 +149,7 @@ class Warming:
             if call.provider == "sglang" and call.backend.needs_cuda
         ]
         flashinfer = [call for call in calls if call.provider == "flashinfer"]
-        self._unmade.update(call.cls.name for call in [*flashinfer, *sglang])
+        self._unmade.update(call.subject.name for call in [*flashinfer, *sglang])
         for name in set(names) - self._unmade.keys():
             self._tell(event="ready", name=name)
         beside = threading.Thread(target=self._ask_all, args=[sglang])
@@ -226,7 +225,7 @@ class Warming:
     def _made(self, group: list[Call]) -> None:
         """Note that some calls load what they need, or never will."""
         with self._lock:
-            names = Counter(call.cls.name for call in group)
+            names = Counter(call.subject.name for call in group)
             self._unmade -= names
             ready = [name for name in names if not self._unmade[name]]
         for name in ready:

@@ -19,6 +19,7 @@ from generator.testing.definition import WORKLOAD, Case, Definition
 from generator.testing.memory import dtype_of, shape_of, tensor_bytes
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.seeded_inputs import Stream
+from generator.testing.subject import Subject
 
 Inputs = dict[str, Any]
 MakeInputs = Callable[[Definition, Case, Stream], Inputs]
@@ -159,13 +160,13 @@ class Workloads:
     dataset: Path | None
     chosen: str
 
-    def of(self, cls: Any) -> list[Case]:
-        """Return the workloads of a class's definition. Raises ValueError with a line."""
+    def of(self, subject: Subject) -> list[Case]:
+        """Return the workloads of a definition. Raises ValueError with a line."""
         if self.dataset is None or self.chosen == "none":
             return []
-        definition = cls.definition()
-        own = cls.cases(definition)
-        found, wrong = workload_cases(self.dataset, definition, own, cls.make_inputs)
+        definition, op = subject.definition, subject.op
+        own = op.cases(definition)
+        found, wrong = workload_cases(self.dataset, definition, own, op.make_inputs)
         if wrong:
             raise ValueError(wrong)
         return [*found]

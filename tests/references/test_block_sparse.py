@@ -28,10 +28,14 @@ from generator.ops.op_types.block_sparse.dense import (
 from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inputs
 from generator.ops.op_types.block_sparse.relations import sparse_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels

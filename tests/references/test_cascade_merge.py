@@ -21,10 +21,14 @@ import torch
 from generator.ops.op_types.cascade_merge.relations import merge_relations
 from generator.ops.op_types.cascade_merge.states import states_of
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override, Tolerance
 

@@ -25,12 +25,12 @@ from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesPyTorch,
+    MatchesRecorded,
+    Metamorphic,
     main,
 )
 from generator.testing.memory import dtype_of
-from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override
 

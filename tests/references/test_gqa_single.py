@@ -25,10 +25,14 @@ from generator.ops.attention.variant import variant_of
 from generator.ops.op_types.gqa_single.relations import single_relations
 from generator.ops.paging import indptr
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels

@@ -22,10 +22,14 @@ from generator.ops.op_types.gdn.delta_rule import occupied
 from generator.ops.op_types.kda.dual import solved, spans
 from generator.ops.op_types.kda.relations import kda_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesRecorded,
+    MatchesSGLang,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override, Tolerance
 

@@ -24,12 +24,12 @@ from generator.testing.definition import Backend, Case, Definition, Interface
 from generator.testing.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
+    MatchesRecorded,
     MatchesSGLang,
+    Metamorphic,
     main,
 )
-from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override, Tolerance
 

@@ -40,11 +40,15 @@ from generator.ops.paging import (
     query_starts,
 )
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.memory import dtype_of
-from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels

@@ -23,10 +23,14 @@ from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 
 # ---- the op: cases, inputs, float64 oracle, production kernels

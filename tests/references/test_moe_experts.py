@@ -26,11 +26,15 @@ from generator.ops.op_types.moe_experts.inputs import (
 from generator.ops.op_types.moe_experts.relations import expert_relations
 from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesSGLang, main
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesRecorded,
+    MatchesSGLang,
+    Metamorphic,
+    main,
+)
 from generator.testing.memory import COPIES, tensor_bytes
-from generator.testing.metamorphic import Metamorphic
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override, Tolerance
 

@@ -21,10 +21,14 @@ from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
 from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
 from generator.ops.op_types.page_append.relations import append_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import EXACT, Override
 

@@ -21,10 +21,14 @@ from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import GroundTruthsAgree, MatchesFlashInfer, main
-from generator.testing.metamorphic import Metamorphic
+from generator.testing.harness import (
+    GroundTruthsAgree,
+    MatchesFlashInfer,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
 from generator.testing.relation import Relation
-from generator.testing.replay import MatchesRecorded
 from generator.testing.seeded_inputs import Stream
 from generator.testing.tolerance import Override, Tolerance
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.checkers.posing import Judged, Run, Subject, called
+from generator.evaluation.checkers.posing import Judged, Planted, Run, called
 from generator.evaluation.rounds import Round
 from generator.execution import processes
 from generator.execution.outcome import CannotRun
@@ -25,7 +25,7 @@ _SECONDS = 300.0
 _SHORT = 200
 
 
-def judged(subject: Subject, command: str) -> Judged:
+def judged(planted: Planted, command: str) -> Judged:
     """Return which defects pass a command in all small cases of a definition.
 
     The command gets a folder as its last argument: `question.json` names the
@@ -33,14 +33,14 @@ def judged(subject: Subject, command: str) -> Judged:
     `expected.safetensors` have the tensors by name, `0.safetensors` and so on what each
     defect returns. It prints {"passes": [0, …]}. Raises CannotRun where it does not.
     """
-    tests, run = subject.tests, subject.run
-    cases = [c for c in tests.cases(tests.definition()) if c.size == "small"]
-    left, rounds = subject.planted(), 0
+    subject = planted.subject
+    cases = subject.cases(("small",))
+    left, rounds = planted.by_name(), 0
     for case in cases:
-        asked = Round(tests, case, 0, torch.device("cpu"), run)
+        asked = Round(subject, case, 0, torch.device("cpu"))
         with TemporaryDirectory(prefix="trace-dataset-checker-") as name:
             folder = Path(name)
-            names = _written(folder, subject, asked, left)
+            names = _written(folder, planted, asked, left)
             passes = _answer(command, folder, len(names)) if names else []
         left = {names[place]: left[names[place]] for place in passes}
         rounds += 1
@@ -48,22 +48,22 @@ def judged(subject: Subject, command: str) -> Judged:
 
 
 def _written(
-    folder: Path, subject: Subject, asked: Round, defects: Mapping[str, Run]
+    folder: Path, planted: Planted, asked: Round, defects: Mapping[str, Run]
 ) -> list[str]:
     """Write a question; return the defects that it has: those that answer at all."""
     given = asked.inputs
-    outputs = list(asked.tests.interface.output_specs)
+    outputs = list(asked.subject.interface.output_specs)
     found: list[str] = []
     for name, run in defects.items():
         # any checker sees one that raises
         with suppress(Exception):
             _save(folder / f"{len(found)}.safetensors", outputs, called(run, given))
             found.append(name)
-    _save(folder / "expected.safetensors", outputs, called(subject.run, given))
+    _save(folder / "expected.safetensors", outputs, called(planted.run, given))
     _save(folder / "inputs.safetensors", list(given), list(given.values()))
     question = {
-        "definition": subject.definition.name,
-        "op_type": subject.definition.op_type,
+        "definition": planted.definition.name,
+        "op_type": planted.definition.op_type,
         "case": asked.case.name,
         "scalars": {
             n: v for n, v in given.items() if isinstance(v, (bool, int, float))

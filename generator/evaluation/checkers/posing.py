@@ -11,15 +11,17 @@ import torch
 
 from generator.dataset.definition import Definition as Loaded
 from generator.evaluation.checkers.checker import Checker
-from generator.evaluation.rounds import Round, SolutionTests, solution_tests
+from generator.evaluation.rounds import Round
 from generator.execution.process_limits import TimeIsUp, time_limit
-from generator.mutation.bench import loaded
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.geometry import reduced
 from generator.ops.mutants import DomainMutant
 from generator.problems.messages import one_line
+from generator.rules.subjects import subject_of
 from generator.testing.definition import Case
 from generator.testing.memory import dtype_of, tensor_bytes
+from generator.testing.reference import load_run
+from generator.testing.subject import Subject
 from generator.testing.trial import as_tuple, seed
 
 Run = Callable[..., Any]
@@ -40,14 +42,14 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Planted:
     """Hold a definition with its reference and the defects that are planted in it.
 
     `axes` are those that are shorter than declared: its workloads are too large.
     """
 
     definition: Loaded
-    tests: type[SolutionTests]
+    subject: Subject
     run: Run
     defects: Sequence[DomainMutant]
     workloads: Sequence[Mapping[str, Any]]
@@ -57,41 +59,43 @@ class Subject:
     @classmethod
     def of(
         cls, definition: Loaded, workloads: Sequence[Mapping[str, Any]], dataset: Path
-    ) -> Subject:
-        """Return the subject: on shorter axes where no workload fits."""
-        tests, axes = solution_tests(definition), dict[str, int]()
-        chosen = _chosen(tests, workloads)
+    ) -> Planted:
+        """Plant the defects: on shorter axes where no workload fits."""
+        subject, axes = subject_of(definition), dict[str, int]()
+        chosen = _chosen(subject, workloads)
         if not chosen:
             axes = reduced(definition.op_type, definition.const_axes)
-            tests = solution_tests(definition, axes)
-            chosen = _chosen(tests, workloads)
-        run = loaded(definition.reference)()
-        defects = domain_mutants(tests.definition())
-        return cls(definition, tests, run, defects, chosen, dataset, axes)
+            subject = subject_of(definition, axes)
+            chosen = _chosen(subject, workloads)
+        run = load_run(definition.reference)
+        defects = domain_mutants(subject.definition)
+        return cls(definition, subject, run, defects, chosen, dataset, axes)
 
     def round_of(self, workload: Mapping[str, Any]) -> Round:
         """Return a round of a workload, whose inputs of integers are valid ones."""
         case = Case(f"workload {workload['uuid']}", "medium", workload["axes"])
-        return Round(self.tests, case, 0, _CPU, self.run, workload, self.dataset)
+        return Round(
+            self.subject.with_run(self.run), case, 0, _CPU, workload, self.dataset
+        )
 
-    def planted(self) -> dict[str, Run]:
+    def by_name(self) -> dict[str, Run]:
         """Return name → `run()` with that defect; each keeps its own state."""
         return {defect.name: defect.wrap(self.run) for defect in self.defects}
 
 
-def judged(subject: Subject, checker: Checker) -> Judged:
+def judged(planted: Planted, checker: Checker) -> Judged:
     """Return which defects pass a checker's rule in all rounds of all workloads."""
-    known = subject.tests.definition()
+    known = planted.subject.definition
     why = checker.obstacle(known)
-    if not why and not subject.workloads:
+    if not why and not planted.workloads:
         why = f"no workload of up to {_MOST_BYTES >> 20} MiB"
     if why:
         return Judged(why=why)
     right = checker.formula(known)
-    left, rounds = subject.planted(), 0
-    for given in _inputs(subject, checker):
+    left, rounds = planted.by_name(), 0
+    for given in _inputs(planted, checker):
         try:
-            expected = called(subject.run, given)
+            expected = called(planted.run, given)
         except Exception as error:  # noqa: BLE001 - of values that it does not expect
             said = one_line(f"{type(error).__name__}: {error}", 120)
             return Judged(why=f"the reference raises on its inputs: {said}")
@@ -124,13 +128,13 @@ def _passes(
         return False
 
 
-def _inputs(subject: Subject, checker: Checker) -> Iterator[Inputs]:
+def _inputs(planted: Planted, checker: Checker) -> Iterator[Inputs]:
     """Yield the inputs of each round: what a workload leaves open is the checker's."""
     random = torch.Generator().manual_seed(_SEED)
-    interface = subject.tests.interface
+    interface = planted.subject.interface
     precision = next(dtype_of(s.dtype) for s in interface.output_specs.values())
-    for workload in subject.workloads:
-        base = subject.round_of(workload).inputs
+    for workload in planted.workloads:
+        base = planted.round_of(workload).inputs
         is_open = {
             n for n, told in workload["inputs"].items() if told["type"] == "random"
         }
@@ -150,13 +154,13 @@ def _inputs(subject: Subject, checker: Checker) -> Iterator[Inputs]:
 
 
 def _chosen(
-    tests: type[SolutionTests], workloads: Sequence[Mapping[str, Any]]
+    subject: Subject, workloads: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return a small, a middle and a large one of the workloads that a CPU poses soon.
 
     Where none is so small, return the smallest, if it can be posed at all.
     """
-    known = tests.definition()
+    known = subject.definition
 
     def size(workload: Mapping[str, Any]) -> int:
         return tensor_bytes(known, Case("workload", "medium", workload["axes"]))

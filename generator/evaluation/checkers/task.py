@@ -12,7 +12,7 @@ import torch
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command
 from generator.evaluation.checkers.checker import CHECKERS
-from generator.evaluation.checkers.posing import Subject, judged
+from generator.evaluation.checkers.posing import Planted, judged
 from generator.evaluation.task import workloads_of
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
@@ -28,15 +28,15 @@ def check(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     torch.set_num_threads(1)
-    subject = Subject.of(definition, workloads_of(root, file), root)
+    planted = Planted.of(definition, workloads_of(root, file), root)
     found = {}
     for name in task["checkers"]:
         link.at(f"asking {name}", within=_WITHIN)
         known = CHECKERS.get(name)
-        answer = judged(subject, known) if known else command.judged(subject, name)
+        answer = judged(planted, known) if known else command.judged(planted, name)
         found[name] = asdict(answer)
     return {
-        "defects": [defect.name for defect in subject.defects],
-        "reduced": dict(subject.axes),
+        "defects": [defect.name for defect in planted.defects],
+        "reduced": dict(planted.axes),
         "checkers": found,
     }

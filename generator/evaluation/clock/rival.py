@@ -23,8 +23,8 @@ from generator.evaluation.clock.callee import Callee, text_of
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import attach
 from generator.evaluation.frames import receive, send
-from generator.evaluation.rounds import solution_tests
 from generator.rules.load import load_file
+from generator.rules.subjects import subject_of
 from generator.testing.providers import backend_obstacle
 from generator.testing.sglang_light import load
 
@@ -81,23 +81,22 @@ def kernels(
     definition, problems = load_file(Path(root), DatasetFile(**file))
     if definition is None:
         raise ValueError(str(problems[0]))
-    tests = solution_tests(definition)
-    names = list(tests.interface.input_specs)
+    subject = subject_of(definition)
+    known = subject.definition
+    names = list(known.interface.input_specs)
     found: dict[str, Call] = {}
     for provider in providers:
-        adapter = getattr(tests, f"{provider}_ground_truth", None)
-        backends = getattr(tests, f"{provider}_backends", None)
-        if adapter is None or backends is None:
-            continue
-        for backend in backends(tests.definition()):
+        for backend in subject.backends(provider):
             if backend_obstacle(provider, backend, torch.device(device)) is not None:
                 continue
             if provider == "sglang":
                 load()
 
-            def kernel(*given: Any, a: Any = adapter, b: Any = backend) -> Any:
+            call = subject.op.kernels[provider].call
+
+            def kernel(*given: Any, a: Any = call, b: Any = backend) -> Any:
                 inputs = dict(zip(names, given, strict=True))
-                return a(tests.definition(), inputs, b.name)
+                return a(known, inputs, b.name)
 
             found[f"{provider}/{backend.name}" if backend.name else provider] = kernel
     return found

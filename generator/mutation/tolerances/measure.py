@@ -1,22 +1,18 @@
 """Measure one definition: its reference as written, in float64, and its sources.
 
-The pairs that are measured are those that the rendered tests compare: the tests
-themselves are run, with their verdict replaced by a note of what they were given.
+The pairs that are measured are those that the checks compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from generator.dataset.definition import Definition
-from generator.mutation.bench import loaded
-from generator.mutation.classes import rendered_class
 from generator.mutation.tolerances.floor import measured
 from generator.mutation.tolerances.result import (
     EXACTLY,
@@ -28,14 +24,18 @@ from generator.mutation.tolerances.result import (
 )
 from generator.mutation.tolerances.widened import run_widened
 from generator.ops.geometry import unrounded
-from generator.testing.compare import PASSED, Comparison
+from generator.rules.subjects import subject_of
+from generator.testing.checks.pairs import Pair
+from generator.testing.checks.recorded import recorded_pairs
+from generator.testing.checks.sources import oracle_pairs
 from generator.testing.definition import Case
 from generator.testing.lazy_weights import fresh
 from generator.testing.memory import available_bytes, needed_bytes
 from generator.testing.recording_file import recording_path
-from generator.testing.replay import MatchesRecorded
-from generator.testing.tolerance import EXACT, Tolerance, of_definition
-from generator.testing.trial import Trial
+from generator.testing.reference import load_run
+from generator.testing.skipping import Skip
+from generator.testing.subject import Subject
+from generator.testing.tolerance import EXACT, RECORDED, Tolerance, of_definition
 
 _CPU = torch.device("cpu")
 # of what float32 takes: the float64 run's copies stand beside those of the tests
@@ -69,15 +69,17 @@ def measure(
     share the memory.
     """
     short = unrounded(definition.op_type, definition.const_axes)
-    tests, found = rendered_class(definition, short, tolerance), _Found(sharing)
-    for name in tests.interface.output_specs:
-        if name in tests.policies:
+    subject, found = subject_of(definition, short, tolerance), _Found(sharing)
+    for name in subject.interface.output_specs:
+        if name in subject.op.policies:
             found.none[name, ""] = LAW
-    unresolved = tests.unresolved is not None or tests.oracle is None
+    unresolved = subject.unresolved is not None or subject.op.oracle is None
     if unresolved:
-        found.left_out.append(f"UNRESOLVED: {tests.unresolved or 'there is no oracle'}")
-    if unresolved or len(found.none) == len(tests.interface.output_specs):
-        rows = tuple(_rows(definition, tests, found))
+        found.left_out.append(
+            f"UNRESOLVED: {subject.unresolved or 'there is no oracle'}"
+        )
+    if unresolved or len(found.none) == len(subject.interface.output_specs):
+        rows = tuple(_rows(definition, subject, found))
         return Floors(
             definition.name,
             definition.op_type,
@@ -85,12 +87,12 @@ def measure(
             rows,
             left_out=tuple(found.left_out),
         )
-    _go_through(definition, tests, found, None if short else recordings)
+    _go_through(definition, subject, found, None if short else recordings)
     if short:
         # small cases as they are, without a float64 run: with what was recorded of them
-        whole = rendered_class(definition, tolerance=tolerance)
+        whole = subject_of(definition, tolerance=tolerance)
         _go_through(definition, whole, found, recordings, False)
-    rows = tuple(_rows(definition, tests, found))
+    rows = tuple(_rows(definition, subject, found))
     why = found.left_out[0] if found.left_out else "no case has finite outputs"
     return Floors(
         definition.name,
@@ -106,21 +108,21 @@ def measure(
 
 def _go_through(
     definition: Definition,
-    tests: type[MatchesRecorded],
+    subject: Subject,
     found: _Found,
     recordings: Path | None,
     in_float64: bool = True,
 ) -> None:
     """Measure each case that the tests have by default and that fits."""
-    about = tests.definition()
+    about = subject.definition
     is_recorded = (
         recordings is not None
-        and recording_path(recordings, tests.op_type, tests.name).exists()
+        and recording_path(recordings, subject.op_type, subject.name).exists()
     )
-    for case in tests.cases(about):
-        if case.size not in tests.sizes or not (in_float64 or case.size == "small"):
+    for case in subject.cases():
+        if not in_float64 and case.size != "small":
             continue
-        needed = needed_bytes(about, case, tests.peak_bytes)
+        needed = needed_bytes(about, case, subject.op.peak_bytes)
         free = available_bytes(_CPU)
         needed *= _WIDER if in_float64 else 1
         if free is not None and needed > free / found.sharing:
@@ -131,7 +133,7 @@ def _go_through(
             continue
         _measure(
             definition,
-            tests,
+            subject,
             case,
             found,
             recordings if is_recorded else None,
@@ -141,55 +143,37 @@ def _go_through(
 
 def _measure(
     definition: Definition,
-    tests: type[MatchesRecorded],
+    subject: Subject,
     case: Case,
     found: _Found,
     recordings: Path | None,
     in_float64: bool,
 ) -> None:
-    load = loaded(definition.reference)
-    trial = Trial(
-        tests.definition(),
-        case,
-        _CPU,
-        tests.make_inputs,
-        load(),
-        guessed=tests.oracle is None,
-    )
+    load = partial(load_run, definition.reference)
+    run = load()
+    subject = subject.with_run(run)
+    trial = subject.trial(case, run=run)
     exact: dict[str, Any] = {}
     if in_float64:
-        given = {name: fresh(value, _CPU) for name, value in trial.inputs.items()}
-        outputs, after = run_widened(load, given)
+        inputs = {name: fresh(value, _CPU) for name, value in trial.inputs.items()}
+        outputs, after = run_widened(load, inputs)
         exact = {
             **after,
-            **dict(zip(tests.interface.output_specs, outputs, strict=True)),
+            **dict(zip(subject.interface.output_specs, outputs, strict=True)),
         }
-        del given, outputs, after
-
-    def note(
-        self: Any,
-        of: Trial,
-        name: str,
-        a: Any,
-        e: Any,
-        source: str,
-        widest: str | None,
-        place: tuple[torch.Tensor, tuple[int, ...]] | None = None,
-    ) -> Comparison:
-        _note(tests, case, found, name, a, e, source, place, exact.get(name))
-        return Comparison(PASSED, ())
-
-    changed = {"_judge": note, "reference": staticmethod(lambda: trial._run)}
-    test = type(tests.__name__, (tests,), changed)()
-    calls: list[Callable[[], None]] = [
-        lambda: test.test_matches_oracle(trial, _ignore),
-    ]
+        del inputs, outputs, after
+    sources = [oracle_pairs(subject, trial)]
     if recordings is not None:
-        calls.append(lambda: test.test_matches_recorded(trial, recordings, _ignore))
-    for call in calls:
+        sources.append(recorded_pairs(subject, trial, recordings))
+    for compared in sources:
         try:
-            call()
-        except pytest.skip.Exception:
+            for pair in compared:
+                if pair.settled is None:
+                    _note(subject, case, found, pair, exact.get(pair.output))
+                elif not pair.settled.passed:
+                    first = pair.settled.findings[0]
+                    found.left_out.append(f"{case.name}: {pair.output}: {first}")
+        except Skip:
             continue
         except AssertionError as error:
             first = (str(error).strip() or "AssertionError").splitlines()[0]
@@ -197,19 +181,17 @@ def _measure(
 
 
 def _note(
-    tests: type[MatchesRecorded],
+    subject: Subject,
     case: Case,
     found: _Found,
-    name: str,
-    actual: Any,
-    expected: Any,
-    source: str,
-    place: tuple[torch.Tensor, tuple[int, ...]] | None,
+    pair: Pair,
     exact: Any,
 ) -> None:
-    """Measure one output that a test was about to judge."""
-    bound = tests.tolerance(name, source, case.name)
-    if name in tests.policies:
+    """Measure one pair."""
+    name, actual, expected = pair.output, pair.actual, pair.expected
+    source, place = pair.source.removeprefix(RECORDED), pair.place
+    bound = subject.tolerance(name, source, case.name)
+    if name in subject.op.policies:
         return
     if bound == EXACT:
         found.none[name, source] = EXACTLY
@@ -257,10 +239,8 @@ def _codes(
     return torch.where(is_expected[0] | is_expected[1], expected.double(), codes)
 
 
-def _rows(
-    definition: Definition, tests: type[MatchesRecorded], found: _Found
-) -> list[SourceFloor]:
-    specs = {**tests.interface.input_specs, **tests.interface.output_specs}
+def _rows(definition: Definition, subject: Subject, found: _Found) -> list[SourceFloor]:
+    specs = subject.specs
 
     def row(name: str, source: str, **more: Any) -> SourceFloor:
         about = definition.name, definition.op_type
@@ -272,7 +252,7 @@ def _rows(
             name,
             source,
             tolerance=bound,
-            chosen=_reason(tests, name, source, cases),
+            chosen=_reason(subject, name, source, cases),
             cases=tuple(cases),
         )
         for (name, source, bound), cases in found.rows.items()
@@ -280,19 +260,15 @@ def _rows(
     return [*without, *judged]
 
 
-def _reason(
-    tests: type[MatchesRecorded], name: str, source: str, cases: list[Measured]
-) -> str:
+def _reason(subject: Subject, name: str, source: str, cases: list[Measured]) -> str:
     """Return the reason of the override that gives these cases their tolerance."""
-    if tests.run_tolerance is not None:
+    if subject.run_tolerance is not None:
         return ""
     chosen = (
         override.reason
-        for override in of_definition(tests.tolerances, tests.constants)
+        for override in of_definition(
+            subject.op.tolerances, subject.definition.constants
+        )
         if override.applies(name, source, cases[0].case)
     )
     return next(chosen, "")
-
-
-def _ignore(name: str, value: object) -> None:
-    """Stand in for record_property."""

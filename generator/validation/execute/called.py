@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
-import pytest
 import torch
 
-from generator.ops.registry import op_module
+from generator.ops.op_values import op_of
 from generator.rules.elsewhere import (
     EXECUTE_DEVICE,
     EXECUTE_DTYPE,
@@ -25,11 +23,14 @@ from generator.rules.elsewhere import (
     EXECUTE_SHAPE,
     EXECUTE_WRITES,
 )
-from generator.testing import generic
 from generator.testing.definition import Case, Definition, Interface
 from generator.testing.lazy_weights import Tiled
 from generator.testing.memory import dtype_of, shape_of, tensor_bytes
+from generator.testing.obstacle import Kind
+from generator.testing.reference import load_run
 from generator.testing.seeded_inputs import Stream
+from generator.testing.skipping import Skip, skip
+from generator.testing.subject import Op
 from generator.testing.trial import RUN_SEED, as_tuple, same_bits, seed
 
 SOURCE = "<reference>"
@@ -54,10 +55,10 @@ def call(job: Mapping[str, Any]) -> list[Said]:
         job["axes"],
         job["constants"],
     )
-    known = job["is_served"]
+    is_served = job["is_served"]
     try:
-        case, inputs = _inputs(definition, known)
-    except pytest.skip.Exception as error:
+        case, inputs = _inputs(definition, is_served)
+    except Skip as error:
         return [(EXECUTE_NOT_RUN.id, f"It was not called: {error}.", None)]
     except Exception as error:  # noqa: BLE001 - the definition's axes may be anything
         reason = f"no inputs could be made ({_shown(error)})"
@@ -71,7 +72,7 @@ def call(job: Mapping[str, Any]) -> list[Said]:
             why = f"It needs more than the {limit / 2**30:.0f} GiB of the sandbox"
             return [(EXECUTE_NOT_RUN.id, f"{why}: {_shown(error)}.", None)]
         rule, what = EXECUTE_RAISED.id, f"`run` raised {_shown(error)}."
-        if not known:
+        if not is_served:
             rule, what = EXECUTE_GUESSED.id, f"On guessed inputs {what}"
         return [(rule, what, _line_of(error))]
     axes = {**definition.axes, **case.axes}
@@ -85,12 +86,12 @@ def call(job: Mapping[str, Any]) -> list[Said]:
     ]
 
 
-def _inputs(definition: Definition, known: bool) -> tuple[Case, dict[str, Any]]:
+def _inputs(definition: Definition, is_served: bool) -> tuple[Case, dict[str, Any]]:
     """Return the smallest case and its inputs, large weights as zeros.
 
-    Raises what the op's functions raise, and pytest's Skipped where it is too large.
+    Raises what the op's functions raise, and Skip where it is too large.
     """
-    op: Any = op_module(definition.op_type) if known else generic
+    op = op_of(definition.op_type) if is_served else Op(guesses_inputs=True)
     small = [case for case in op.cases(definition) if case.size == "small"]
     case = min(small, key=lambda case: tensor_bytes(definition, case))
     made = op.make_inputs(definition, case, Stream(definition.name, case.name))
@@ -104,7 +105,7 @@ def _inputs(definition: Definition, known: bool) -> tuple[Case, dict[str, Any]]:
     for spec in definition.interface.output_specs.values():
         needed += math.prod(shape_of(spec, axes)) * dtype_of(spec.dtype).itemsize
     if needed > MAX_BYTES:
-        pytest.skip(f"its tensors have {needed / 2**30:.1f} GiB")
+        skip(Kind.NEEDS_MEMORY, f"its tensors have {needed / 2**30:.1f} GiB")
     return case, inputs
 
 
@@ -123,10 +124,9 @@ def _called(
         name: value.clone() if _is_compared(value) else value
         for name, value in inputs.items()
     }
-    module = ModuleType("reference")
-    exec(compile(reference, SOURCE, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    run = load_run(reference, SOURCE)
     seed(RUN_SEED)
-    return as_tuple(module.run(*given.values())), given
+    return as_tuple(run(*given.values())), given
 
 
 def _is_tensor(value: Any) -> bool:

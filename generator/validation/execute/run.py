@@ -17,12 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import Definition, declarations
 from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
 from generator.ops.serving import spec_of
 from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
-from generator.rendering.plan import declarations
 from generator.rules.catalogue import GROUPS
 from generator.rules.constants import resolve_constants
 from generator.rules.elsewhere import (

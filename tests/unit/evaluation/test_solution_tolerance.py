@@ -7,8 +7,10 @@ import torch
 
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
-from generator.evaluation.rounds import ORACLE, REFERENCE, solution_tests
+from generator.evaluation.solution_tolerance import REFERENCE, solution_tolerance
 from generator.ops.op_types.moe.op import TOLERANCES
+from generator.rules.subjects import subject_of
+from generator.testing.checks.pairs import ORACLE
 from generator.testing.relation import Bound, Claim
 from generator.testing.tolerance import Tolerance, choose_tolerance
 from tests.builders import CPU, loaded
@@ -28,20 +30,20 @@ from tests.builders import CPU, loaded
 def test_share_of_the_reference_is_left_out(
     name: str, output: str, case: str, rtol: float, atol: float
 ) -> None:
-    tests = solution_tests(loaded(name))
-    found = tests.tolerance(output, ORACLE, case)
+    subject = subject_of(loaded(name))
+    found = solution_tolerance(subject, output, ORACLE, case)
     assert (found.rtol, found.atol) == pytest.approx((rtol, atol))
     # a reference that is all there is to compare with has an error of its own
-    against_reference = tests.tolerance(output, REFERENCE, case)
+    against_reference = solution_tolerance(subject, output, REFERENCE, case)
     assert against_reference.rtol == 8e-3
     assert against_reference.atol >= atol
 
 
 def test_no_kernel_that_rounds_once_is_refused() -> None:
     # held against a reference, which rounds as it does, its NMSE is 1e-6 at most
-    tests = solution_tests(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
-    found = tests.tolerance("q_out", ORACLE, "one-token")
-    strict = tests.strict("q_out", "one-token")
+    subject = subject_of(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
+    found = solution_tolerance(subject, "q_out", ORACLE, "one-token")
+    strict = subject.tolerance("q_out", ORACLE, "one-token")
     assert found.nmse is not None
     assert found.nmse == strict.nmse
 
@@ -50,8 +52,10 @@ def test_no_kernel_that_rounds_once_is_refused() -> None:
 def test_a_claim_about_several_outputs_has_twice_its_own_bound(
     times: float, verdict: str
 ) -> None:
-    tests = solution_tests(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
-    one = SimpleNamespace(tests=tests, source=ORACLE, case=SimpleNamespace(name="c"))
+    subject = subject_of(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
+    one = SimpleNamespace(
+        subject=subject, source=ORACLE, case=SimpleNamespace(name="c")
+    )
     bound = Bound(Tolerance(rtol=0.0, atol=0.25, nmse=None), "seven deviations")
     dots = torch.full((4,), 11.0)
     claim = Claim("q_out·k_out", dots + 0.25 * times, dots, bound)
@@ -60,12 +64,12 @@ def test_a_claim_about_several_outputs_has_twice_its_own_bound(
 
 
 def test_an_axis_that_no_input_has_comes_from_a_constraint() -> None:
-    tests = solution_tests(loaded("gdn_prefill_qk4_v8_d128_k_last"))
-    inputs = dict.fromkeys(tests.interface.input_specs)
+    subject = subject_of(loaded("gdn_prefill_qk4_v8_d128_k_last"))
+    inputs = dict.fromkeys(subject.interface.input_specs)
     inputs["cu_seqlens"] = torch.tensor([0, 3, 5, 9])
     # the state, which alone has num_seqs, is optional
-    axes = tests.definition().axes
-    assert sizes_of(tests.interface, axes, inputs)["num_seqs"] == 3
+    axes = subject.definition.axes
+    assert sizes_of(subject.interface, axes, inputs)["num_seqs"] == 3
 
 
 def test_a_solution_may_be_as_large_as_a_kernel_is() -> None:
@@ -74,11 +78,11 @@ def test_a_solution_may_be_as_large_as_a_kernel_is() -> None:
         "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768",
         "scales-below-midpoints",
     )
-    tests = solution_tests(loaded(name))
+    subject = subject_of(loaded(name))
     of_kernel = choose_tolerance(
         TOLERANCES, "output", "bfloat16", "sglang/triton-fp8", case=case
     )
     assert of_kernel.norm_ratio == (0.996, 1.002)
     for source in (ORACLE, REFERENCE):
-        found = tests.tolerance("output", source, case)
+        found = solution_tolerance(subject, "output", source, case)
         assert found.norm_ratio == pytest.approx((1 / 1.002, 1 / 0.996))

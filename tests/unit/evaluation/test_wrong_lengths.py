@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from generator.evaluation.drawn_lengths import drawn_lengths
-from generator.evaluation.rounds import Asked, rounds_of, solution_tests
+from generator.evaluation.rounds import Asked, rounds_of
+from generator.rules.subjects import subject_of
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
 
@@ -113,9 +114,9 @@ def test_an_honest_reference_passes(name: str):
 
 
 def lengths(name: str, secret: int):
-    tests = solution_tests(loaded(name))
-    known = tests.definition()
-    cases = drawn_lengths(known, tests.cases(known), random.Random(secret), CPU)
+    subject = subject_of(loaded(name))
+    known = subject.definition
+    cases = drawn_lengths(known, subject.op.cases(known), random.Random(secret), CPU)
     return list(cases)
 
 

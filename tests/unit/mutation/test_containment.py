@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import pytest
 import torch
 
 from generator.mutation.audit_job import AuditJob, Planned, prepare
-from generator.mutation.bench import loaded
 from generator.mutation.mutant_workers import objection, run_all
 from generator.mutation.mutants_result import MutantResult
 from generator.results.audits import CAUGHT, SURVIVED, TIMED_OUT
+from generator.testing.reference import load_run
 from tests.builders import loaded as definition_of
 
 # seconds of a clock after which a mutant that says nothing is ended
@@ -45,7 +45,10 @@ def results(
 ) -> list[MutantResult]:
     """Run mutants of these texts as the worker does; return what became of each."""
     job.planned = [
-        Planned(MutantResult(f"mutant {number}", "planted", SURVIVED), loaded(text))
+        Planned(
+            MutantResult(f"mutant {number}", "planted", SURVIVED),
+            partial(load_run, text),
+        )
         for number, text in enumerate(texts)
     ]
     found = list(run_all(job, lanes, waiting))
@@ -213,12 +216,12 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
         asked.append(given)
         return right(*given)
 
-    right = job.bench.cls.oracle
-    cls = type("Counting", (job.bench.cls,), {"oracle": staticmethod(counting)})
-    bench = replace(job.bench, cls=cls)
-    assert bench.judge(loaded(mutant("pass"))) is None
+    right = job.bench.stands[0].oracle
+    stands = [replace(stand, oracle=counting) for stand in job.bench.stands[:1]]
+    bench = replace(job.bench, stands=stands)
+    assert bench.judge(partial(load_run, mutant("pass"))) is None
     assert not asked
-    bad = bench.judge(loaded(RIGHT.replace("* weight.float()", "")))
+    bad = bench.judge(partial(load_run, RIGHT.replace("* weight.float()", "")))
     assert bad is not None
     assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
@@ -227,7 +230,7 @@ def test_one_with_the_reference_s_bits_is_called_once_a_case(job):
     calls = []
 
     def load() -> Any:
-        right = loaded(RIGHT)()
+        right = load_run(RIGHT)
         return update_wrapper(lambda *given: calls.append(1) or right(*given), right)
 
     assert job.bench.judge(load, repeats=False) is None

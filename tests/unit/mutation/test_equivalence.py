@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from generator.mutation.audit_job import AuditJob, prepare
-from generator.mutation.bench import loaded
-from generator.mutation.classes import rendered_class
 from generator.mutation.coupling import coupled_draws
 from generator.mutation.equivalence import RUNS, Equivalence
 from generator.ops.geometry import reduced, tiny
 from generator.ops.variation import varied
+from generator.rules.subjects import subject_of
+from generator.testing.reference import load_run
 from tests.builders import ROOT, known, replaced
 from tests.builders import loaded as definition_of
 
@@ -23,8 +24,8 @@ NAMES = sorted(path.stem for path in (ROOT / "definitions").glob("*/*.json"))
 
 def equivalence(name: str) -> Equivalence:
     definition = definition_of(name)
-    cls = rendered_class(definition, tiny(definition.op_type, definition.const_axes))
-    return Equivalence(cls, loaded(definition.reference)(), cls.oracle)
+    subject = subject_of(definition, tiny(definition.op_type, definition.const_axes))
+    return Equivalence(subject, load_run(definition.reference), subject.op.oracle)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def norm() -> Equivalence:
 
 def shown(norm: Equivalence, old: str, new: str) -> Any:
     text = replaced(definition_of("rmsnorm_h128").reference, old, new)
-    return norm.check(loaded(text)())
+    return norm.check(load_run(text))
 
 
 def test_the_same_bits_are_equivalent(norm):
@@ -103,7 +104,7 @@ def sampler() -> Equivalence:
 def test_samplers_are_compared_by_law(sampler, old, new, same):
     text = replaced(definition_of(SAMPLER).reference, old, new)
     try:
-        found = sampler.check(loaded(text)()).equivalent
+        found = sampler.check(load_run(text)).equivalent
     except RuntimeError:
         found = False
     assert found is same
@@ -160,8 +161,11 @@ def test_the_reference_takes_its_random_cases(name):
 def test_random_cases_of_experts_keep_a_choice_and_differ():
     name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
     definition = known(name)
-    cls: Any = rendered_class(definition_of(name))
-    drawn = [varied(cls.definition(), cls.cases(definition), n)[0] for n in range(20)]
+    subject = subject_of(definition_of(name))
+    drawn = [
+        varied(subject.definition, subject.op.cases(definition), n)[0]
+        for n in range(20)
+    ]
     assert all(case.params["local"] > 8 for case in drawn)
     assert {case.axes["seq_len"] for case in drawn} == {1, 2, 3, 4, 5}
 
@@ -198,14 +202,14 @@ def test_random_cases_of_experts_keep_a_choice_and_differ():
 )
 def test_random_cases_show_what_small_cases_hide(name, old, new):
     text = replaced(definition_of(name).reference, old, new)
-    assert not equivalence(name).check(loaded(text)()).equivalent
+    assert not equivalence(name).check(load_run(text)).equivalent
 
 
 def test_random_cases_of_the_indexer_have_lengths_around_k():
     name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
     definition = known(name)
-    cls: Any = rendered_class(definition_of(name))
-    drawn = [varied(definition, cls.cases(definition), n)[0] for n in range(40)]
+    subject = subject_of(definition_of(name))
+    drawn = [varied(definition, subject.op.cases(definition), n)[0] for n in range(40)]
     lengths = [length for case in drawn for length in case.params["seq_lens"]]
     assert min(lengths) < 64
     assert {n > 2048 for n in lengths if n > 1000} == {True, False}
@@ -228,7 +232,7 @@ def job() -> AuditJob:
 
 def test_random_cases_are_made_before_mutants_run(job):
     assert [len(e.draws) for e in job.equivalences] == [RUNS, 0]
-    assert [e.cls.definition().axes["hidden_size"] for e in job.equivalences] == [
+    assert [e.subject.definition.axes["hidden_size"] for e in job.equivalences] == [
         160,
         512,
     ]
@@ -236,15 +240,15 @@ def test_random_cases_are_made_before_mutants_run(job):
 
 def test_what_raises_on_the_tiny_axes_alone_is_compared_on_those_of_the_bench(job):
     text = checking("rmsnorm_h512", "weight.topk(300)").reference
-    found = job._prove_equivalence(loaded(text))
+    found = job._prove_equivalence(partial(load_run, text))
     assert (found.equivalent, found.how) == (
         True,
         f"the same bits in {RUNS} random cases",
     )
     wrong = replaced(text, "* weight.float()", "* (1.001 * weight.float())")
-    assert not job._prove_equivalence(loaded(wrong)).equivalent
+    assert not job._prove_equivalence(partial(load_run, wrong)).equivalent
     text = checking("rmsnorm_h512", "weight.topk(600)").reference
-    assert job._prove_equivalence(loaded(text)).how.startswith(
+    assert job._prove_equivalence(partial(load_run, text)).how.startswith(
         "raised RuntimeError: selected"
     )
 
@@ -253,8 +257,10 @@ def test_a_reference_that_refuses_the_tiny_axes_has_random_cases_all_the_same():
     check = "assert weight.shape == (512,)"
     own = prepare(checking("rmsnorm_h512", check), None, None)
     (found,) = own.equivalences
-    assert found.cls.definition().axes["hidden_size"] == 512
-    assert own._prove_equivalence(loaded(own.definition.reference)).equivalent
+    assert found.subject.definition.axes["hidden_size"] == 512
+    assert own._prove_equivalence(
+        partial(load_run, own.definition.reference)
+    ).equivalent
 
 
 @pytest.mark.parametrize("op_type", ["moe", "gdn", "gqa_paged", "mamba_ssu", "unknown"])
@@ -264,8 +270,8 @@ def test_an_interface_of_another_shape_keeps_its_axes(op_type):
 
 def test_random_cases_are_other_ones_each_time_and_the_same_in_each_run():
     definition = known("gqa_paged_prefill_causal_h32_kv8_d128_ps64")
-    cls: Any = rendered_class(definition_of(definition.name))
-    cases = cls.cases(definition)
+    subject = subject_of(definition_of(definition.name))
+    cases = subject.op.cases(definition)
     first = [varied(definition, cases, n)[0] for n in range(20)]
     assert first == [varied(definition, cases, n)[0] for n in range(20)]
     assert len({case.params["kv_lens"] for case in first}) > 15

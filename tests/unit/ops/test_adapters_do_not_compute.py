@@ -15,7 +15,7 @@ from generator.ops.op_types.comm import ranks
 from generator.ops.registry import op_module, op_specs
 from generator.rules.load import load_definitions
 from generator.testing.definition import Backend, Definition, Interface
-from generator.testing.skipping import Skipped
+from generator.testing.skipping import Skip
 from generator.testing.trial import Trial
 from tests.builders import CPU, ROOT, known, sized
 from tests.golden.op_types import INTERFACES
@@ -89,7 +89,7 @@ def handed(definition: Definition, provider: str, backend: str) -> Handed:
         given = trial.lazy_inputs() if lazy else trial.fresh_inputs()
         try:
             found = handed_by(adapter, definition, given, backend)
-        except Skipped:
+        except Skip:
             continue
         total.inputs |= found.inputs
         total.outputs |= found.outputs

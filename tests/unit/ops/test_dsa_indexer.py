@@ -20,7 +20,7 @@ from generator.testing.sglang import Unavailable
 from tests.builders import (
     cases_of,
     class_of,
-    ignore_property,
+    compare_all,
     known,
     loaded,
     oracle_failures,
@@ -204,20 +204,15 @@ def test_the_adapter_lets_flashinfer_choose(monkeypatch):
         made = cls.flashinfer_ground_truth(
             trial.definition, trial.fresh_inputs(), "top-k"
         )
-        cls()._check(trial, trial.outputs, (made,), "flashinfer/top-k", ignore_property)
+        compare_all(cls.subject(), trial, trial.outputs, (made,), "flashinfer/top-k")
 
 
 def test_two_sources_are_held_against_each_other():
     cls = rendered(run_of(REFERENCE))
     trial = trial_of(cls, cases_of(cls, ("medium",))[0])
-    cls()._check(
-        trial,
-        trial.outputs,
-        trial.outputs,
-        "flashinfer/top-k",
-        ignore_property,
-        widest="sglang/bf16",
-    )
+    outputs = trial.outputs
+    subject = cls.subject()
+    compare_all(subject, trial, outputs, outputs, "flashinfer/top-k", "sglang/bf16")
 
 
 def test_deep_gemm_is_asked_only_where_it_is_installed(monkeypatch):

@@ -8,9 +8,10 @@ from types import ModuleType
 import torch
 
 from generator.ops.op_types.gdn import op as gdn
+from generator.testing.checks.pairs import results
 from tests.builders import (
     cases_of,
-    ignore_property,
+    compare_all,
     run_of,
     trial_of,
 )
@@ -113,8 +114,8 @@ def compared(provider):
                 adapter = getattr(gdn, f"{provider}_ground_truth")
                 given = adapter(SMALL[stage], trial.fresh_inputs(), backend.name)
                 source = f"{provider}/{backend.name}"
-                results = cls()._results(trial)
-                cls()._check(trial, results, given, source, ignore_property)
+                actual = results(cls.subject(), trial)
+                compare_all(cls.subject(), trial, actual, given, source)
     return found
 
 

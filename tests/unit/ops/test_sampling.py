@@ -297,7 +297,7 @@ def test_a_sampler_that_keeps_all_of_a_tie_agrees(kind, monkeypatch):
     monkeypatch.setitem(sys.modules, "flashinfer", parent)
     monkeypatch.setitem(sys.modules, "flashinfer.sampling", module)
     monkeypatch.setattr(
-        "generator.testing.harness.backend_obstacle", lambda *arguments: None
+        "generator.testing.checks.sources.backend_obstacle", lambda *arguments: None
     )
     definition = sized(f"{kind}_sampling_from_probs_v128256", vocab_size=1024)
     cls = class_of(sampling, definition, run_of(REFERENCES[kind]))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.mamba_ssu import op as mamba_ssu
 from generator.ops.op_types.mla_paged import op as mla_paged
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.op_types.rope import op as rope
-from generator.testing import available, harness
+from generator.testing import available
 from generator.testing import record_worker as record
+from generator.testing.checks import sources
 from generator.testing.kernel_recorder import RecordJob
 from generator.testing.machine import RecordingMachine
 from generator.testing.memory import dtype_of
 from generator.testing.recording_file import recording_path
+from generator.testing.skipped_test import Skipped
 from tests.builders import (
     cases_of,
     class_of,
@@ -87,14 +87,14 @@ def replay(cls, job, case=None, told=ignore_property):
                 cls().test_matches_recorded(trial_of(cls, one), Path(job.out), told)
             except AssertionError as error:
                 failures[one.name] = str(error)
-            except pytest.skip.Exception:
+            except Skipped:
                 pass
     return failures
 
 
 def pretend_usable(monkeypatch):
     """Pretend that every provider can be called on the CPU."""
-    for module in (available, harness, record):
+    for module in (available, sources, record):
         monkeypatch.setattr(module, "backend_obstacle", lambda *_: None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.ops.op_types.rmsnorm import op as rmsnorm
-from generator.testing import harness
+from generator.testing.checks import sources as of_sources
 from generator.testing.definition import Backend
 from tests.builders import (
     class_of,
@@ -32,8 +32,8 @@ def test_a_kernel_is_asked_once_a_case(monkeypatch):
         flashinfer_ground_truth=staticmethod(adapter),
     )
     sources = [("flashinfer", backend) for backend in backends]
-    monkeypatch.setattr(harness, "usable_sources", lambda cls, device: sources)
-    monkeypatch.setattr(harness, "backend_obstacle", lambda *source: None)
+    monkeypatch.setattr(of_sources, "usable_sources", lambda cls, device: sources)
+    monkeypatch.setattr(of_sources, "backend_obstacle", lambda *source: None)
     first, second, *_ = cls.cases(cls.definition())
     trial = trial_of(cls, first)
     for backend in backends:

@@ -9,12 +9,13 @@ from types import ModuleType
 import pytest
 import torch
 
-from generator.testing import generic, harness
-from generator.testing.automatch import MatchesByName, bind, call_by_name, find, pair
+from generator.testing import generic
 from generator.testing.automatch import Unresolved as UnresolvedMatch
+from generator.testing.automatch import bind, call_by_name, find, pair
+from generator.testing.checks import sources
 from generator.testing.definition import Backend, Definition, Interface
+from generator.testing.harness import MatchesByName
 from generator.testing.parametrize import _over_backends
-from generator.testing.trial import Trial
 from tests.builders import CPU, ignore_property, skip_reason
 
 API = "flashinfer.odd.scaled"
@@ -30,7 +31,7 @@ def library(monkeypatch):
     package, odd = ModuleType("flashinfer"), ModuleType("flashinfer.odd")
     monkeypatch.setitem(sys.modules, "flashinfer", package)
     monkeypatch.setitem(sys.modules, "flashinfer.odd", odd)
-    monkeypatch.setattr(harness, "backend_obstacle", lambda *_: None)
+    monkeypatch.setattr(sources, "backend_obstacle", lambda *_: None)
     return odd
 
 
@@ -48,11 +49,10 @@ def rendered(run, apis=(API,), **changes):
 
 
 def match(cls, record=ignore_property):
-    (case,) = cls.cases(cls.definition())
-    trial = Trial(
-        cls.definition(), case, CPU, cls.make_inputs, cls.load_run(), guessed=True
-    )
-    (backend,) = cls.flashinfer_backends(cls.definition())
+    subject = cls.subject()
+    (case,) = subject.cases()
+    trial = subject.trial(case)
+    (backend,) = subject.backends("flashinfer")
     cls().test_matches_flashinfer(trial, backend, record)
 
 
@@ -163,8 +163,8 @@ def test_a_definition_without_a_tag_is_one_skip_with_the_reason(library):
     cls = rendered(reference, apis=())
     said = skip_reason(lambda: match(cls))
     assert said == "flashinfer: UNRESOLVED: the definition has no fi_api tag"
-    assert cls()._why_unresolved("sglang") == "no op module for odd"
-    names = [b.name for b in rendered(reference).flashinfer_backends(MADE)]
-    assert names == ["odd.scaled"]
-    assert Backend("odd.scaled") in rendered(reference).flashinfer_backends(MADE)
-    assert len(_over_backends(cls, "flashinfer", generic.cases(MADE), CPU)) == 1
+    assert cls.subject().why_unresolved("sglang") == "no op module for odd"
+    backends = rendered(reference).subject().backends("flashinfer")
+    assert list(backends) == [Backend("odd.scaled")]
+    cases = generic.cases(MADE)
+    assert len(_over_backends(cls.subject(), "flashinfer", cases, CPU)) == 1

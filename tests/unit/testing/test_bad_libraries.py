@@ -10,7 +10,8 @@ import torch
 
 from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.rmsnorm import op as rmsnorm
-from generator.testing import harness, providers
+from generator.testing import providers
+from generator.testing.checks import sources
 from generator.testing.definition import Backend
 from tests.builders import (
     CPU,
@@ -28,7 +29,7 @@ from tests.builders import (
 @pytest.fixture
 def library(monkeypatch):
     """Return a `flashinfer` in which nothing is yet, callable on the CPU."""
-    monkeypatch.setattr(harness, "backend_obstacle", lambda *_: None)
+    monkeypatch.setattr(sources, "backend_obstacle", lambda *_: None)
     package, norm = ModuleType("flashinfer"), ModuleType("flashinfer.norm")
     package.norm = norm
     monkeypatch.setitem(sys.modules, "flashinfer", package)

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from generator.testing import stand_ins
-from generator.testing.custom_inputs import MatchesCustomInputs, Unresolved, call_kernel
+from generator.testing.custom_inputs import Unresolved, call_kernel
+from generator.testing.harness import MatchesCustomInputs
 
 Tensors = list[torch.Tensor]
 
@@ -70,7 +71,7 @@ def test_a_kernel_gets_the_inputs_of_a_definition_without_init() -> None:
     specs = {"y": SimpleNamespace(dtype="float32")}
     definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
     inputs = {"x": torch.ones(2), "factor": 3.0}
-    (y,) = Scaled.flashinfer_ground_truth(definition, inputs, "scaled")
+    (y,) = Scaled.op().kernels["flashinfer"].call(definition, inputs, "scaled")
     assert y.tolist() == [3.0, 3.0]
 
 
@@ -90,5 +91,5 @@ def test_a_wrapper_plans_with_an_input_that_init_lacks() -> None:
     specs = {"got": SimpleNamespace(dtype="float32")}
     definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
     inputs = {"q": torch.ones(1), "sm_scale": 0.5}
-    (got,) = Planned.flashinfer_ground_truth(definition, inputs, "Wrapper.run")
+    (got,) = Planned.op().kernels["flashinfer"].call(definition, inputs, "Wrapper.run")
     assert got["sm_scale"] == 0.5

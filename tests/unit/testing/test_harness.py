@@ -8,6 +8,7 @@ import pytest
 
 from generator.ops.op_types.gemm import op as gemm
 from generator.testing import harness
+from generator.testing.checks import sources
 from generator.testing.definition import Backend
 from tests.builders import (
     cases_of,
@@ -24,7 +25,12 @@ from tests.builders import (
 @pytest.fixture
 def usable(monkeypatch):
     """Pretend that every provider can be called on the CPU."""
-    monkeypatch.setattr(harness, "backend_obstacle", lambda *_: None)
+    monkeypatch.setattr(sources, "backend_obstacle", lambda *_: None)
+    monkeypatch.setattr(
+        sources,
+        "usable_sources",
+        lambda subject, device: [("pytorch", b) for b in subject.backends("pytorch")],
+    )
 
 
 def gemm_class(**changes):

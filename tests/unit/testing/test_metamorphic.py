@@ -10,12 +10,10 @@ import pytest
 import torch
 
 from generator.testing.definition import Definition, Interface
-from generator.testing.metamorphic import Metamorphic, peer_of, relations_of
+from generator.testing.harness import Metamorphic
 from generator.testing.parametrize import _spread_relations
 from generator.testing.relation import Bound, RelatedCase, Relation, alike
 from generator.testing.tolerance import Tolerance
-from generator.testing.trial import Trial
-from tests.builders import CPU
 
 INTERFACE = Interface({"x": "float32[M, N]"}, {"y": "float32[M, N]"})
 BOUNDS = {"y": Bound(Tolerance(rtol=0.0, atol=1e-3), "a reason")}
@@ -70,7 +68,7 @@ def file(monkeypatch):
 
 def judged(cls, relation, case):
     """Return what one test records."""
-    trial = Trial(cls.definition(), case, CPU, cls.make_inputs, cls.load_run())
+    trial = cls.subject().trial(case)
     records = []
     try:
         cls().test_metamorphic(trial, relation, lambda _, text: records.append(text))
@@ -82,14 +80,22 @@ def judged(cls, relation, case):
 
 def test_relations_are_listed_case_by_case_and_a_peers_where_it_is(file):
     cls = file("twice", lambda x: 2 * x)
-    names = [(r.name, case) for r, case in relations_of(cls, ("small", "medium"))]
+    names = [
+        (r.name, case)
+        for r, case in cls.file().relations(cls.subject(), ("small", "medium"))
+    ]
     assert names == [("negated", SHORT), ("negated", LONG)]
     other = file("other", lambda x: 2 * x)
-    names = [(r.name, case) for r, case in relations_of(cls, ("small", "medium"))]
+    names = [
+        (r.name, case)
+        for r, case in cls.file().relations(cls.subject(), ("small", "medium"))
+    ]
     assert names == [("negated", SHORT), ("peer", SHORT), ("negated", LONG)]
-    assert peer_of(cls, relations(cls.definition())[1]) is other
-    assert [r.name for r, _ in relations_of(cls, ("medium",))] == ["negated"]
-    assert relations_of(cls, ("large",)) == []
+    assert cls.file().peer(relations(None)[1]) is other.subject()
+    assert [r.name for r, _ in cls.file().relations(cls.subject(), ("medium",))] == [
+        "negated"
+    ]
+    assert cls.file().relations(cls.subject(), ("large",)) == []
 
 
 def test_what_holds_is_recorded_with_its_source_and_reason(file):

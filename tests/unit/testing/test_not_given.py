@@ -101,7 +101,7 @@ def test_sources_without_a_common_output_are_skipped():
 
 def test_a_recording_has_what_the_kernel_gave_and_names_the_rest(tmp_path):
     cls, job = two_sources(FULL, BARE), job_in(tmp_path)
-    assert record.record(cls, job, HERE).agrees
+    assert record.record(cls.subject(), job, HERE).agrees
     recordings = read(path_of(cls, job)).body["recordings"]
     lacking = {about["source"]: about.get("not_given") for about in recordings.values()}
     assert lacking == {"flashinfer/fa2": None, "flashinfer/xqa": ["lse"]}
@@ -125,6 +125,6 @@ def test_a_recording_says_what_was_called(tmp_path):
     job = job_in(Path(tmp_path))
     named = Backend("xqa", lacks=("lse",), symbol="flashinfer.decode.xqa")
     cls = two_sources(named)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     (about,) = read(path_of(cls, job)).body["recordings"].values()
     assert about["symbol"] == "flashinfer.decode.xqa"

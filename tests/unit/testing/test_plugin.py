@@ -6,13 +6,15 @@ that this machine lacks can be pretended.
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from generator.ops.op_types.rmsnorm import op as rmsnorm
-from generator.testing import available, harness, plugin, providers
+from generator.testing import available, plugin, providers
+from generator.testing.checks import sources as of_sources
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.skipping import skip
@@ -272,7 +274,7 @@ def test_a_usable_backend_gets_every_case(cuda):
         "flashinfer: new needs SM100, device is SM90",
     ]
     native = Backend("native", needs_cuda=False)
-    assert available.usable_sources(cls, CUDA) == [
+    assert available.usable_sources(cls.subject(), CUDA) == [
         ("flashinfer", backends[0]),
         ("sglang", native),
     ]
@@ -282,25 +284,23 @@ def test_the_others_are_compared_where_sglang_s_worker_does_not_start(monkeypatc
     cls = norm_class()
     case = next(iter(cls.cases(cls.definition())))
     sources = [("flashinfer", Backend("")), ("sglang", Backend("native"))]
-    monkeypatch.setattr(harness, "usable_sources", lambda cls, device: sources)
-    compared = []
+    monkeypatch.setattr(of_sources, "usable_sources", lambda *_: sources)
 
-    def expect(self, trial, provider, backend):
+    def answer(subject, trial, provider, backend):
         if provider == "sglang":
             skip(Kind.BROKEN, "sglang: import failed: OSError: x")
-        return ()
+        return trial.outputs
 
-    monkeypatch.setattr(cls, "_expect", expect)
-    monkeypatch.setattr(
-        cls, "_check", lambda *given, widest: compared.append((given[4], widest))
-    )
+    monkeypatch.setattr(of_sources, "answer", answer)
     reason = skip_reason(
         lambda: cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
     )
     assert reason == "fewer than two ground truths are usable here: flashinfer"
     sources.append(("pytorch", Backend("")))
-    cls().test_ground_truths_agree(trial_of(cls, case), ignore_property)
-    assert compared == [("flashinfer", "pytorch")]
+    records = []
+    told = lambda _, text: records.append(json.loads(text)["source"])
+    cls().test_ground_truths_agree(trial_of(cls, case), told)
+    assert records == ["flashinfer ~ pytorch"]
 
 
 @pytest.mark.parametrize(

@@ -93,41 +93,41 @@ def fewer_cases(definition):
     ],
 )
 def test_a_stale_recording_is_red_until_it_is_made_anew(changes, text, job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
     cls = rendered(NORM, **changes)
     failures = replay(cls, job, "one-row")
     assert text in failures["one-row"]
     assert f"trace-dataset record --definition-name {NORM}" in failures["one-row"]
-    assert record.record(cls, job, HERE).status == RECORDED
+    assert record.record(cls.subject(), job, HERE).status == RECORDED
     assert not any("stale" in text for text in replay(cls, job).values())
 
 
 def test_a_changed_reference_leaves_a_recording_current(job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
     same = run_of(loaded(NORM).reference)
 
     def run(*given):
         return same(*given)
 
-    assert record.record(rendered(NORM, run), job, HERE).status == CURRENT
+    assert record.record(rendered(NORM, run).subject(), job, HERE).status == CURRENT
 
 
 def test_inputs_of_the_same_bytes_by_other_code_leave_a_recording_current(job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
 
     def rewritten(definition, case, stream):
         return dict(rmsnorm.make_inputs(definition, case, stream))
 
     cls = rendered(NORM, make_inputs=staticmethod(rewritten))
     before = path_of(cls, job).read_bytes()
-    assert record.record(cls, job, HERE).status == CURRENT
+    assert record.record(cls.subject(), job, HERE).status == CURRENT
     assert path_of(cls, job).read_bytes() == before
     other = rendered(NORM, make_inputs=staticmethod(other_inputs))
-    assert record.record(other, job, HERE).status == RECORDED
+    assert record.record(other.subject(), job, HERE).status == RECORDED
 
 
 def test_inputs_that_do_not_fit_are_not_taken_for_the_recorded_ones(job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
 
     def rewritten(definition, case, stream):
         return dict(rmsnorm.make_inputs(definition, case, stream))
@@ -135,28 +135,28 @@ def test_inputs_that_do_not_fit_are_not_taken_for_the_recorded_ones(job):
     changed = {"make_inputs": staticmethod(rewritten)}
     large = {"peak_bytes": staticmethod(lambda definition, case: 2**60)}
     cls = rendered(NORM, **changed, **large)
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status != CURRENT
     assert any("needs" in remark for remark in result.remarks)
 
 
 def test_recordings_stand_side_by_side(job):
     cls = rendered(DECODE)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     first = path_of(cls, job).read_bytes()
-    assert record.record(cls, job, NEWER).status == RECORDED
+    assert record.record(cls.subject(), job, NEWER).status == RECORDED
     labels = read(path_of(cls, job)).body["recordings"]
     assert len(labels) == 8
     assert {label.split("@")[1] for label in labels} == {"0.6", "0.7"}
     assert not replay(cls, job)
-    assert record.record(cls, job, HERE).status == CURRENT
+    assert record.record(cls.subject(), job, HERE).status == CURRENT
     assert path_of(cls, job).read_bytes() != first
 
 
 def test_new_inputs_drop_what_was_recorded_of_the_old_ones(job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
     cls = rendered(NORM, make_inputs=staticmethod(other_inputs))
-    record.record(cls, job, NEWER)
+    record.record(cls.subject(), job, NEWER)
     assert list(read(path_of(cls, job)).body["recordings"]) == [
         "flashinfer@0.7@NVIDIA-H200"
     ]
@@ -165,10 +165,10 @@ def test_new_inputs_drop_what_was_recorded_of_the_old_ones(job):
 
 def test_force_records_anew_and_the_same(job):
     cls = rendered(NORM)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     before = path_of(cls, job).read_bytes()
     again = RecordJob(job.out, device="cpu", force=True)
-    assert record.record(cls, again, HERE).status == RECORDED
+    assert record.record(cls.subject(), again, HERE).status == RECORDED
     assert path_of(cls, job).read_bytes() == before
 
 
@@ -176,13 +176,13 @@ def test_a_damaged_file_is_an_error_that_names_it_and_is_replaced(job):
     from generator.testing.recording_file import Damaged
 
     cls = rendered(NORM)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     path = path_of(cls, job)
     content = path.read_bytes()
     path.write_bytes(content[:-5])
     with pytest.raises(Damaged, match="is damaged"):
         replay(cls, job, "one-row")
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status == RECORDED
     assert str(path) in result.remarks[0]
     assert path.read_bytes() == content
@@ -199,7 +199,7 @@ def failing(backend):
 
 def test_a_backend_that_fails_leaves_the_others(job):
     cls = rendered(DECODE, flashinfer_ground_truth=failing("fa2"))
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status == RECORDED
     assert [label.split("@")[0] for label in result.labels] == [
         "flashinfer/cuda-cores",
@@ -216,21 +216,21 @@ def test_where_all_fail_nothing_is_written(job):
         raise RuntimeError("broken")
 
     cls = rendered(NORM, flashinfer_ground_truth=staticmethod(ground_truth))
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status == "failed"
     assert not path_of(cls, job).exists()
 
 
 def test_a_kernel_that_contradicts_the_oracle_is_recorded_and_told(job):
     cls = rendered(NORM, flashinfer_ground_truth=pretended(rmsnorm, 1.1))
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status == RECORDED
     assert "flashinfer disagrees with the oracle in one-row" in result.remarks[0]
     assert not result.agrees
     assert replay(cls, job)
     right = rendered(NORM, flashinfer_ground_truth=pretended(rmsnorm))
     assert record.record(
-        right, RecordJob(job.out, device="cpu", force=True), HERE
+        right.subject(), RecordJob(job.out, device="cpu", force=True), HERE
     ).agrees
 
 
@@ -240,7 +240,7 @@ def test_an_unusable_provider_is_told_with_its_reason(job, monkeypatch):
         "backend_obstacle",
         lambda *_: Obstacle(Kind.NOT_INSTALLED, "not installed"),
     )
-    result = record.record(rendered(NORM), job, HERE)
+    result = record.record(rendered(NORM).subject(), job, HERE)
     assert result.status == UNUSABLE
     assert "no provider is usable: flashinfer: not installed" in result.remarks[0]
 
@@ -271,7 +271,7 @@ class Whole:
 @pytest.mark.parametrize("policy", [Counts(), Whole()])
 def test_policies_judge_recordings_too(policy, job):
     cls = rendered(NORM, policies={"output": policy})
-    assert record.record(cls, job, HERE).status == RECORDED
+    assert record.record(cls.subject(), job, HERE).status == RECORDED
     told = []
     assert not replay(cls, job, told=lambda _, value: told.append(json.loads(value)))
     assert told
@@ -283,7 +283,7 @@ def test_policies_judge_recordings_too(policy, job):
 
 def test_other_positions_than_those_chosen_now_are_told(job):
     cls = rendered(NORM)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     path = path_of(cls, job)
     found = read(path)
     for about in found.body["recordings"].values():
@@ -296,9 +296,9 @@ def test_other_positions_than_those_chosen_now_are_told(job):
 
 
 def test_a_case_that_is_gone_leaves_the_file_with_the_next_recording(job):
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
     cls = rendered(NORM, cases=staticmethod(fewer_cases))
-    assert record.record(cls, job, NEWER).status == RECORDED
+    assert record.record(cls.subject(), job, NEWER).status == RECORDED
     body = read(path_of(cls, job)).body
     assert list(body["cases"]) == ["one-row"]
     assert len(body["recordings"]) == 2
@@ -308,7 +308,7 @@ def test_a_case_that_is_gone_leaves_the_file_with_the_next_recording(job):
 def test_a_broken_context_keeps_what_was_recorded_before(job, monkeypatch):
     monkeypatch.setattr(record, "can_go_on", lambda device: False)
     cls = rendered(DECODE, flashinfer_ground_truth=failing("fa2"))
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert result.status == RECORDED
     assert [label.split("@")[0] for label in result.labels] == ["flashinfer/cuda-cores"]
 
@@ -323,8 +323,8 @@ def test_large_inputs_are_not_kept_for_the_next_backend(job, monkeypatch):
         return gqa_paged.make_inputs(definition, case, stream)
 
     cls = rendered(DECODE, make_inputs=staticmethod(make_inputs))
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     assert len(made) == 5
     monkeypatch.setattr(take, "KEPT_BYTES", 0)
-    record.record(cls, RecordJob(job.out, device="cpu", force=True), HERE)
+    record.record(cls.subject(), RecordJob(job.out, device="cpu", force=True), HERE)
     assert len(made) == 5 + 4 * 5

@@ -17,9 +17,8 @@ from generator.testing.definition import Backend
 from generator.testing.kernel_recorder import RecordJob
 from generator.testing.record_worker import CURRENT, RECORDED
 from generator.testing.recording_file import read
-from generator.testing.trial import Trial, same_bits
+from generator.testing.trial import same_bits
 from tests.builders import (
-    CPU,
     cases_of,
     class_of,
     ignore_property,
@@ -59,7 +58,7 @@ def job(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recording_is_replayed_on_the_cpu(name, job):
     cls, told = rendered(name), []
-    result = record.record(cls, job, HERE)
+    result = record.record(cls.subject(), job, HERE)
     assert (result.status, result.remarks) == (RECORDED, [])
     backends = cls.flashinfer_backends(cls.definition())
     assert result.labels == tuple(
@@ -72,16 +71,14 @@ def test_a_recording_is_replayed_on_the_cpu(name, job):
     }
     assert all(r["verdict"] == "PASSED" for r in told)
     assert told[0]["recording"]["gpu"] == "NVIDIA H200"
-    assert record.record(cls, job, HERE).status == CURRENT
+    assert record.record(cls.subject(), job, HERE).status == CURRENT
 
 
 def test_inputs_of_another_seed_are_not_held_against_a_recording(job):
     cls = rendered(NORM)
-    record.record(cls, job, HERE)
+    record.record(cls.subject(), job, HERE)
     case = cases_of(cls)[0]
-    shifted = Trial(
-        cls.definition(), case, CPU, cls.make_inputs, cls.load_run(), shift=7
-    )
+    shifted = cls.subject().trial(case, shift=7)
     assert not same_bits(
         shifted.inputs["hidden_states"], trial_of(cls, case).inputs["hidden_states"]
     )
@@ -94,7 +91,7 @@ def test_inputs_of_another_seed_are_not_held_against_a_recording(job):
 def test_the_metadata_says_how_it_came_about(job):
     cls = rendered(DECODE)
     symbols = ["flashinfer.decode.Wrapper", "other.symbol"]
-    record.record(cls, RecordJob(job.out, symbols, "cpu"), HERE)
+    record.record(cls.subject(), RecordJob(job.out, symbols, "cpu"), HERE)
     body = read(path_of(cls, job)).body
     assert list(body["cases"]) == sorted(c.name for c in cases_of(cls))
     assert body["cases"]["boundaries"]["stream"] == [cls.name, "boundaries"]
@@ -135,7 +132,9 @@ WRONG = wrong_runs()
 def recorded(tmp_path_factory):
     """Return a function that records a definition once: no fault changes its kernel."""
     job = job_in(tmp_path_factory.mktemp("recorded"))
-    return cache(lambda name: (record.record(rendered(name), job, HERE).status, job))
+    return cache(
+        lambda name: (record.record(rendered(name).subject(), job, HERE).status, job)
+    )
 
 
 @pytest.mark.parametrize("fault", WRONG)
@@ -175,7 +174,7 @@ def test_a_fault_in_one_place_is_seen_by_the_stored_positions(place, job):
         )
         for each in (run, wrong)
     ]
-    record.record(classes[0], job, HERE)
+    record.record(classes[0].subject(), job, HERE)
     assert not replay(classes[0], job, "whole-prompt")
     assert replay(classes[1], job, "whole-prompt")
 
@@ -187,7 +186,7 @@ def test_a_fault_in_one_page_is_seen_by_the_stored_positions(job):
         run_of(loaded(DECODE).reference),
         flashinfer_ground_truth=pretended(gqa_paged),
     )
-    assert record.record(cls, job, HERE).status == RECORDED
+    assert record.record(cls.subject(), job, HERE).status == RECORDED
     (case,) = [c for c in cases_of(cls) if c.name == "boundaries"]
     pages = trial_of(cls, case).inputs["kv_indices"]
     for page in (pages[0], pages[5], pages[-1]):
@@ -211,7 +210,7 @@ def test_worst_elements_are_named_by_their_place_in_the_whole_output(job):
         output[:, 7] += 100
         return output
 
-    record.record(rendered(NORM), job, HERE)
+    record.record(rendered(NORM).subject(), job, HERE)
     failures = replay(rendered(NORM, wrong), job, "large-values")
     (text,) = failures.values()
     assert ", 7): actual" in text

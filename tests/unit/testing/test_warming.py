@@ -10,7 +10,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from generator.testing import available, harness
+from generator.testing import available
+from generator.testing.checks import sources
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.warm_worker import Warming, calls_of, compress_quickly
@@ -89,7 +90,7 @@ class Compiler:
             label=label,
             provider=provider,
             backend=Backend(label, needs_cuda=needs_cuda),
-            cls=SimpleNamespace(interface=interface, name=name),
+            subject=SimpleNamespace(interface=interface, name=name),
         )
 
 
@@ -97,7 +98,7 @@ def run(monkeypatch, compiler, calls, jobs=4):
     for name, module in compiler.modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     events = []
-    names = {call.cls.name for call in calls}
+    names = {call.subject.name for call in calls}
     Warming(jobs, CPU, lambda **event: events.append(event)).run(calls, names)
     return events
 
@@ -304,7 +305,7 @@ def test_what_rendered_tests_call_ends_where_it_would_wait(monkeypatch):
     compiler.modules["flashinfer"].norm = norm
     # this machine passes for one on which FlashInfer alone can be called
     obstacle = Obstacle(Kind.BROKEN, "not pretended")
-    for module in (available, harness):
+    for module in (available, sources):
         monkeypatch.setattr(
             module,
             "backend_obstacle",

@@ -15,7 +15,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command, drawing
 from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.names import NAMES
-from generator.evaluation.checkers.posing import Judged, Subject, judged
+from generator.evaluation.checkers.posing import Judged, Planted, judged
 from generator.evaluation.checkers.report import checkers_report, family
 from generator.evaluation.checkers.result import Checked, kept, known, record
 from generator.execution.outcome import CannotRun
@@ -33,11 +33,11 @@ WORKLOAD = {
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     root = write_dataset(tmp_path_factory.mktemp("d"), [resized_json(NORM, NORM)])
     definition, _ = load_file(root, file_of())
     assert definition is not None
-    return Subject.of(definition, [WORKLOAD], root)
+    return Planted.of(definition, [WORKLOAD], root)
 
 
 def file_of() -> DatasetFile:
@@ -45,14 +45,14 @@ def file_of() -> DatasetFile:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_checker_passes_zeros_of_a_norm(name: str, subject: Subject) -> None:
+def test_no_checker_passes_zeros_of_a_norm(name: str, subject: Planted) -> None:
     found = judged(subject, CHECKERS[name])
     assert not found.why
     assert found.rounds == CHECKERS[name].rounds
     assert "output zero" not in found.passes
 
 
-def test_what_passes_depends_on_inputs_and_rule(subject: Subject) -> None:
+def test_what_passes_depends_on_inputs_and_rule(subject: Planted) -> None:
     bench = judged(subject, CHECKERS["flashinfer-bench"]).passes
     sol = judged(subject, CHECKERS["sol-execbench"]).passes
     # 1 % too large is within atol + rtol * abs(y), not within either alone
@@ -65,8 +65,8 @@ def test_what_passes_depends_on_inputs_and_rule(subject: Subject) -> None:
     assert "eps missing" in {*sol} & {*bench}
 
 
-def test_checker_without_inputs_is_not_asked(subject: Subject) -> None:
-    none = Subject(**{**vars(subject), "workloads": []})
+def test_checker_without_inputs_is_not_asked(subject: Planted) -> None:
+    none = Planted(**{**vars(subject), "workloads": []})
     assert judged(none, CHECKERS["gpu-mode"]) == Judged(
         why="no workload of up to 64 MiB"
     )
@@ -97,12 +97,12 @@ print(json.dumps({"passes": found}))
 """
 
 
-def test_command_is_asked_by_files(subject: Subject, tmp_path: Path) -> None:
+def test_command_is_asked_by_files(subject: Planted, tmp_path: Path) -> None:
     script = tmp_path / "checker.py"
     script.write_text(SCRIPT)
     few = [d for d in subject.defects if d.name in ("output zero", "eps missing")]
     more = [d for d in subject.defects if "1 %" in d.name]
-    asked = Subject(**{**vars(subject), "defects": [*few, *more]})
+    asked = Planted(**{**vars(subject), "defects": [*few, *more]})
     found = command.judged(asked, shlex.join([sys.executable, str(script)]))
     assert "output 1 % too large" in found.passes
     assert "output zero" not in found.passes
@@ -118,7 +118,7 @@ def test_command_is_asked_by_files(subject: Subject, tmp_path: Path) -> None:
         ("/no/such/program", "can't be asked"),
     ],
 )
-def test_broken_command_is_said(said: str, why: str, subject: Subject) -> None:
+def test_broken_command_is_said(said: str, why: str, subject: Planted) -> None:
     with pytest.raises(CannotRun, match=why):
         command.judged(subject, said)
 
@@ -163,7 +163,7 @@ def checked(**more: Any) -> Checked:
     return Checked(NORM, "rmsnorm", path, defects, **{"checkers": answers, **more})
 
 
-def test_record_keeps_what_was_asked_before(subject: Subject) -> None:
+def test_record_keeps_what_was_asked_before(subject: Planted) -> None:
     root = subject.dataset
     record(root, [checked()])
     record(root, [checked(checkers={"sol-execbench": Judged(10)})])

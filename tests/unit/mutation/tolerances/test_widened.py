@@ -268,7 +268,7 @@ def test_the_float64_run_is_the_oracle_s(name: str) -> None:
     case = op.cases(definition)[1]
     trial = Trial(definition, case, CPU, op.make_inputs, run_of(reference))
     outputs, after = run_widened(lambda: run_of(reference), trial.inputs)
-    filled = tests()._filled(trial)
+    filled = tests.subject().filled(trial.inputs)
     found = (*outputs, *(after[name] for name in filled))
     expected = as_tuple(op.oracle(definition, trial.lazy_inputs()))
     assert len(found) == len(expected)

@@ -1,0 +1,54 @@
+"""How far a solution may be from what is expected: as far as any kernel of the op.
+
+References keep closer to float64 than kernels, which round intermediate values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from generator.testing.available import source_name
+from generator.testing.checks.pairs import ORACLE
+from generator.testing.subject import Subject
+from generator.testing.tolerance import Tolerance, looser
+
+REFERENCE = "reference"
+"""What is expected where there is no oracle: the reference's outputs."""
+
+
+def solution_tolerance(
+    subject: Subject, output: str, source: str, case: str
+) -> Tolerance:
+    """Return how far an output may be from what `source`, oracle or reference, gives.
+
+    A kernel's tolerance has room for two errors, the kernel's and the reference's to
+    which it is compared. An oracle has none: the reference's is taken off.
+    """
+    strict = allowed = subject.tolerance(output, ORACLE, case)
+    for kernel in _kernels(subject):
+        allowed = looser(allowed, _inverted(subject.tolerance(output, kernel, case)))
+    if source != ORACLE or allowed.hit_ratio < 1.0:
+        return allowed
+    rtol = max(strict.rtol, allowed.rtol - strict.rtol)
+    atol = max(strict.atol, allowed.atol - strict.atol)
+    # of two sides that round alike it is less than of one that rounds
+    nmse = None if allowed.nmse is None else max(allowed.nmse, strict.nmse or 0.0)
+    return replace(allowed, rtol=rtol, atol=atol, nmse=nmse)
+
+
+def _inverted(tolerance: Tolerance) -> Tolerance:
+    """Invert the bounds of a norm's ratio: tests divide the reference's by the kernel's.
+
+    The judge divides a solution's by the reference's.
+    """
+    if tolerance.norm_ratio is None:
+        return tolerance
+    low, high = tolerance.norm_ratio
+    return replace(tolerance, norm_ratio=(1.0 / high, 1.0 / low))
+
+
+def _kernels(subject: Subject) -> Iterator[str]:
+    for provider in subject.op.kernels:
+        for backend in subject.backends(provider):
+            yield source_name(provider, backend)

@@ -1,0 +1,66 @@
+"""A loaded definition as the subject that checks take, as its rendered file has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from generator.dataset.definition import Definition, declarations
+from generator.ops.op_values import op_of
+from generator.ops.registry import op_specs
+from generator.ops.serving import spec_of, why_not_served
+from generator.rules.constants import resolve_constants, why_unresolved
+from generator.testing.definition import Definition as Declared
+from generator.testing.definition import Interface
+from generator.testing.reference import load_run
+from generator.testing.subject import Op, Subject
+
+
+def subject_of(
+    definition: Definition,
+    axes: Mapping[str, int] | None = None,
+    tolerance: float | None = None,
+) -> Subject:
+    """Return a definition as a subject; none of its code is executed before a check.
+
+    `axes` replace constant axes of the definition, `tolerance` every atol and rtol.
+    """
+    spec = spec_of(definition)
+    constants = resolve_constants(definition, spec)[0] if spec is not None else ()
+    unresolved = why_unresolved(definition.op_type, spec, constants)
+    if spec is None and definition.op_type in op_specs():
+        unresolved = why_not_served(definition)
+    return Subject(
+        declared_definition(definition, axes),
+        Op(guesses_inputs=True) if spec is None else op_of(definition.op_type),
+        partial(load_run, definition.reference),
+        unresolved=unresolved,
+        dependent_constants=tuple(c.name for c in constants if not c.independent),
+        run_tolerance=tolerance,
+        sha256=definition.sha256,
+    )
+
+
+def declared_definition(
+    definition: Definition, axes: Mapping[str, int] | None = None
+) -> Declared:
+    """Return what an op's functions need of a definition; `axes` replace constant axes."""
+    spec = spec_of(definition)
+    found = resolve_constants(definition, spec)[0] if spec is not None else ()
+    constants = {constant.name: constant.value for constant in found}
+    interface = Interface(
+        declarations(definition.inputs),
+        declarations(definition.outputs),
+        definition.constraints,
+    )
+    # a constant that is an axis as well has the value that its source says
+    lengths = {**definition.const_axes, **(axes or {}), **constants}
+    specs = (*interface.input_specs.values(), *interface.output_specs.values())
+    used = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
+    return Declared(
+        definition.name,
+        definition.op_type,
+        interface,
+        {axis: lengths[axis] for axis in used if axis in lengths},
+        constants,
+    )
