@@ -201,8 +201,23 @@ pr = partial(value, "The number of the pull request.", click.IntRange(1), metava
 
 def output(what: str, metavar: str, **more: Any) -> Any:
     """Declare --output, a folder where `metavar` is DIR, else a file."""
-    kind = click.Path(path_type=Path, dir_okay=metavar == "DIR")
+    kind = _NamedPath(path_type=Path, dir_okay=metavar == "DIR")
     return value(what, kind, "--output", metavar=metavar, **more)
+
+
+class _NamedPath(click.Path):
+    """Refuse an empty path, which an unset variable leaves: it is the current folder."""
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return the path of a value."""
+        if value == "":
+            self.fail("the path is empty: is a variable unset?", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ EXIT_NEEDS_GPU = 3
 EXIT_INTERRUPTED = 130
 
 _PROBE_BYTES = 1 << 20
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 STATUSES = {
     Status.PASSED: EXIT_FINE,
@@ -50,7 +53,9 @@ def write(text: str) -> None:
 
 def write_json(value: Any) -> None:
     """Write a JSON value to stdout."""
-    write(json.dumps(value, indent=2) + "\n")
+    # GitHub's runner takes `##[` for a command
+    text = json.dumps(value, indent=2).replace("##[", "##\\u005b")
+    write(f"{text}\n")
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -94,9 +99,11 @@ def status_of(fine: object) -> int:
 def write_files(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files below a folder, each as a whole."""
     from generator.dataset.atomic_write import write_below
+    from generator.dataset.lock import locked
 
-    for path, content in files.items():
-        write_below(root, path, content)
+    with locked(root):
+        for path, content in files.items():
+            write_below(root, path, content)
 
 
 def check_writable(root: Path) -> None:
@@ -148,6 +155,7 @@ def run(command: click.Command, program: str) -> int:
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a character shows its escape.
             stream.reconfigure(errors="backslashreplace")
+    end_in_order()
     try:
         status = command.main(prog_name=program, standalone_mode=False)
         return status if isinstance(status, int) else EXIT_FINE
@@ -165,6 +173,26 @@ def run(command: click.Command, program: str) -> int:
         where = f"{error.filename2 or error.filename}: " if error.filename else ""
         say(f"Error: {where}{error.strerror or error}")
     return EXIT_USAGE
+
+
+def end_in_order() -> None:
+    """Treat being ended by a signal as Ctrl-C: temporary folders and processes go.
+
+    What the caller ignores (`nohup`) stays ignored. A second signal does not disturb what
+    the first one has begun.
+    """
+
+    def end(number: int, frame: object) -> None:
+        for other in _ENDING:
+            if signal.getsignal(other) is end:
+                signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    # only the main thread may; elsewhere this is a function that a program calls
+    with suppress(ValueError):
+        for number in _ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, end)
 
 
 def run_and_exit(command: click.Command, program: str) -> None:

@@ -269,6 +269,18 @@ def walk_files(root: Path, folder: str) -> Iterator[str]:
             yield path
 
 
+def has_link(root: Path, folder: str) -> bool:
+    """Return whether a symbolic link lies anywhere below a folder."""
+    try:
+        found = entries(root, folder)
+    except OSError:
+        return False
+    return any(
+        entry.is_link or (entry.is_folder and has_link(root, f"{folder}/{entry.name}"))
+        for entry in found
+    )
+
+
 def read_text_file(root: Path, file: str, max_bytes: int) -> bytes | Problem:
     """Return the bytes of a file below `root`, or the Problem that says why not."""
     try:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.file_reading import read_text_file
+from generator.dataset.file_reading import FILE_TOO_LARGE, read_text_file
 from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited, warning
 from generator.problems.messages import one_line, plural, quote
 
@@ -55,6 +55,12 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
 """Levels of arrays and objects; a definition needs 4, a trace about 6."""
 
+MAX_VALUES = 500_000
+"""Commas of the largest JSON text that is parsed: the evidence of thousands of runs."""
+
+MAX_SMALL = 50_000
+"""Commas of the largest definition, solution or line of a file; real ones have hundreds."""
+
 _MAX_DIGITS = 40
 _BOM = b"\xef\xbb\xbf"
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
@@ -87,12 +93,14 @@ class JsonLines:
     count: int = 0
 
 
-def read_json(root: Path, file: str) -> JsonFile:
+def read_json(root: Path, file: str, max_values: int = MAX_VALUES) -> JsonFile:
     """Read the JSON file `file`, a path relative to `root`; raises nothing."""
     data = read_text_file(root, file, MAX_BYTES)
     if isinstance(data, Problem):
         return JsonFile(None, (data,), ok=False)
-    return replace(parse(data, file), sha256=hashlib.sha256(data).hexdigest())
+    return replace(
+        parse(data, file, None, max_values), sha256=hashlib.sha256(data).hexdigest()
+    )
 
 
 def read_json_lines(root: Path, file: str) -> JsonLines:
@@ -110,7 +118,7 @@ def read_json_lines(root: Path, file: str) -> JsonLines:
             problems.append(JSONL_BLANK_LINE.problem(file, message, line=number))
             continue
         count += 1
-        parsed = parse(raw, file, number)
+        parsed = parse(raw, file, number, MAX_SMALL)
         problems += parsed.problems
         if parsed.ok:
             lines.append((number, parsed.value))
@@ -127,12 +135,15 @@ class _Odd:
     found: Any
 
 
-def parse(data: bytes, file: str, line: int | None = None) -> JsonFile:
+def parse(
+    data: bytes, file: str, line: int | None = None, max_values: int = MAX_VALUES
+) -> JsonFile:
     """Return the value of a JSON text, and the Problems of the text.
 
     Duplicate keys keep the last value and a bad number becomes 0, so that the rest
     can be checked in the same pass. `line` is where the text stands in a JSON Lines
-    file; without it a syntax error carries its own line.
+    file; without it a syntax error carries its own line. More than `max_values` commas
+    are not parsed: a value takes a hundred times the memory of its text.
     """
     problems: list[Problem] = []
     odd: list[_Odd] = []
@@ -158,7 +169,12 @@ def parse(data: bytes, file: str, line: int | None = None) -> JsonFile:
     value, ok = None, False
     try:
         text = data.decode("utf-8")
-        if _is_deep(text):
+        if text.count(",") > max_values:
+            message = (
+                f"The JSON has over {max_values:,} commas, more than any real one."
+            )
+            problems.append(FILE_TOO_LARGE.at(message))
+        elif _is_deep(text):
             message = f"The JSON is nested more than {MAX_DEPTH} levels deep."
             problems.append(JSON_DEPTH.at(message))
         else:

@@ -15,7 +15,14 @@ from typing import Any, Literal
 
 from jsonschema_rs import Draft202012Validator
 
-from generator.dataset.json_file import JsonFile, JsonLines, read_json, read_json_lines
+from generator.dataset.json_file import (
+    MAX_SMALL,
+    MAX_VALUES,
+    JsonFile,
+    JsonLines,
+    read_json,
+    read_json_lines,
+)
 from generator.problems import MAX_PROBLEMS, Problem, Rule, blocking, limited
 from generator.problems.messages import did_you_mean, listing, plural, quote, show
 
@@ -61,7 +68,8 @@ _DUMP_FIX = (
 
 def read_checked(root: Path, file: str, kind: Kind) -> JsonFile:
     """Read a JSON file of a kind; `ok` is False where it does not fit the schema."""
-    read = read_json(root, file)
+    is_small = kind in ("definition", "solution")
+    read = read_json(root, file, MAX_SMALL if is_small else MAX_VALUES)
     if not read.ok:
         return read
     broken = check(read.value, kind, file)

@@ -8,6 +8,7 @@ no text of it becomes a part of a query.
 from __future__ import annotations
 
 import glob
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generator.dataset.artifacts import Key, discover_artifacts
+from generator.dataset.file_reading import opened
 from generator.dataset.json_file import MAX_BYTES
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
@@ -183,9 +185,19 @@ def _read(
 ) -> None:
     """Fill a table with the lines of files, and a second one with the files."""
     names = [str(root / file[0]) for file in files]
-    for name, file in zip(names, files, strict=True):
-        if not Path(name).is_file():  # a pipe would be waited for
-            raise Failure(f"{one_line(file[0])} is no file.")
+    for file in files:
+        # DuckDB would follow a link, wait for a pipe, and read what validate does not
+        try:
+            with opened(root, str(file[0])) as descriptor:
+                size = os.fstat(descriptor).st_size
+        except OSError as error:
+            why = one_line(error.strerror or str(error))
+            raise Failure(f"{one_line(file[0])} can't be read: {why}.") from None
+        if size > MAX_BYTES:
+            raise Failure(
+                f"{one_line(file[0])} has more than the {MAX_BYTES >> 20} MiB that are "
+                "read: trace-dataset validate."
+            )
     rows = [(name, *file) for name, file in zip(names, files, strict=True)]
     _fill(database, f"{table}_file", rows)
     if names:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+from collections.abc import Iterator
 from typing import Any
 
 from generator.problems import Failure
@@ -129,6 +131,8 @@ def is_transient(error: BaseException) -> bool:
     """Return whether the same request may well succeed in a moment."""
     if "LocalEntryNotFoundError" in _kinds(error):
         return False  # a download's first request, which the library has repeated
+    if any(isinstance(one, socket.gaierror) for one in _reasons(error)):
+        return False  # a name that nobody knows is not known in a moment either
     status = status_of(error)
     return status in _TRANSIENT if status is not None else is_network(error)
 
@@ -169,6 +173,18 @@ def _causes(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__
     return found
+
+
+def _reasons(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those that were being handled when it was raised."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            waiting += [e for e in (one.__cause__, one.__context__) if e is not None]
 
 
 def _kinds(error: BaseException) -> set[str]:

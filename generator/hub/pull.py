@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -13,8 +12,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.atomic_write import write_atomically
+from generator.dataset.atomic_write import move_below, write_below
 from generator.dataset.changes import UNRECORDED, owner_of
+from generator.dataset.file_reading import has_link, is_folder, mode_of, read_bytes
+from generator.dataset.lock import locked
 from generator.dataset.paths import VERIFICATION, DatasetFile, Discovered, select
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure, Unreachable
@@ -38,6 +39,7 @@ BLOBS = ("none", "needed", "all")
 _MIB = 1024 * 1024
 _SPARE = 64 * _MIB
 _GIVEN_UP = 20
+_MAX_RECORD = 256 * _MIB
 _FOLDER = ".trace-dataset"
 _INCOMING = f"{_FOLDER}/incoming"
 _RECORD = f"{_FOLDER}/pull.json"
@@ -91,7 +93,7 @@ def read_state(root: Path) -> PullState:
     Without a record, every file that differs from the Hub counts as edited.
     """
     try:
-        value = json.loads((root / _RECORD).read_bytes())
+        value = json.loads(read_bytes(root, _RECORD, _MAX_RECORD))
         files = {path: list(map(str, known)) for path, known in value["files"].items()}
         listing = dict(value["listing"])
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
@@ -103,8 +105,8 @@ def write_state(root: Path, state: PullState) -> None:
     """Write the record. Raises OSError."""
     files = dict(sorted(state.files.items()))
     value = {"format": _FORMAT, "files": files, "listing": state.listing}
-    write_atomically(root / _RECORD, json.dumps(value).encode("ascii"))
-    write_atomically(root / _FOLDER / ".gitignore", b"*\n")
+    write_below(root, _RECORD, json.dumps(value).encode("ascii"))
+    write_below(root, f"{_FOLDER}/.gitignore", b"*\n")
 
 
 def choose(
@@ -168,6 +170,19 @@ class Pull:
         Raises HubFailure, UnknownName, and OSError where nothing can be written. A
         problem with one file is in `problems`, and the other files are brought.
         """
+        with locked(self.root):
+            self._bring_locked(op_types, names, blobs)
+
+    def _bring_locked(
+        self, op_types: Sequence[str], names: Sequence[str], blobs: str
+    ) -> None:
+        for place in (_FOLDER, _INCOMING):
+            mode = mode_of(self.root, place)
+            if mode is not None and not stat.S_ISDIR(mode):
+                raise HubFailure(f"{place} is a link or a file here: remove it.")
+        # the library writes there by name
+        if has_link(self.root, _INCOMING):
+            self._clear()
         self._state = read_state(self.root)
         offline = None
         try:
@@ -193,6 +208,11 @@ class Pull:
         if offline is None:
             write_state(self.root, self._state)
         if not self.count(Fate.FAILED):
+            self._clear()
+
+    def _clear(self) -> None:
+        """Remove the folder of downloads; links in it are removed, not followed."""
+        if is_folder(self.root, _INCOMING):
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
 
     def _needed(
@@ -237,7 +257,7 @@ class Pull:
             if in_the_way := _in_the_way(self.root, path):
                 self.problems.append(f"{path}: {in_the_way}: not pulled")
                 return Fate.BLOCKED
-            digest = digest_of(self.root / path, file)
+            digest = digest_of(self.root, path, file)
         except FileNotFoundError:
             return Fate.NEW
         except OSError as error:
@@ -260,19 +280,9 @@ class Pull:
     def _fetch(self, file: RemoteFile) -> None:
         """Fetch a file, and put it to its place at once."""
         found = fetch(self.client, self.commit, file, self.root / _INCOMING)
-        target = self.root / file.path
         if reason := _in_the_way(self.root, file.path):
             raise HubFailure(f"{one_line(file.path)}: {reason}.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.replace(found, target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            # the folder is on another disk than the dataset's root
-            beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-            shutil.copyfile(found, beside)
-            os.replace(beside, target)
+        move_below(self.root, found.relative_to(self.root).as_posix(), file.path)
 
     def _note(self, file: RemoteFile, error: BaseException | None) -> None:
         """Note what became of a file; raise what the next file would not escape."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -14,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from generator.dataset.file_reading import opened
 from generator.dataset.paths import FOLDERS, is_portable
 from generator.hub.client import Client
 from generator.hub.failures import HubFailure
@@ -184,14 +186,14 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path.casefold())
 
 
-def digest_of(path: Path, file: RemoteFile) -> str:
+def digest_of(root: Path, path: str, file: RemoteFile) -> str:
     """Return a local file's digest, of the kind that the listing has; raises OSError."""
     made = hashlib.sha256()
-    if not file.sha256:
-        head = b"blob %d\0" % path.stat().st_size
-        made = hashlib.sha1(head, usedforsecurity=False)
-    with open(path, "rb") as stream:
-        while piece := stream.read(_PIECE):
+    with opened(root, path) as descriptor:
+        if not file.sha256:
+            head = b"blob %d\0" % os.fstat(descriptor).st_size
+            made = hashlib.sha1(head, usedforsecurity=False)
+        while piece := os.read(descriptor, _PIECE):
             made.update(piece)
     return f"{'sha256' if file.sha256 else 'git'}:{made.hexdigest()}"
 
@@ -205,7 +207,7 @@ def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
     for _ in range(2):
         found = client.call(partial(_download, client, commit, file, folder))
         is_whole = found.stat().st_size == file.size
-        if is_whole and digest_of(found, file) == file.digest:
+        if is_whole and digest_of(folder, file.path, file) == file.digest:
             return found
         found.unlink()
     raise HubFailure(

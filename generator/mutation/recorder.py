@@ -13,6 +13,7 @@ from pathlib import Path
 from generator import __version__
 from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import mode_of, sha256_of
+from generator.dataset.lock import locked
 from generator.dataset.paths import AUDIT, VERIFICATION, DatasetFile
 from generator.mutation.mutants_result import DefinitionResult
 from generator.problems import Failure
@@ -91,10 +92,13 @@ class Recorder:
             else:
                 torch = metadata.version("torch")
                 new[file.name] = of_result(result, sha256, torch, date)
-        old = read_audits(self._dataset)
-        if old is not None or new:
-            text = as_text(merge(old or {}, new, gone))
-            write_below(self._dataset, AUDIT, text.encode("ascii"))
+        with locked(self._dataset):
+            old = read_audits(self._dataset)
+            is_written = old is not None or bool(new)
+            if is_written:
+                text = as_text(merge(old or {}, new, gone))
+                write_below(self._dataset, AUDIT, text.encode("ascii"))
+        if is_written:
             yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
 
     def _sha256(self, file: DatasetFile) -> str:

@@ -13,16 +13,30 @@ def one_line(text: str, limit: int = 300) -> str:
     """Return `text` clipped, with every character that is not printable escaped."""
     if len(text) > limit:
         text = text[: limit - 3] + "..."
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return without_commands(text)
+
+
+def without_commands(text: str) -> str:
+    """Return text in which GitHub's runner sees no command.
+
+    It runs `##[name]` anywhere in a line of a step's output, and `::name::` at its
+    beginning (actions/runner, ActionCommand.TryParse): a space breaks the one, and the
+    other wherever it could come to stand at the beginning.
+    """
+    if "##" in text:
+        text = text.replace("##[", "## [")
+    if "::" in text and text.lstrip().startswith("::"):
+        text = text.replace("::", ": :", 1)
+    return text
 
 
 def quote(name: str, limit: int = 60) -> str:
     """Return `name` in quotation marks, clipped and escaped to one line."""
     if len(name) > limit:
         name = name[: limit - 3] + "..."
-    return repr(name)
+    return without_commands(repr(name))
 
 
 def show(value: Any) -> str:

@@ -6,12 +6,14 @@ import errno
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from generator.dataset.atomic_write import remove_below, write_below
 from generator.dataset.file_reading import MOST, place_below, read_bytes
+from generator.dataset.lock import locked
 
 SUMS = "SHA256SUMS"
 MOST_RENDERED = 16 * 1024 * 1024
@@ -28,14 +30,19 @@ class FileStatus(str, Enum):
     REMOVED = "removed"
     EDITED = "edited"
     DRIFTED = "drifted"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """Hold a file's path, relative to the output folder, and its status."""
+    """Hold a file's path, relative to the output folder, and its status.
+
+    `has_crlf` says of an edited file that nothing but its line ends was changed.
+    """
 
     path: str
     status: FileStatus
+    has_crlf: bool = False
 
 
 def write_files(
@@ -57,15 +64,25 @@ def write_files(
     """
     root, way = place_below(dataset or output, output)
     prefix = f"{way}/" if way else ""
-    recorded = read_sums(root, way)
+    # a check waits for nobody: it reads
+    with nullcontext() if check else locked(root):
+        return _written(root, prefix, files, force, check, complete)
+
+
+def _written(
+    root: Path,
+    prefix: str,
+    files: Mapping[str, str],
+    force: bool,
+    check: bool,
+    complete: bool,
+) -> list[FileOutcome]:
+    recorded = read_sums(root, prefix.rstrip("/"))
     sums = dict(recorded)
     contents = {path: text.encode("utf-8") for path, text in sorted(files.items())}
     # read all files before the first write: an error then changes nothing
     outcomes = [
-        FileOutcome(
-            path,
-            _status(root, prefix + path, content, recorded.get(path), force, check),
-        )
+        _outcome(root, prefix, path, content, recorded.get(path), force, check)
         for path, content in contents.items()
     ]
     for path, status in ((o.path, o.status) for o in outcomes):
@@ -102,22 +119,23 @@ def _there(root: Path, path: str, most: int) -> bytes | None:
         raise OSError(error.errno, error.strerror, str(root / path)) from error
 
 
-def _status(
+def _outcome(
     root: Path,
+    prefix: str,
     path: str,
     content: bytes,
     recorded: str | None,
     force: bool,
     check: bool,
-) -> FileStatus:
-    present = _there(root, path, max(MOST_RENDERED, len(content)))
-    if present is None:
-        return FileStatus.DRIFTED if check else FileStatus.WRITTEN
+) -> FileOutcome:
+    present = _there(root, prefix + path, max(MOST_RENDERED, 2 * len(content)))
     if present == content:
-        return FileStatus.UNCHANGED
-    if hashlib.sha256(present).hexdigest() != recorded and not force:
-        return FileStatus.EDITED
-    return FileStatus.DRIFTED if check else FileStatus.WRITTEN
+        return FileOutcome(path, FileStatus.UNCHANGED)
+    is_mine = present is None or hashlib.sha256(present).hexdigest() == recorded
+    if present is not None and not is_mine and not force:
+        has_crlf = present.replace(b"\r\n", b"\n") == content
+        return FileOutcome(path, FileStatus.EDITED, has_crlf)
+    return FileOutcome(path, FileStatus.DRIFTED if check else FileStatus.WRITTEN)
 
 
 def _remove(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
-from generator.rules.elsewhere import edited
+from generator.rules.elsewhere import edited, kept
 from generator.rules.load import Loaded, load_definitions
 from generator.rules.unproven import Agreed, never, why_unproven
 
@@ -51,7 +51,8 @@ class Generated:
     def incomplete(self) -> bool:
         """Return whether a file is out of date, or was edited and not overwritten."""
         return any(
-            o.status in (FileStatus.EDITED, FileStatus.DRIFTED) for o in self.outcomes
+            o.status in (FileStatus.EDITED, FileStatus.DRIFTED, FileStatus.KEPT)
+            for o in self.outcomes
         )
 
     @property
@@ -138,6 +139,9 @@ def generate(
         problems += plan.problems
         count += len(plan.classes)
         files[name] = render_test_file(plan)
+    stay = {} if force else _kept(dataset, output, files, loaded)
+    problems += [kept(name, broken) for name, broken in stay.items()]
+    files = {name: text for name, text in files.items() if name not in stay}
     if files:
         files |= render_shared_files()
         chosen = options.standalone
@@ -153,8 +157,34 @@ def generate(
         for definition in loaded.definitions
     }
     unproven = {name: why for name, why in reasons.items() if why is not None}
-    problems += [edited(o.path) for o in outcomes if o.status is FileStatus.EDITED]
+    outcomes += [FileOutcome(name, FileStatus.KEPT) for name in sorted(stay)]
+    problems += [
+        edited(o.path, has_crlf=o.has_crlf)
+        for o in outcomes
+        if o.status is FileStatus.EDITED
+    ]
     return Generated(tuple(outcomes), count, tuple(problems), tuple(plans), unproven)
+
+
+def _kept(
+    dataset: Path, output: Path, files: Iterable[str], loaded: Loaded
+) -> dict[str, set[str]]:
+    """Return the files that test definitions which can't be rendered now, and these.
+
+    Written without them, a file would lose their tests in silence.
+    """
+    fit = {definition.path for definition in loaded.definitions}
+    broken = {file.name for file in loaded.files if file.path not in fit}
+    found = {}
+    # none is broken, mostly: then nothing is read
+    for name in files if broken else ():
+        try:
+            text = read_text(*file_below(dataset, output / name), MOST_RENDERED)
+        except OSError:
+            continue
+        if lost := rendered_definitions(text).keys() & broken:
+            found[name] = set(lost)
+    return found
 
 
 def _unread(loaded: Loaded) -> bool:

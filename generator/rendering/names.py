@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from generator.dataset.definition import Definition
 
@@ -37,10 +37,21 @@ def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
     group have and another group of these words lacks (`ps1`) follow.
     """
     stems = [_stem(group) for group in groups]
-    return _unique(
-        "_".join([stem, *_distinguishing(group, _rivals(groups, stems, place))])
-        for place, (group, stem) in enumerate(zip(groups, stems, strict=True))
+    rivals = Counter(stems)
+    # how many groups of a stem have a part in some name: a rival lacks it if not all
+    having = Counter(
+        (stem, part)
+        for group, stem in zip(groups, stems, strict=True)
+        for part in {part for d in group for part in d.name.split("_")}
     )
+
+    def name(group: Sequence[Definition], stem: str) -> str:
+        def is_rare(part: str) -> bool:
+            return having[stem, part] < rivals[stem]
+
+        return "_".join([stem, *_distinguishing(group, is_rare)])
+
+    return _unique(map(name, groups, stems))
 
 
 def _stem(group: Sequence[Definition]) -> str:
@@ -92,40 +103,30 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
     )
 
 
-def _rivals(
-    groups: Sequence[Sequence[Definition]], stems: Sequence[str], place: int
-) -> list[Sequence[Definition]]:
-    return [
-        group
-        for other, group in enumerate(groups)
-        if other != place and stems[other] == stems[place]
-    ]
-
-
 def _distinguishing(
-    group: Sequence[Definition], rivals: Sequence[Sequence[Definition]]
+    group: Sequence[Definition], is_rare: Callable[[str], bool]
 ) -> list[str]:
     """Return the parts of names that all of a group have, and all of a rival lack."""
     names = [d.name.split("_") for d in group]
-    others = [[d.name.split("_") for d in rival] for rival in rivals]
+    shared = set(names[0]).intersection(*names[1:])
     return [
         part
         for part in names[0][len(_words(group[0].name)) :]
-        if all(part in name for name in names)
-        and any(all(part not in name for name in rival) for rival in others)
+        if part in shared and is_rare(part)
     ]
 
 
 def _unique(names: Iterable[str]) -> list[str]:
     taken: Counter[str] = Counter()
-    result: list[str] = []
+    # a dict keeps the order
+    result: dict[str, None] = {}
     for name in names:
         candidate = name
         while candidate in result:
             taken[name] += 1
             candidate = f"{name}_{taken[name] + 1}"
-        result.append(candidate)
-    return result
+        result[candidate] = None
+    return list(result)
 
 
 def _pascal(name: str) -> str:

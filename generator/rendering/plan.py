@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from generator.dataset.definition import Definition, declarations
 from generator.ops.op_source import OpSource, op_source
@@ -101,7 +102,7 @@ class TestPlan:
     problems: tuple[Problem, ...] = field(default=())
     has_other_interface: bool = False
 
-    @property
+    @cached_property
     def shared_axes(self) -> Mapping[str, int]:
         """Return the constant axes that all classes, if several, have with one value."""
         first, *others = self.classes
@@ -111,13 +112,13 @@ class TestPlan:
             if others and all(c.axes.get(name) == value for c in others)
         }
 
-    @property
+    @cached_property
     def shared_constant_names(self) -> tuple[str, ...]:
         """Return the constants that every class has."""
         names = [planned.constant_names for planned in self.classes]
         return tuple(n for n in names[0] if all(n in others for others in names))
 
-    @property
+    @cached_property
     def shared_constants(self) -> tuple[Constant, ...]:
         """Return the constants that all classes, if several, have from one source."""
         first, *others = self.classes
@@ -127,12 +128,12 @@ class TestPlan:
             if others and all(constant in c.constants for c in others)
         )
 
-    @property
+    @cached_property
     def is_matched_by_name(self) -> bool:
         """Return whether FlashInfer's parameters are matched by the inputs' names."""
         return any(planned.fi_apis for planned in self.classes)
 
-    @property
+    @cached_property
     def has_custom_inputs(self) -> bool:
         """Return whether the definitions have inputs of their own: all have, or none."""
         return self.classes[0].custom is not None
@@ -158,6 +159,8 @@ def plan_tests(
         spec = None
     interfaces = _interfaces(ordered)
     references = _references(ordered)
+    interface_of = {name: i.name for i in interfaces for name in i.definitions}
+    reference_of = {name: r.name for r in references for name in r.definitions}
     problems: list[Problem] = []
     classes = []
     names = class_names(d.name for d in ordered)
@@ -171,8 +174,8 @@ def plan_tests(
             TestClass(
                 class_name,
                 definition,
-                next(i.name for i in interfaces if definition.name in i.definitions),
-                next(r.name for r in references if definition.name in r.definitions),
+                interface_of[definition.name],
+                reference_of[definition.name],
                 {
                     name.upper(): n
                     for name, n in definition.const_axes.items()
@@ -199,13 +202,10 @@ def plan_tests(
 
 
 def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:
-    groups: list[list[Definition]] = []
+    by_interface: dict[tuple[object, ...], list[Definition]] = {}
     for definition in definitions:
-        same = (g for g in groups if _interface_of(g[0]) == _interface_of(definition))
-        group = next(same, None)
-        if group is None:
-            groups.append(group := [])
-        group.append(definition)
+        by_interface.setdefault(_interface_of(definition), []).append(definition)
+    groups = list(by_interface.values())
     return tuple(
         Interface(
             f"INTERFACE_{name.upper()}",

@@ -15,7 +15,13 @@ from generator.reports.report import Report
 FORMATS = ("text", "json", "sarif", "junit", "markdown", "github")
 """What --format takes: the modules that print."""
 
+_BRACKETS = {"json": "\\u005b", "sarif": "\\u005b", "junit": "&#91;"}
+"""How a format writes the bracket of `##[`, which GitHub's runner takes for a command
+anywhere in a line; other formats put a space before it."""
+
 
 def printed(report: Report, form: str) -> Iterator[str]:
     """Yield the pieces of a report; only the module of its format is imported."""
-    yield from import_module(f"generator.reports.{form}").pieces(report)
+    bracket = _BRACKETS.get(form, " [")
+    for piece in import_module(f"generator.reports.{form}").pieces(report):
+        yield piece.replace("##[", f"##{bracket}") if "##[" in piece else piece

@@ -16,6 +16,7 @@ from typing import Any
 
 from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent
+from generator.dataset.lock import locked
 from generator.dataset.paths import VERIFICATION, evidence_files
 from generator.dataset.schema import read_checked
 from generator.problems import Failure
@@ -136,9 +137,10 @@ def record(root: Path, runs: Iterable[Run]) -> dict[str, set[str]]:
     by_file: dict[str, list[Run]] = {}
     for run in runs:
         by_file.setdefault(run.file, []).append(run)
-    for file, of_file in by_file.items():
-        old = read_evidence(root, file) if not is_absent(root, file) else []
-        write_below(root, file, as_text(merge(old, of_file)).encode("utf-8"))
+    with locked(root):
+        for file, of_file in by_file.items():
+            old = read_evidence(root, file) if not is_absent(root, file) else []
+            write_below(root, file, as_text(merge(old, of_file)).encode("utf-8"))
     return {
         file: {name for run in of_file for name in run.definitions}
         for file, of_file in by_file.items()

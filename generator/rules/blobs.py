@@ -75,7 +75,9 @@ def check_blobs(
             shape = tuple(axes[axis] for axis in named)
             size = math.prod(shape) * _DTYPES[tensor.dtype][1] // 8
             if size > MAX_INPUT_BYTES:
-                message = f"The input {quote(name)} would take {size >> 40:,} TiB."
+                # a number of thousands of digits can't be shown
+                least = min(size, 1 << 80) >> 40
+                message = f"The input {quote(name)} would take {least:,} TiB or more."
                 yield WORKLOAD_SIZE.at(message, "workload", "axes")
         if source["type"] == "scalar":
             values[name] = source["value"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from generator.problems import Problem, error, note, warning
+from generator.problems.messages import some
 
 AUDIT_FILE = warning("""audit-file: The dataset's verification/audit.json is not what an
     audit records.
@@ -70,13 +73,29 @@ RENDERED_FILE_EDITED = error("""rendered-file-edited: A rendered file is not wha
     or keep the file under another name.
     Finds: a tolerance changed in tests/references/test_gemm.py""")
 
+RENDERED_FILE_KEPT = error("""rendered-file-kept: A rendered file has the tests of a
+    definition that has errors now: it stays as it was, so that no test is lost unseen.
+    Fix: Correct the definition, or remove its file where it is to go.
+    Finds: a comma too many in a definition whose tests were rendered before""")
+
 CUSTOM_INPUTS_UNFIT = error("""custom-inputs-unfit: A file of custom inputs can't be
     used for its definition.
     Fix: Import the definition again, or correct the file's constants.
     Finds: custom_inputs/... whose ARGUMENTS lack an input""")
 
 
-def edited(path: str) -> Problem:
-    """Return the Problem of a rendered file that was edited."""
+def edited(path: str, *, has_crlf: bool = False) -> Problem:
+    """Return the Problem of a rendered file that was edited, or has other line ends."""
+    if has_crlf:
+        message = "The lines end in CRLF, which git made of LF: the hash is another."
+        fix = "Put `* -text` into .gitattributes, and check the files out again."
+        return RENDERED_FILE_EDITED.problem(path, message, fix=fix)
     message = "The file is not what gen-tests wrote last: somebody edited it."
     return RENDERED_FILE_EDITED.problem(path, message)
+
+
+def kept(path: str, names: Iterable[str]) -> Problem:
+    """Return the Problem of a rendered file that stays for broken definitions."""
+    named = some(sorted(names), 3)
+    message = f"The file stays as it is: it tests {named}, which can't be rendered now."
+    return RENDERED_FILE_KEPT.problem(path, message)

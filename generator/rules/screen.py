@@ -7,6 +7,7 @@ may still be hostile, and runs confined. What does not pass is not run without `
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,16 +24,34 @@ MODULES = """torch math numpy typing __future__ collections dataclasses enum fun
     itertools numbers operator"""
 """Modules that may be imported; the rest can do more than compute."""
 
+NAMES_OF = {
+    module: frozenset(names.split())
+    for module, names in {
+        "typing": """Any Callable ClassVar Dict Final FrozenSet Generic Iterable Iterator List
+            Literal Mapping MutableMapping NamedTuple NoReturn Optional Sequence Set Tuple
+            Type TYPE_CHECKING TypeAlias TypeVar TypedDict Union cast overload""",
+        "dataclasses": "dataclass field asdict astuple replace fields",
+        "enum": "Enum IntEnum Flag IntFlag auto unique",
+        "functools": "cache lru_cache partial reduce wraps cmp_to_key cached_property",
+        "collections": "Counter OrderedDict defaultdict deque namedtuple abc ChainMap",
+        "numbers": "Number Integral Real Rational Complex",
+    }.items()
+}
+"""Modules of which a reference may use these names alone: others evaluate annotations, or
+write and run code, as `typing.get_type_hints` and `dataclasses.make_dataclass` do."""
+
 _RUNS = "it runs text or bytes as code"
 _FILES = "it reads or writes files"
 _PROCESS = "it starts, ends or reaches processes"
 _NATIVE = "it loads or builds native code"
+_ALLOWED = "no reference needs it, and it is not known to compute alone"
 _MODULE = "it is a module of the interpreter, reached through another"
 _LOOKS = "it reads or changes names that are not its own"
 _FRAMES = "it looks at who called"
 _STATE = "it changes a state that the tests share"
 _ENDS = "it ends the process of the tests, or catches their end"
 _SAYS = "it writes into the output of the tests"
+_MEMORY = "it reaches memory that is not its own"
 _WATCHES = "it is called by the interpreter or by torch behind the tests' back"
 
 
@@ -55,6 +74,10 @@ NAMES = _by_name(
 
 ATTRIBUTES = _by_name(
     {
+        _RUNS: """get_type_hints ForwardRef evaluate_forward_ref make_dataclass jit
+            CompilationUnit singledispatch singledispatchmethod bmat import_ir_module
+            import_ir_module_from_buffer parse_ir""",
+        _MEMORY: "stride_tricks as_strided lib DLDeviceType from_dlpack to_dlpack",
         _MODULE: """os sys io builtins importlib inspect gc threading types warnings
             weakref traceback modules platform glob shutil tempfile pathlib""",
         _PROCESS: """subprocess multiprocessing distributed futures rpc system popen fork
@@ -87,6 +110,7 @@ PREFIXES = _by_name(
 SPECIAL_METHODS = ("__init__", "__post_init__", "__call__", "__len__", "__repr__")
 """Methods with a meaning to the interpreter that a helper class may define."""
 
+_PATH_IN_FORMAT = re.compile(r"\{[^{}:!]*[.\[]")
 _SHOWN = 160
 _LONGEST = 1_000_000
 _MOST = 100
@@ -130,8 +154,9 @@ def screen(source: str) -> tuple[Finding, ...]:
         finding(getattr(node, "lineno", 1), what, why)
         for node in ast.walk(tree)
         if node not in parameters
-        for what, why in (*_judge(node), *_patches(node, imported))
+        for what, why in (*_judge(node), *_formats(node), *_patches(node, imported))
     }
+    found |= {finding(line, what, why) for line, what, why in _modules(tree)}
     return tuple(sorted(found)[:_MOST])
 
 
@@ -198,7 +223,6 @@ def _judge(node: ast.AST) -> Iterator[tuple[str, str]]:
             if len(node.args) != 1:
                 yield "type", "it makes a class that cannot be read here"
         case ast.Constant(value=str(text)):
-            # `str.format` takes it for a path of attributes
             if "{" in text and ".__" in text:
                 yield "a format with .__", "it reads attributes of the interpreter"
     for name in names:
@@ -210,6 +234,44 @@ def _judge(node: ast.AST) -> Iterator[tuple[str, str]]:
             for prefix, why in PREFIXES.items():
                 if name.startswith(prefix):
                     yield f".{name}", why
+
+
+def _formats(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield a format of a text that reads attributes, or that is not written out."""
+    if not isinstance(node, ast.Attribute) or node.attr not in ("format", "format_map"):
+        return
+    why = "it reads attributes by a text"
+    text = node.value.value if isinstance(node.value, ast.Constant) else None
+    if not isinstance(text, str):
+        yield "a format of a text that is not written out", why
+    elif _PATH_IN_FORMAT.search(text):
+        yield "a format with a path of attributes", why
+
+
+def _modules(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yield the uses of modules in NAMES_OF other than by the names that are allowed."""
+    aliases: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    top = alias.name.split(".")[0]
+                    if top in NAMES_OF:
+                        aliases[alias.asname or top] = alias.name
+            case ast.ImportFrom(module=str(module), names=names):
+                for alias in names:
+                    if alias.name not in NAMES_OF.get(module, {alias.name}):
+                        yield node.lineno, f"{module}.{alias.name}", _ALLOWED
+    seen: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name) as base) if name in aliases:
+                seen.add(base)
+                module = aliases[name]
+                if node.attr not in NAMES_OF.get(module, {node.attr}):
+                    yield node.lineno, f"{module}.{node.attr}", _ALLOWED
+            case ast.Name(id=name) if name in aliases and node not in seen:
+                yield node.lineno, f"the module {aliases[name]} as a value", _MODULE
 
 
 def _import(module: str) -> Iterator[tuple[str, str]]:

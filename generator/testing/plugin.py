@@ -31,6 +31,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options before anything is collected."""
+    if not __debug__:
+        raise pytest.UsageError(
+            "python -O (or PYTHONOPTIMIZE) removes the assertions that these tests are "
+            "made of, and all would pass: run them without it"
+        )
     bind_worker(config)
     config.addinivalue_line("markers", "slow: a large case, or one over ten seconds")
     for module in ("torch", "numpy"):

@@ -286,8 +286,12 @@ CASES: dict[str, tuple[str, Break]] = {
     "JSON is UTF-16": ("json-encoding", holding('{"name": "x"}'.encode("utf-16"))),
     "JSON is NULs": ("json-syntax", holding(b"\0" * 1000)),
     "JSON has a million keys": (
-        "too-many-problems",
+        "file-too-large",
         holding({f"k{i}": i for i in range(100_000)}),
+    ),
+    "JSON has many wrong keys": (
+        "too-many-problems",
+        holding({f"k{i}": i for i in range(40_000)}),
     ),
     "JSON laughs": ("schema-type", changing(tags=[["lol"] * 100] * 100)),
     "number has many digits": (
@@ -344,6 +348,27 @@ CASES: dict[str, tuple[str, Break]] = {
     "constraint shifts": ("constraint-unchecked", _constraint("(1 << 10**9) > M")),
     "constraint is no condition": ("constraint-syntax", _constraint("lambda: M")),
     "constraint divides by zero": ("constraint-unchecked", _constraint("M // 0 == 1")),
+    "shape has many axes of a large size": (
+        "workload-size",
+        both(
+            changing(
+                inputs={
+                    "A": {"shape": ["M"] * 1100, "dtype": "float16"},
+                    "B": {"shape": ["N", "K"], "dtype": "float16"},
+                }
+            ),
+            holding(
+                {
+                    **WORKLOAD,
+                    "workload": {
+                        **WORKLOAD["workload"],  # type: ignore[dict-item]
+                        "axes": {"M": 9999},
+                    },
+                },
+                LINES,
+            ),
+        ),
+    ),
     # claims
     "tp has many digits": ("tag-value", changing(tags=["tp:" + "9" * 9000])),
     "tp is no ASCII": ("tag-value", changing(tags=["tp:\u0663"])),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -219,3 +221,148 @@ def test_verify_writes_through_no_folder(root: Path) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     assert "symbolic link" in done.stderr
     assert precious(root) == ["precious"]
+
+
+def test_two_writers_lose_no_line(root: Path) -> None:
+    """Each adds its own definition to the record of one day and machine."""
+    from generator.results.evidence import read_evidence
+
+    for turn in range(4):
+        names = [f"gemm_{turn}_{number}" for number in range(4)]
+        started = []
+        for name in names:
+            one = result("oracle", comparison(definition=name), definition=name)
+            path = write_results(root.parent / f"{name}.jsonl", one, machine=H200)
+            command = (sys.executable, "-m", "generator.cli.trace_dataset", "verify")
+            command += ("--record", str(path), "--dataset", str(root))
+            started.append(
+                subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+            )
+        assert {process.wait(60) for process in started} <= {0, 1}
+        (file,) = (root / "verification").glob("2026-*.json")
+        (run,) = read_evidence(root, f"verification/{file.name}")
+        assert set(names) <= set(run.definitions)
+
+
+def test_a_second_writer_says_that_it_waits(root: Path) -> None:
+    from generator.dataset.lock import locked
+
+    command = [sys.executable, "-m", "generator.cli.gen_tests", "--all", "--force"]
+    with locked(root):
+        waiting = subprocess.Popen(
+            [*command, "--dataset", str(root)],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert waiting.stderr is not None
+        assert "waiting for it" in waiting.stderr.readline()
+        assert waiting.poll() is None
+    assert waiting.wait(60) == 0
+    waiting.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_is_ended_by_a_signal_leaves_nothing(root: Path, number: int) -> None:
+    folder = root.parent / "tmp"
+    folder.mkdir()
+    code = (
+        "import time\n"
+        "from generator.review import review\n"
+        "def long(*a, **k): print('begun', flush=True); time.sleep(60)\n"
+        "review.make_review = long\n"
+        "import generator.cli.review as command\n"
+        "from generator.cli.trace_dataset import main\n"
+        "main()\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, "review", "--dataset", str(root)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "begun\n"
+    assert any(folder.iterdir())
+    started.send_signal(number)
+    _, err = started.communicate(timeout=10)
+    assert (started.returncode, err.split()) == (130, ["Interrupted."])
+    assert not any(folder.iterdir())
+
+
+def test_an_empty_output_is_refused(root: Path) -> None:
+    done = called(root, "gen-tests", "--all", "--output", "", home=root.parent)
+    assert done.returncode == 2
+    assert "the path is empty" in done.stderr
+    assert not (root / "test_gemm.py").exists()
+
+
+def test_a_broken_definition_keeps_its_tests(root: Path) -> None:
+    good = root / "definitions/gemm/gemm_n8_k4.json"
+    text = good.read_text()
+    other = json.loads(text)
+    other["name"] = "gemm_n9_k4"
+    other["axes"]["N"]["value"] = 9
+    (good.parent / "gemm_n9_k4.json").write_text(json.dumps(other))
+    assert called(root, "gen-tests", "--all", home=root.parent).returncode == 0
+    test = root / TESTS / "test_gemm.py"
+    before = test.read_bytes()
+    good.write_text("{")
+    done = called(root, "gen-tests", "--all", home=root.parent)
+    assert done.returncode == 1
+    assert done.stdout.split() == ["kept", "test_gemm.py"]
+    assert "rendered-file-kept" in done.stderr
+    assert "gemm_n8_k4" in done.stderr
+    assert test.read_bytes() == before
+    # a stray copy makes the good one a duplicate
+    good.write_text(text)
+    (root / "definitions/other").mkdir()
+    (root / "definitions/other/gemm_n8_k4.json").write_text(text)
+    assert called(root, "gen-tests", "--all", home=root.parent).returncode == 1
+    assert test.read_bytes() == before
+
+
+def test_line_ends_are_named(root: Path) -> None:
+    test = root / TESTS / "test_gemm.py"
+    test.write_bytes(test.read_bytes().replace(b"\n", b"\r\n"))
+    done = called(root, "gen-tests", "--all", "--check", home=root.parent)
+    assert done.returncode == 1
+    assert "CRLF" in done.stderr
+    assert ".gitattributes" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_tests_without_assertions_do_not_run(root: Path, how: str) -> None:
+    flags = ["-O"] if how == "option" else []
+    more = {"PYTHONOPTIMIZE": "1"} if how == "variable" else {}
+    done = subprocess.run(
+        [sys.executable, *flags, "-m", "pytest", "-q", str(root / TESTS)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **more},
+    )
+    assert done.returncode == 4, done.stdout
+    assert "removes the assertions" in done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_no_command_of_a_runner_comes_through(root: Path) -> None:
+    evil = "##[set-output name=reports;]x ::error::y"
+    (root / "definitions/gemm" / f"{evil}.json").write_text("{")
+    for form in ("text", "json", "sarif", "junit", "markdown", "github"):
+        done = called(
+            root, "trace-dataset", "validate", "--format", form, home=root.parent
+        )
+        assert "##[" not in done.stdout + done.stderr
+        assert "set-output" in done.stdout
+    done = called(root / evil, "trace-dataset", "validate", home=root.parent)
+    assert done.returncode == 2
+    assert "##[" not in done.stderr
+    done = called(root, "gen-tests", "--op-type", evil, home=root.parent)
+    assert done.returncode == 2
+    assert "##[" not in done.stderr

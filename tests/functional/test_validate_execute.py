@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -336,3 +341,34 @@ def test_without_isolation_it_refuses(
     done = CliRunner().invoke(validate.validate, arguments)
     assert isinstance(done.exception, validate.Failure)
     assert "--execute is refused: no" in str(done.exception)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_what_is_called_at_once(tmp_path: Path, number: int) -> None:
+    for n in range(9, 90):
+        value = {**DEFINITION, "name": f"gemm_n{n}_k4"}
+        value["axes"] = {**DEFINITION["axes"], "N": {"type": "const", "value": n}}
+        value["reference"] = "def run(A, B):\n    while True:\n        pass\n"
+        write(tmp_path, f"definitions/gemm/gemm_n{n}_k4.json", value)
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    arguments = ["validate", "--execute", "--trust", "--dataset", str(tmp_path)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "generator.cli.trace_dataset", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 60
+    while not any(folder.glob("*/told/jobs.json")) and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(1.5)
+    begun = time.monotonic()
+    started.send_signal(number)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, err.split()) == (130, ["Interrupted."]), out
+    # one on a quiet machine
+    assert time.monotonic() - begun < 5
+    assert not any(folder.iterdir())

@@ -13,6 +13,7 @@ from typing import Any
 
 from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent, is_file, read_text, sha256_of
+from generator.dataset.lock import locked
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
 from generator.evaluation.checkers.posing import Judged
 from generator.execution.definition_task import DefinitionTask
@@ -104,27 +105,28 @@ def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
 
 def record(dataset: Path, found: Sequence[Checked]) -> None:
     """Add results to the dataset's record; checkers that were not asked stay."""
-    values = kept(dataset)
-    for one in found:
-        if one.error:
-            continue
-        sha256 = _sha256(dataset, one.path)
-        before = values.get(one.definition, {})
-        same = before.get("sha256") == sha256
-        same = same and before["defects"] == list(one.defects)
-        asked = {name: asdict(judged) for name, judged in one.checkers.items()}
-        values[one.definition] = {
-            "definition": one.definition,
-            "op_type": one.op_type,
-            "path": one.path,
-            "sha256": sha256,
-            "defects": list(one.defects),
-            "reduced": dict(one.reduced),
-            "checkers": {**(before["checkers"] if same else {}), **asked},
-        }
-    lines = ",\n".join(
-        f"  {json.dumps(name)}: {json.dumps(value)}"
-        for name, value in sorted(values.items())
-    )
-    text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
-    write_below(dataset, CHECKERS_KEPT, text.encode("ascii"))
+    with locked(dataset):
+        values = kept(dataset)
+        for one in found:
+            if one.error:
+                continue
+            sha256 = _sha256(dataset, one.path)
+            before = values.get(one.definition, {})
+            same = before.get("sha256") == sha256
+            same = same and before["defects"] == list(one.defects)
+            asked = {name: asdict(judged) for name, judged in one.checkers.items()}
+            values[one.definition] = {
+                "definition": one.definition,
+                "op_type": one.op_type,
+                "path": one.path,
+                "sha256": sha256,
+                "defects": list(one.defects),
+                "reduced": dict(one.reduced),
+                "checkers": {**(before["checkers"] if same else {}), **asked},
+            }
+        lines = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps(value)}"
+            for name, value in sorted(values.items())
+        )
+        text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
+        write_below(dataset, CHECKERS_KEPT, text.encode("ascii"))

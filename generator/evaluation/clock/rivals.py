@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import SharedMemory, create
 from generator.evaluation.clock.stand import Line, Stand
 from generator.evaluation.frames import Garbled, receive, send
+from generator.execution.processes import safe_environment, start_python
 
 _START_SECONDS, _END_SECONDS = 300.0, 5.0
 # a first call may compile
@@ -48,23 +48,22 @@ class Rivals:
     ) -> None:
         self._device = device
         self._channel, there = socket.socketpair()
-        command = [sys.executable, "-m", __package__ + ".rival", str(there.fileno())]
+        command = ["-m", __package__ + ".rival", str(there.fileno())]
         above = str(Path(generator.__file__).resolve().parents[1])
-        paths = [above, *filter(None, [os.environ.get("PYTHONPATH", "")])]
         with there:
-            self._process = subprocess.Popen(
+            self._process = start_python(
                 command,
+                environment=safe_environment(paths=[above]),
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
         self._arena: SharedMemory | None = None
         self._lines: list[Line] = []
         self._memory = arena_bytes
         asked = {
-            "root": str(root),
+            "root": str(root.absolute()),
             "file": asdict(file),
             "device": device,
             "providers": list(providers),

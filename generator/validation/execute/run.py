@@ -12,9 +12,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 from generator.dataset.definition import Definition, declarations
@@ -72,10 +74,18 @@ def check(
     if len(passed) <= _FEW:
         size = _FEW
     shares = [passed[at : at + size] for at in range(0, len(passed), size)]
+    stop = Event()
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        for share, answers in zip(shares, pool.map(_share, shares), strict=True):
-            for number, definition in enumerate(share):
-                found[definition.path] += answers[number]
+        try:
+            called = pool.map(partial(_share, stop=stop), shares)
+            for share, answers in zip(shares, called, strict=True):
+                for number, definition in enumerate(share):
+                    found[definition.path] += answers[number]
+        except BaseException:
+            # the pool waits for what runs: end it, and begin nothing more
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [problem for definition in definitions for problem in found[definition.path]]
 
 
@@ -103,15 +113,15 @@ def job_of(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _share(definitions: Sequence[Definition]) -> Answers:
+def _share(definitions: Sequence[Definition], stop: Event) -> Answers:
     """Return the Problems of each definition by its number in the share.
 
     Where one takes down the process that watches it, a new process continues.
     """
     answers: Answers = {}
     left = list(range(len(definitions)))
-    while left:
-        outcome = _confined([definitions[number] for number in left])
+    while left and not stop.is_set():
+        outcome = _confined([definitions[number] for number in left], stop)
         lines = list(_lines(outcome.stdout))
         for position, how, report in _ended(lines):
             if position < len(left):
@@ -133,7 +143,7 @@ def _share(definitions: Sequence[Definition]) -> Answers:
     return answers
 
 
-def _confined(definitions: Sequence[Definition]) -> Outcome:
+def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
     with TemporaryDirectory(prefix="trace-dataset-run-") as name:
         folder = Path(name)
         # the sandbox runs as another user where we are root
@@ -161,6 +171,7 @@ def _confined(definitions: Sequence[Definition]) -> Outcome:
             [sys.executable, "-I", "-c", code, os.path.realpath(told / "jobs.json")],
             read_only=[told, _PROJECT / "generator"],
             limits=limits,
+            stop=stop,
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
             # what it calls could stop it otherwise, and wait for all of the wall clock
             is_first=True,

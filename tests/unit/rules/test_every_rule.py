@@ -332,6 +332,7 @@ CASES: dict[str, Case] = {
 # what the small dataset can't break, and the tests that do
 ELSEWHERE = {
     "rendered-file-edited": "tests/functional/test_gen_tests_files.py",
+    "rendered-file-kept": "tests/functional/test_stranger.py",
     "custom-inputs-unfit": "tests/unit/dialects/test_import.py",
     "file-unreadable": "tests/unit/dataset/test_json_file.py",
     "tag-fi-api": "tests/unit/rules/test_flashinfer_symbols.py",

@@ -100,6 +100,25 @@ HOSTILE = {
     "null": "x = 1\0",
     "deep": "(" * 5000 + ")" * 5000,
     "huge": "#" * 1_000_001,
+    "type-hints": "import typing\nclass A:\n    x: 'print(1)'\ntyping.get_type_hints(A)",
+    "type-hints-imported": "from typing import get_type_hints as g\ng(1)",
+    "type-hints-renamed": "import typing as t\nt.get_type_hints(1)",
+    "type-hints-of-a-value": "import typing\nm = typing\nm.get_args",
+    "type-hints-by-getattr": "import typing\ngetattr(typing, 'get_type_hints')",
+    "forward-reference": "from typing import ForwardRef",
+    "dispatch-by-annotation": "import functools\n@functools.singledispatch\ndef f(x): 0",
+    "made-dataclass": "import dataclasses\ndataclasses.make_dataclass('A', ['x'])",
+    "module-in-a-list": "import dataclasses\nx = [dataclasses]",
+    "compilation-unit": "import torch\ntorch.jit.CompilationUnit('def f(): pass')",
+    "script": "import torch\n@torch.jit.script\ndef f(x):\n    return x",
+    "unchecked-strides": "import numpy as np\nnp.lib.stride_tricks.as_strided(x, (9,))",
+    "unchecked-strides-imported": "from numpy.lib.stride_tricks import as_strided",
+    "format-joined": "('{0._' + '_class__}').format(1)",
+    "format-named": "f = '{0.gi_frame}'\nf.format(1)",
+    "format-path-without-dunders": "'{0.gi_frame.f_back}'.format(1)",
+    "format-path-in-a-spec": "'{0:{1.a}}'.format(1, 2)",
+    "format-map": "f.format_map({})",
+    "format-of-str": "str.format(f, 1)",
     "data-pointer": "import torch\ntorch.ones(1).data_ptr()",
 }
 
@@ -114,6 +133,21 @@ def test_hostile_source_is_found(name: str) -> None:
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_references_of_the_dataset_pass(path: Path) -> None:
     assert screen(json.loads(path.read_text())["reference"]) == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'{:.3f} {0} {x!r:>{width}}'.format(1)",
+        "import typing as t\ndef f(x: t.Optional[int]) -> t.Any: ...",
+        "from dataclasses import dataclass, field\n@dataclass\nclass A:\n    x: int = 0",
+        "from functools import partial\nimport collections\ncollections.deque()",
+        "from collections.abc import Sequence\nimport collections.abc as c\nc.Mapping",
+        "import enum\nclass E(enum.Enum):\n    A = 1",
+    ],
+)
+def test_what_references_need_of_the_standard_library_passes(source: str) -> None:
+    assert screen(source) == ()
 
 
 def test_a_parameter_may_have_a_builtin_s_name() -> None:
