@@ -16,6 +16,7 @@ from generator.dataset.blobs import (
     WORKLOAD_PATH,
 )
 from generator.dataset.changes import owner_of
+from generator.dataset.file_reading import read_text_file
 from generator.problems import Problem, Severity
 from generator.results.audits import Audited
 from generator.results.evidence import Run
@@ -23,6 +24,8 @@ from generator.review.settings import ReviewSettings
 from generator.review.sources import Sides
 from generator.rules.catalogue import group_of
 
+_MAX_TEST_BYTES = 16 << 20
+_HASH = re.compile(r'^    sha256 = "([0-9a-f]{64})"$', re.MULTILINE)
 _OF_BLOBS = {
     WORKLOAD_BLOB_MISSING.id: "blobs",
     WORKLOAD_PATH.id: "blobs",
@@ -66,6 +69,25 @@ class ReviewContext:
             and old.definitions.get(name) == entry
             for old in self.before
         )
+
+    def hashes_of(self, path: str) -> frozenset[str] | None:
+        """Return the definitions' texts that a rendered test names; None if unreadable.
+
+        They are looked for in its text: to parse the tests of a hundred definitions
+        takes as much memory as the rest of a review.
+        """
+        if path not in self._hashes:
+            content = read_text_file(self.root, path, _MAX_TEST_BYTES)
+            if isinstance(content, Problem):
+                self._hashes[path] = None
+            else:
+                found = _HASH.findall(content.decode("utf-8", "replace"))
+                self._hashes[path] = frozenset(found)
+        return self._hashes[path]
+
+    @cached_property
+    def _hashes(self) -> dict[str, frozenset[str] | None]:
+        return {}
 
     @cached_property
     def folders_before(self) -> frozenset[str]:

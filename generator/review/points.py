@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from generator.dataset.definition import Definition
-from generator.dataset.file_reading import read_text_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_packages
-from generator.problems import Problem
 from generator.problems.messages import one_line, plural, quote, some
-from generator.rendering.read_back import rendered_definitions
 from generator.results.audits import ABSENT, KNOWN, STALE
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
@@ -28,7 +25,6 @@ ADVICE = "advice"
 
 CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
-_MAX_TEST_BYTES = 16 << 20
 
 
 class Finding(NamedTuple):
@@ -69,11 +65,10 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
         return Finding(YES, f"{shown}: this review renders the same bytes")
     if path in known.sides.changed:
         return Finding(NO, f"{shown} is not what this review renders")
-    content = read_text_file(known.root, path, _MAX_TEST_BYTES)
-    if isinstance(content, Problem):
+    hashes = known.hashes_of(path)
+    if hashes is None:
         return Finding(UNKNOWN, f"{shown} can't be read")
-    hashes = rendered_definitions(content.decode("utf-8", "replace"))
-    if hashes.get(new.name) == new.sha256:
+    if new.sha256 in hashes:
         return Finding(YES, f"{shown} names its SHA-256")
     if not hashes:
         seen = f"{shown} is not a test that gen-tests rendered"

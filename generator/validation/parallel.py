@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.ops.serving import learn_interfaces
 from generator.validation.definition_check import (
     CheckedDefinition,
     DefinitionFiles,
@@ -58,6 +59,8 @@ def _in_processes(
         checked = [check_unit(root, unit, config) for unit in chunks[place]]
         return base64.b64encode(pickle.dumps(checked)).decode()
 
+    # a task's process has what is known before, and nothing of what others learn
+    learn_interfaces(unit.file.op_type for unit in units)
     forks = Forks(jobs, _TIMEOUT, in_order=True)
     for place, outcome in forks.run(work, len(chunks)):
         if outcome.value is None:
