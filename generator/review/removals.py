@@ -93,6 +93,9 @@ def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
     gone = {change.key for change in changes if change.kind == "removed"}
     moved: dict[Key, Key] = {}
     for change in changes:
+        # what computes another thing is no other name of what is gone
+        if change.kind == "renamed" and change.computes:
+            yield REMOVED.problem(change.old_path, "The definition is gone.")
         if change.kind == "renamed":
             _, op_type, file = change.old_path.split("/")
             moved[op_type, file.removesuffix(".json")] = change.key

@@ -221,6 +221,12 @@ def of_definitions() -> Iterator[PullRequest]:
         REMOVED.id,
     )
     yield PullRequest(
+        "definition: renamed, and of a coarser dtype",
+        _renamed_and_coarser,
+        REMOVED.id,
+        TRUSTED,
+    )
+    yield PullRequest(
         "definition: a twin of another name, without evidence",
         together(_twin, render),
         "agreed",
@@ -353,6 +359,15 @@ def _swapped(files: Files, made: Subject) -> None:
 
 def _renamed(files: Files, made: Subject) -> None:
     renamed(files, made)
+
+
+def _renamed_and_coarser(files: Files, made: Subject) -> None:
+    name = renamed(files, made)
+    value = json.loads(files[made.definition(name)])
+    _coarser(value)
+    files[made.definition(name)] = json.dumps(value).encode()
+    files[made.recording(name)] = files.pop(made.recording(made.first))
+    render(files, made)
 
 
 def renamed(files: Files, made: Subject) -> str:
