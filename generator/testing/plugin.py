@@ -55,13 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
     from generator.testing.context import ContextGuard
     from generator.testing.evidence import EvidencePlugin
     from generator.testing.exhaustion import MemoryGuard
+    from generator.testing.watchdog import Watchdog
 
     register = config.pluginmanager.register
     register(ComparedDefinitions(config, device), "reference-comparisons")
     register(ContextGuard(config, device), "reference-context")
     register(MemoryGuard(device), "reference-memory")
     register(EvidencePlugin(config, device), "reference-evidence")
-    register(Spreading(config, device), "reference-spreading")
+    spreading = Spreading(config, device)
+    register(spreading, "reference-spreading")
+    register(Watchdog(config, spreading.known_seconds()), "reference-watchdog")
     wanted = set(config.getoption("--definition"))
     # where tests are named, one of each reference is chosen among these alone
     each = config.getoption("--each-reference") and not (

@@ -52,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
     )
     group.addoption(
+        "--test-timeout",
+        type=float,
+        metavar="S",
+        help="fail a test after so many seconds, and replace its worker (default: 20 "
+        "times as long as it took before, at least 120)",
+    )
+    group.addoption(
         "--seed",
         type=int,
         action="append",

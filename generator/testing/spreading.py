@@ -232,9 +232,7 @@ class Spreading:
         path = (self._worker or {}).get(_PLAN)
         if path is None:
             return
-        cache = getattr(self._config, "cache", None)
-        seconds = {} if cache is None else cache.get(self._key, {})
-        items[:], cases = by_case(items, seconds, self._on_gpu)
+        items[:], cases = by_case(items, self.known_seconds(), self._on_gpu)
         live = live_definitions(items) if self._on_gpu else {}
         own = Path(f"{path}.{os.getpid()}")
         own.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
@@ -288,6 +286,11 @@ class Spreading:
     def _end_compilation(self) -> None:
         if self._compilation is not None:
             self._compilation.close()
+
+    def known_seconds(self) -> dict[str, float]:
+        """Return how long tests took in earlier runs on such a device, by node id."""
+        cache = getattr(self._config, "cache", None)
+        return {} if cache is None else dict(cache.get(self._key, {}))
 
     def plan(self) -> Plan:
         """Return the workers' plan, an empty one where none of them made it."""

@@ -79,10 +79,11 @@ class WorkloadCase(Case):
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
         found: Inputs = {}
+        pools = self._pools(definition)
         for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
-            missing = [name for name in names if name not in found]
+            missing = [name for name in names if name not in {*found, *pools}]
             if not missing:
-                return found
+                break
             posed = Case(own.name, own.size, axes, own.params)
             made = self._draw(definition, posed, stream)
             for name in missing:
@@ -101,6 +102,25 @@ class WorkloadCase(Case):
         if any(name not in found for name in names):
             return {**generic.make_inputs(definition, self, stream), **found}
         return found
+
+    def _pools(self, definition: Definition) -> set[str]:
+        """Return the inputs into which the workload's own indices point: pages, slots.
+
+        The op poisons what its own indices leave out, which the workload's may use.
+        """
+        interface = definition.interface
+        specs = interface.input_specs
+        stated = {n for n, told in self.inputs.items() if told["type"] == "safetensors"}
+        if not any(specs[name].dtype.startswith("int") for name in stated & {*specs}):
+            return set()
+        rows = [specs[name] for name in stated & {*specs}]
+        rows += interface.output_specs.values()
+        known = {spec.shape[0] for spec in rows if spec.shape}
+        return {
+            name
+            for name, spec in specs.items()
+            if spec.shape and spec.shape[0] in self.axes and spec.shape[0] not in known
+        }
 
     def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
         """Return what the op makes of one of its cases, nothing where it can't."""

@@ -1,0 +1,123 @@
+"""No test hangs a run: one that takes far too long is failed, with its stack.
+
+A call that does not return can't be interrupted, so its process ends. Under xdist a fresh
+worker goes on with the rest; without it the run is over.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+LEAST_SECONDS, TIMES_KNOWN = 120.0, 20.0
+"""A test may take 20 times as long as it is known to, and two minutes in any case."""
+_FOLDER = "reference_watchdog"
+_STATUS = 70  # EX_SOFTWARE of sysexits.h
+
+
+class Watchdog:
+    """Watch each test of a process from a thread; at its limit, end the process.
+
+    `known` has the seconds that tests took in earlier runs, by node id.
+    """
+
+    def __init__(self, config: pytest.Config, known: Mapping[str, float]) -> None:
+        self._config = config
+        self._known = known
+        self._asked: float | None = config.getoption("--test-timeout")
+        self._worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        self._is_parent = bool(config.getoption("numprocesses", None))
+        # of xdist's parent: where a worker leaves the stack of a test that it died of
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._changed = threading.Condition()
+        self._test, self._deadline = "", float("inf")
+        self._limit = 0.0
+        self._thread: threading.Thread | None = None
+        # capturing replaces the descriptor: what ends a run must be seen
+        self._stderr: IO[str] | None = None
+        if not self._is_parent:
+            self._stderr = os.fdopen(os.dup(2), "w")
+
+    def limit(self, nodeid: str) -> float:
+        """Return the seconds that a test may take."""
+        if self._asked is not None:
+            return self._asked
+        return max(LEAST_SECONDS, TIMES_KNOWN * self._known.get(nodeid, 0.0))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker a folder for the stack of a test that hangs."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="reference-watchdog-")
+        node.workerinput[_FOLDER] = self._folder.name
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item
+    ) -> Generator[None, object, object]:
+        """Watch a test from its setup to its teardown."""
+        self._watch(item.nodeid, self.limit(item.nodeid))
+        try:
+            return (yield)
+        finally:
+            self._watch("", float("inf"))
+
+    def _watch(self, test: str, limit: float) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._guard, daemon=True)
+            self._thread.start()
+        with self._changed:
+            self._test, self._limit = test, limit
+            self._deadline = time.monotonic() + limit
+            self._changed.notify()
+
+    def _guard(self) -> None:
+        with self._changed:
+            while True:
+                left = self._deadline - time.monotonic()
+                if left <= 0:
+                    self._end()
+                self._changed.wait(None if left == float("inf") else left)
+
+    def _end(self) -> None:
+        """Leave the stack of all threads where a person sees it, and end the process."""
+        line = f"{self._test} took over {self._limit:g} s (--test-timeout): it is ended"
+        folder = (self._worker or {}).get(_FOLDER)
+        if folder is not None:
+            with Path(folder, str(os.getpid())).open("w", encoding="utf-8") as file:
+                file.write(f"{self._test}\n{line}\n")
+                file.flush()
+                faulthandler.dump_traceback(file, all_threads=True)
+            os._exit(_STATUS)
+        stream = self._stderr or sys.stderr
+        stream.write("\n")
+        stream.flush()
+        faulthandler.dump_traceback(stream, all_threads=True)
+        more = (
+            "" if self._worker else "; the tests after it were not run: -n 1 runs them"
+        )
+        stream.write(f"{line}{more}\n")
+        stream.flush()
+        os._exit(_STATUS)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """Put the line and the stack into the report of a test that a worker died of."""
+        for path in Path(self._folder.name).iterdir() if self._folder else ():
+            test, _, text = path.read_text("utf-8", "replace").partition("\n")
+            if test == crashitem:
+                report.longrepr = text
+
+    def pytest_unconfigure(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
