@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -50,6 +51,18 @@ def evaluate(
         click.IntRange(0, 2**62),
         metavar="N",
     ),
+    case: str = options.value(
+        "Ask one case alone, by the name that a refusal says; with --seed the same values.",
+        "CASE",
+        default="",
+    ),
+    keep_failures: Path | None = options.path(
+        "Write inputs, expected and returned values of refused cases there, and the "
+        "command that runs each again."
+    ),
+    secret: bool = options.flag(
+        "Of a contest: say of what is refused its verdict alone, no value and no length."
+    ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
     timeout: float = options.value(
         "For one call of a solution.",
@@ -93,11 +106,16 @@ def evaluate(
         raise click.UsageError("Name solutions, or choose them by options: not both.")
     if timing and device != "cuda":
         raise click.UsageError("--timing goes with --device cuda.")
+    if secret and keep_failures:
+        raise click.UsageError("--keep-failures shows what --secret hides: not both.")
+    if keep_failures and executor == "ray":
+        raise click.UsageError("--keep-failures is for a run on this machine.")
     _, files = choice.find()
     require_modules("An evaluation needs", _NEEDED)
     from generator.evaluation.environment import environment, now, why_no_cuda
     from generator.evaluation.evaluate import Asks
     from generator.evaluation.evaluate import evaluate as run
+    from generator.evaluation.failures import without_details
     from generator.evaluation.report import evaluation_report
     from generator.evaluation.solution import read_solutions
     from generator.evaluation.traces import after_earlier_traces, trace_files
@@ -114,6 +132,10 @@ def evaluate(
         gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
     asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus, budget=budget)
+    if keep_failures is not None:
+        check_writable(keep_failures)
+    folder = str(keep_failures.absolute()) if keep_failures else ""
+    asks = replace(asks, case=case, keep_failures=folder)
     if output is not None:
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
@@ -124,8 +146,12 @@ def evaluate(
         asks,
         runs,
         jobs,
-        lambda v: say(f"{one_line(v.solution, 100)}: {v.verdict} {v.reason}"),
+        lambda v: say(
+            f"{one_line(v.solution, 100)}: {v.verdict} {'' if secret else v.reason}"
+        ),
     )
+    if secret:
+        verdicts = [without_details(verdict) for verdict in verdicts]
     if output is not None:
         keeps = dialect == "sol-execbench"
         made = trace_files(verdicts, environment(device), now(), keeps_hacks=keeps)

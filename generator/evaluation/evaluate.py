@@ -28,7 +28,8 @@ class Asks:
     one secret ask the same. `gpus` are those of this machine, one for each task that
     may run: a name that comes twice is for two tasks. Without `runs_references` only
     oracles judge, and no code of a definition is executed. `budget` is for all calls of
-    a solution, in seconds; None derives it from their number.
+    a solution, in seconds; None derives it from their number. `case` is the name of the
+    only one that is asked, `keep_failures` the folder for the files of refused cases.
     """
 
     device: str = "cpu"
@@ -40,6 +41,8 @@ class Asks:
     gpus: Sequence[str] = ()
     runs_references: bool = True
     budget: float | None = None
+    case: str = ""
+    keep_failures: str = ""
 
 
 def evaluate(
@@ -65,6 +68,7 @@ def evaluate(
         else:
             groups.setdefault(solution.definition, []).append((place, solution))
     secret = secrets.randbits(62) if asks.secret is None else asks.secret
+    again_command = _again(asks, dataset)
     parts: list[tuple[DatasetFile, list[tuple[int, Solution]]]] = []
     for name, of_definition in groups.items():
         size = min(_MOST, max(1, -(-len(of_definition) // jobs)))
@@ -75,7 +79,10 @@ def evaluate(
     folders = {"root": Folder(dataset, _FOLDERS)}
     while parts:
         tasks = [
-            Task(_WORK, _arguments(file, [s for _, s in part], asks, secret))
+            Task(
+                _WORK,
+                _arguments(file, [s for _, s in part], asks, secret, again_command),
+            )
             for file, part in parts
         ]
         again = []
@@ -91,8 +98,19 @@ def evaluate(
     return [found[number] for number in range(len(solutions))]
 
 
+def _again(asks: Asks, dataset: Path) -> list[str]:
+    """Return the command that asks for the same values; a solution is to follow."""
+    command = ["trace-dataset", "evaluate", "--dataset", str(dataset.absolute())]
+    command += ["--device", asks.device]
+    return [*command, "--workloads", asks.workloads, "--fuzz", str(asks.fuzz)]
+
+
 def _arguments(
-    file: DatasetFile, solutions: Sequence[Solution], asks: Asks, secret: int
+    file: DatasetFile,
+    solutions: Sequence[Solution],
+    asks: Asks,
+    secret: int,
+    again: Sequence[str],
 ) -> Mapping[str, object]:
     wanted = ["cases"] if asks.workloads == "cases" else ["workloads"]
     if asks.workloads == "both":
@@ -103,6 +121,9 @@ def _arguments(
         "device": asks.device,
         "asks": wanted,
         "fuzz": asks.fuzz,
+        "case": asks.case,
+        "keep_failures": asks.keep_failures,
+        "again": again,
         "timing": asks.timing,
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),

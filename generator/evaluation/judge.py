@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from generator.evaluation.arena import Layout
+from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
     Asked,
@@ -21,7 +22,11 @@ from generator.evaluation.rounds import (
     shuffled,
 )
 from generator.evaluation.session import Answer
-from generator.evaluation.solution_tolerance import REFERENCE, solution_tolerance
+from generator.evaluation.solution_tolerance import (
+    REFERENCE,
+    solution_tolerance,
+    whose_tolerance,
+)
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     ORDER,
@@ -75,6 +80,7 @@ class Judge:
     device: torch.device
     passes_outputs: bool
     secret: int
+    failures: Failures | None = None
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
@@ -192,11 +198,18 @@ class Judge:
                     for key, error in errors.items()
                 }
             if not result.passed:
-                findings.append(f"{output}: {'; '.join(result.findings)}")
+                whose = whose_tolerance(one.subject, output, one.case.name)
+                by = "" if output in one.subject.op.policies else f"; bounds: {whose}'s"
+                findings.append(f"{output}: {'; '.join(result.findings)}{by}")
         if findings:
-            refused = Refused(INCORRECT_NUMERICAL, one_line(". ".join(findings), 400))
+            lengths = ", ".join(f"{k} {v}" for k, v in one.case.axes.items())
+            never = unwritten(actual) if self.passes_outputs else ""
+            said = ". ".join([*filter(None, [never]), *findings])
+            refused = Refused(INCORRECT_NUMERICAL, one_line(f"{said} ({lengths})", 600))
             self._explain(name, one, actual, refused)
             refused.metrics = errors
+            if self.failures is not None:
+                self.failures.keep(name, one.inputs, names, one.expected, actual)
             raise refused
         self._earlier[_shapes(actual)] = (id(one), actual)
         return errors

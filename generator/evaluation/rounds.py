@@ -158,6 +158,19 @@ class Asked:
     relations: Sequence[tuple[Any, Round]]
     left_out: Sequence[str]
 
+    def of_case(self, name: str) -> Asked:
+        """Return what is asked of one case, or one relation, alone."""
+        return Asked(
+            self.subject,
+            [(case, rounds) for case, rounds in self.rounds if case == name],
+            [
+                (r, one)
+                for r, one in self.relations
+                if relation_name(r, one.case) == name
+            ],
+            self.left_out,
+        )
+
 
 def rounds_of(
     definition: Loaded,

@@ -37,6 +37,16 @@ def solution_tolerance(
     return replace(allowed, rtol=rtol, atol=atol, nmse=nmse)
 
 
+def whose_tolerance(subject: Subject, output: str, case: str) -> str:
+    """Return the kernel whose tolerance a solution has, `the reference` where none is wider."""
+    widest, whose = subject.tolerance(output, ORACLE, case), "the reference"
+    for kernel in _kernels(subject):
+        wider = looser(widest, _inverted(subject.tolerance(output, kernel, case)))
+        if wider != widest:
+            widest, whose = wider, kernel
+    return whose
+
+
 def _inverted(tolerance: Tolerance) -> Tolerance:
     """Invert the bounds of a norm's ratio: tests divide the reference's by the kernel's.
 

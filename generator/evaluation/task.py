@@ -24,6 +24,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
+from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import Asked, rounds_of
 from generator.evaluation.session import Allowed
@@ -33,6 +34,7 @@ from generator.evaluation.solution_tolerance import REFERENCE
 from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
+    INVALID,
     JUDGE_ERROR,
     PASSED,
     SKIPPED,
@@ -160,6 +162,11 @@ class _Bench:
                 fuzz=task["fuzz"],
                 run=self._reference,
             )
+        if task["case"]:
+            asked = asked.of_case(task["case"])
+            if not asked.rounds and not asked.relations:
+                why = f"none of its cases is named {one_line(task['case'], 80)!r}"
+                return [CaseVerdict("", INVALID, why)]
         notes += _notes(asked)
         by_reference = (
             one.source == REFERENCE for _, all in asked.rounds for one in all
@@ -184,7 +191,9 @@ class _Bench:
                 return [CaseVerdict("build", refused.verdict, refused.reason)]
             session.allow(task["budget"] or _budget(self._allowed, asked))
             with self._uses():
-                cases = Judge(session, asked, self._device, passes, secret).judge()
+                failures = self._failures(solution)
+                judge = Judge(session, asked, self._device, passes, secret, failures)
+                cases = judge.judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
                     rivals = self._rivals()
                     cases = timed(session, asked, cases, passes, secret, rivals)
@@ -211,6 +220,17 @@ class _Bench:
         """End the processes of rivals."""
         if self._field is not None:
             self._field.close()
+
+    def _failures(self, solution: Solution) -> Failures | None:
+        """Return what keeps the refused cases of a solution, where that was asked."""
+        if not self._task["keep_failures"]:
+            return None
+        again = [*self._task["again"], "--seed", str(self._task["secret"])]
+        folder = Path(self._task["keep_failures"]) / solution.name
+        # one of the dataset goes by its name: its path is not seen from elsewhere
+        is_listed = (self._root / solution.path).is_file()
+        which = solution.name if is_listed else solution.path
+        return Failures(folder, [*again, which])
 
 
 def _budget(allowed: Allowed, asked: Asked) -> float:
@@ -240,7 +260,7 @@ def _concluded(
     if not cases:
         cases = [CaseVerdict("", SKIPPED, "no case and no workload can be asked here")]
     first = worst(cases)
-    nowhere = (PASSED, COMPILE_ERROR, SKIPPED, JUDGE_ERROR)
+    nowhere = (PASSED, COMPILE_ERROR, SKIPPED, INVALID, JUDGE_ERROR)
     case = "" if first.verdict in nowhere else first.case
     return SolutionVerdict(
         solution.name,
