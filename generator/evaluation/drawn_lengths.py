@@ -79,7 +79,7 @@ def _rows(
     lengths = _stratified(draw)
     light = fixed <= _LIGHT_BYTES or device != "cpu"
     if light:
-        lengths.append(_MANY_ROWS + draw.randrange(1, 2 * _MANY_ROWS))
+        lengths.append(_MANY_ROWS + draw.randrange(1, 128))
     if axis == "kv_len":
         lengths += [4_096 + draw.randrange(1, 1_500)]
         lengths += [_LONGEST[device] + draw.randrange(1, 1_000)]

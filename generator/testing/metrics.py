@@ -86,21 +86,23 @@ def measure(
     a, e = actual.detach().double(), expected.detach().double().to(actual.device)
     finite = torch.isfinite(a) & torch.isfinite(e)
     zero = torch.zeros((), dtype=torch.float64, device=a.device)
-    a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
-    error = (a - e).abs()
-    allowed = atol + rtol * e.abs()
+    count = int(finite.sum())
+    if count < finite.numel():
+        a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
+    signed = a - e
+    error, size = signed.abs(), e.abs()
+    allowed = atol + rtol * size
     beyond = error > allowed
     if not actual.is_floating_point() and not expected.is_floating_point():
         # float64 merges integers above 2^53
         beyond |= (allowed == 0.0) & (actual != expected.to(actual.device))
     mismatched = int(beyond.sum())
-    count = int(finite.sum())
-    relative = error / e.abs().clamp_min(torch.finfo(torch.float64).tiny)
-    relative = torch.where(error == 0, zero, relative)
-    error_power, power = float(error.square().sum()), float(e.square().sum())
-    actual_power = float(a.square().sum())
+    # 0 / tiny where nothing is expected and nothing is amiss
+    relative = error / size.clamp_min(torch.finfo(torch.float64).tiny)
+    error_power, power = _dot(error, error), _dot(e, e)
+    actual_power = _dot(a, a)
     unit = _unit(actual.dtype)
-    factor, mean = signed_errors(a, e, unit)
+    factor, mean = signed_errors(signed, e, unit)
     return Metrics(
         elements=count,
         mismatched=mismatched,
@@ -110,7 +112,7 @@ def measure(
         mean_rel=float(relative.sum()) / max(count, 1),
         nmse=_ratio(error_power, power, both_zero=0.0),
         cosine=_ratio(
-            float((a * e).sum()),
+            _dot(a, e),
             math.sqrt(power) * math.sqrt(actual_power),
             both_zero=1.0 if power == actual_power else 0.0,
         ),
@@ -130,6 +132,10 @@ def measure(
 def _unit(dtype: torch.dtype) -> float:
     """Return the greatest relative error of one rounding to a dtype; 0 of integers."""
     return torch.finfo(dtype).eps / 2.0 if dtype.is_floating_point else 0.0
+
+
+def _dot(first: torch.Tensor, second: torch.Tensor) -> float:
+    return float(first.reshape(-1).dot(second.reshape(-1)))
 
 
 def _largest(values: torch.Tensor) -> float:

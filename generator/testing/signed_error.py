@@ -38,58 +38,66 @@ class Signed:
 
 
 def signed_errors(
-    actual: torch.Tensor, expected: torch.Tensor, unit: float
+    error: torch.Tensor, expected: torch.Tensor, unit: float
 ) -> tuple[Signed, Signed]:
     """Return the least-squares factor less 1, and the mean error.
 
-    Both tensors are float64 of one shape and finite; `unit` is the unit roundoff of the
-    output's dtype. Where all that is expected is zero, the factor is 1.
+    `error` is actual less expected; both float64, of one shape and finite. `unit` is the
+    unit roundoff of the output's dtype. Where all that is expected is zero, the factor
+    is 1.
     """
-    error = actual - expected
     count = error.numel()
-    power = float(expected.square().sum())
     if not count:
         return Signed(0.0, 0.0), Signed(0.0, 0.0)
+    # sums of few passes: outputs have millions of elements
+    squares, products = expected.square(), error * expected
+    power = float(squares.sum())
     mean = float(error.sum()) / count
-    of_mean = _signed(
-        mean, (error - mean) / count, expected.abs() / count, unit, expected
-    )
+    ones = torch.ones((), dtype=torch.float64, device=error.device)
+    of_mean = _signed(mean, error, ones, expected.abs(), count, unit, expected)
     if not power:
         return Signed(0.0, 0.0), of_mean
-    # of the difference: a sum of products would lose its last digits
-    off = float((error * expected).sum()) / power
-    residual = expected * (error - off * expected) / power
-    return _signed(off, residual, expected.square() / power, unit, expected), of_mean
+    # of the difference: a sum of the values' products would lose its last digits
+    off = float(products.sum()) / power
+    return _signed(off, products, squares, squares, power, unit, expected), of_mean
 
 
 def _signed(
     off: float,
     parts: torch.Tensor,
+    shares: torch.Tensor,
     scales: torch.Tensor,
+    total: float,
     unit: float,
     expected: torch.Tensor,
 ) -> Signed:
-    """Return a figure with the deviation of its parts, and of one rounding of each.
+    """Return a figure, Σparts/total, with its deviation.
 
-    `parts` are what each element adds to it, less their mean; `scales` what an error of
-    the element's own size adds.
+    What is left of an element's part is part - off·share. An error of an element's own
+    size adds `scales`/total.
     """
-    deviation = float(parts.square().sum()) ** 0.5
+    left = parts - off * shares
+    deviation = _root(left) / total
     if parts.dim() > 1:
-        rows = parts.sum(dim=-1)
+        rows = left.sum(dim=-1)
         count = rows.numel()
         deviation = max(
-            deviation, (float(rows.square().sum()) * count / max(count - 1, 1)) ** 0.5
+            deviation, _root(rows) / total * math.sqrt(count / max(count - 1, 1))
         )
     deviation *= _few(parts.numel())
-    rounding = unit / math.sqrt(3.0)
-    deviation = max(deviation, rounding * float(scales.square().sum()) ** 0.5)
+    rounding = unit / math.sqrt(3.0) / total
+    deviation = max(deviation, rounding * _root(scales))
     if abs(off) > _PLAIN * deviation:
         _, place = torch.unique(expected.float(), return_inverse=True)
         alike = scales.new_zeros(int(place.max()) + 1)
         alike.index_add_(0, place.flatten(), scales.flatten())
-        deviation = max(deviation, rounding * float(alike.square().sum()) ** 0.5)
+        deviation = max(deviation, rounding * _root(alike))
     return Signed(off, deviation)
+
+
+def _root(values: torch.Tensor) -> float:
+    flat = values.reshape(-1)
+    return math.sqrt(float(flat.dot(flat)))
 
 
 def _few(count: int) -> float:

@@ -78,7 +78,7 @@ def test_an_error_that_rows_share_is_as_many_as_there_are_rows():
 
 def test_figures_of_a_factor_by_hand():
     expected = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    factor, mean = signed_errors(expected * 1.5, expected, 0.0)
+    factor, mean = signed_errors(expected * 0.5, expected, 0.0)
     assert factor.off == pytest.approx(0.5)
     assert mean.off == pytest.approx(0.75)
     # all of the error is the factor: nothing is left that rounding could explain
@@ -86,7 +86,7 @@ def test_figures_of_a_factor_by_hand():
     # of the mean's error 1/4 is left in each, and two are few
     few = 1.0 + (DEVIATIONS**2 + 1.0) / 4.0
     assert mean.deviation == pytest.approx(few * math.sqrt(2) * 0.25 / 2)
-    rounded, _ = signed_errors(expected, expected, U)
+    rounded, _ = signed_errors(expected * 0.0, expected, U)
     assert rounded.deviation == pytest.approx(U / math.sqrt(3) * math.sqrt(17) / 5)
 
 
