@@ -252,8 +252,8 @@ def entries(root: Path, folder: str) -> list[Entry]:
         )
 
 
-def walk_files(root: Path, folder: str) -> Iterator[str]:
-    """Yield the paths of the regular files below a folder, sorted; links are left out.
+def walk_files(root: Path, folder: str, ending: str = "") -> Iterator[str]:
+    """Yield the paths of the regular files below a folder that end so; links are left out.
 
     A folder that can't be listed has none.
     """
@@ -264,8 +264,8 @@ def walk_files(root: Path, folder: str) -> Iterator[str]:
     for entry in found:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_folder:
-            yield from walk_files(root, path)
-        elif entry.is_file:
+            yield from walk_files(root, path, ending)
+        elif entry.is_file and f"/{path}".endswith(ending):
             yield path
 
 

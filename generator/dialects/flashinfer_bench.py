@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.schema import check, load_schema
 from generator.dialects.exported import interface
@@ -21,20 +22,18 @@ from generator.dialects.imported import Changes, Import, Refused
 def read(source: Path) -> Iterator[Import]:
     """Yield what each definition of a dataset becomes, with its workloads."""
     workloads: dict[str, list[Any]] = {}
-    for path in sorted((source / "workloads").rglob("*.jsonl")):
-        name = str(path.relative_to(source))
+    for name in walk_files(source, "workloads", ".jsonl"):
         for _, line in read_json_lines(source, name).lines:
             if isinstance(line, dict):
                 workloads.setdefault(str(line.get("definition")), []).append(line)
     solutions: dict[str, list[Any]] = {}
-    for path in sorted((source / "solutions").rglob("*.json")):
-        found = read_json(source, str(path.relative_to(source)))
+    for name in walk_files(source, "solutions", ".json"):
+        found = read_json(source, name)
         if found.ok and isinstance(found.value, dict):
             solutions.setdefault(str(found.value.get("definition")), []).append(
                 found.value
             )
-    for path in sorted((source / "definitions").rglob("*.json")):
-        name = str(path.relative_to(source))
+    for name in walk_files(source, "definitions", ".json"):
         changes = Changes()
         try:
             yield _definition(source, name, changes, workloads, solutions)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.dataset.schema import load_schema
@@ -52,9 +53,9 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 def read(source: Path) -> Iterator[Import]:
     """Yield what each problem below a folder becomes; nothing of it is executed."""
-    for path in sorted(source.rglob("definition.json")):
-        folder = path.parent
-        name = str(folder.relative_to(source))
+    for path in walk_files(source, "", "/definition.json"):
+        name = path.rpartition("/")[0]
+        folder = source / name
         changes = Changes()
         try:
             yield _problem(name, folder, changes)

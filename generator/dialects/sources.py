@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
 from generator.dialects.imported import Import
@@ -42,8 +43,7 @@ def read_source(dialect: str, source: Path) -> Iterator[Import]:
 
 
 def _dumps(source: Path) -> Iterator[Import]:
-    for path in sorted(source.rglob("*.json")):
-        name = str(path.relative_to(source))
+    for name in walk_files(source, "", ".json"):
         read = read_json(source, name)
         if not read.ok or read.problems:
             yield Import(name, reason=read.problems[0].message)

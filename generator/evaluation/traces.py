@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import is_absent, read_bytes
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     JUDGE_ERROR,
@@ -62,8 +63,8 @@ def after_earlier_traces(root: Path, files: Mapping[str, bytes]) -> dict[str, by
     """
     found = dict(files)
     for path in files:
-        if path != RESULTS and (root / path).exists():
-            before = (root / path).read_bytes()
+        if path != RESULTS and not is_absent(root, path):
+            before = read_bytes(root, path)
             found[path] = before.rstrip(b"\n") + b"\n" * bool(before) + files[path]
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import read_text
 from generator.testing.obstacle import Kind, Obstacle
 from generator.testing.recording_file import Damaged, read_description, recording_path
 
@@ -84,7 +85,7 @@ def _recorded(about: dict[str, Any]) -> Recorded:
 
 def _why_not(folder: Path, definition: str) -> str:
     try:
-        reasons = json.loads((folder / _UNRECORDED).read_text("utf-8"))
+        reasons = json.loads(read_text(folder, _UNRECORDED))
         return str(reasons[definition])
     except (OSError, ValueError, KeyError, TypeError):
         return "not recorded"

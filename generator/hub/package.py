@@ -19,7 +19,13 @@ from typing import BinaryIO
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import UNRECORDED, Sorted, sort_changes
-from generator.dataset.file_reading import LFS_MAGIC
+from generator.dataset.file_reading import (
+    LFS_MAGIC,
+    entries,
+    is_folder,
+    opened,
+    read_text,
+)
 from generator.dataset.json_file import read_json
 from generator.dataset.paths import FOLDERS, DatasetFile
 from generator.hub.card import card_files, settings_of
@@ -87,12 +93,24 @@ def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:
     for top in folders:
         for place in (top.split("/")[0], top):
             _refuse_link(root, place)
-        for folder, below, names in os.walk(root / top):
-            start = os.path.relpath(folder, root).replace(os.sep, "/")
-            below[:] = sorted(n for n in below if n[0] != "." and n != "__pycache__")
-            for name in below:
-                _refuse_link(root, f"{start}/{name}")
-            yield from (f"{start}/{n}" for n in sorted(names) if n[0] != ".")
+        if is_folder(root, top):
+            yield from _inside(root, top)
+
+
+def _inside(root: Path, folder: str) -> Iterator[str]:
+    below = []
+    for entry in entries(root, folder):
+        path = f"{folder}/{entry.name}"
+        if entry.name[0] == "." or entry.name == "__pycache__":
+            continue
+        if entry.is_folder:
+            below.append(path)
+        elif entry.is_link and (root / path).is_dir():
+            _refuse_link(root, path)
+        else:
+            yield path
+    for path in below:
+        yield from _inside(root, path)
 
 
 def _refuse_link(root: Path, path: str, *, ordinary: bool = False) -> None:
@@ -119,8 +137,10 @@ def read_file(
         if made is not None:
             return _hashed(path, made, io.BytesIO(made), len(made), secret)
         _refuse_link(root, path, ordinary=True)
-        with full.open("rb") as stream:
-            return _hashed(path, full, stream, full.stat().st_size, secret)
+        with opened(root, path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            with os.fdopen(os.dup(descriptor), "rb") as stream:
+                return _hashed(path, full, stream, size, secret)
     except UnicodeEncodeError:
         raise Failure(f"{one_line(path)} has a name that is no text.") from None
     except OSError as error:
@@ -222,7 +242,7 @@ def make_standalone(
     names = {file.path.removeprefix(f"{TESTS}/"): file for file in files}
     names.pop(SUMS, None)
     try:
-        texts = {name: (root / names[name].path).read_text("utf-8") for name in names}
+        texts = {name: read_text(root, names[name].path) for name in names}
         made = standalone(texts)
     except (SyntaxError, ValueError, OSError) as error:
         raise Failure(

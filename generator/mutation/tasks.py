@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from generator.dataset.file_reading import entries
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
@@ -51,8 +52,12 @@ def seeds_task(
 
     def reads(file: DatasetFile) -> Sequence[Path]:
         # relations compare a reference with others of its folder
-        folder = (dataset / file.path).parent
-        others = sorted(path for path in folder.glob("*.json") if path.is_file())
+        folder = file.path.rpartition("/")[0]
+        others = [
+            dataset / folder / entry.name
+            for entry in entries(dataset, folder)
+            if entry.is_file and entry.name.endswith(".json")
+        ]
         return [*others, *other_files()]
 
     def failed(file: DatasetFile, outcome: Outcome) -> SeedsResult:

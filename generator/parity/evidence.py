@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import sha256_of
 from generator.dataset.paths import Discovered
 from generator.parity.process import DTYPES, TRANSFORMERS
 from generator.parity.report import Compared, failures
@@ -40,7 +40,7 @@ def evidence(root: Path, found: Discovered, models: Iterable[Compared]) -> Run:
         for name, stages in entries.items():
             of.setdefault(name, {})[f"{MODEL}:{one.model}"] = _verdict(stages)
     definitions = {
-        name: DefinitionEvidence(_sha256(root / files[name].path), sources)
+        name: DefinitionEvidence(sha256_of(root, files[name].path), sources)
         for name, sources in of.items()
     }
     machine = {
@@ -60,7 +60,3 @@ def _verdict(stages: Sequence[Mapping[str, Any]]) -> SourceEvidence:
     why = next(failures("stage", stages), "")
     verdict = "FAILED" if why else "PASSED"
     return SourceEvidence(verdict, cases=len(stages), reason=why, nmse=worst)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -9,16 +9,17 @@ sources found nothing, and every canary (see canary.py) failed.
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from generator.dataset.atomic_write import write_below
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import read_bytes
 from generator.execution import sandbox
 from generator.problems import Failure
 from generator.problems.messages import one_line
@@ -94,6 +95,9 @@ def execute_changes(
         return _run(definitions, plans, len(findings), folder, device)
 
 
+_MAX_RECORDING = 1 << 30
+
+
 def _copy_recordings(
     definitions: Sequence[Definition], dataset: Path, folder: Path
 ) -> None:
@@ -104,12 +108,10 @@ def _copy_recordings(
     """
     for definition in definitions:
         path = f"blob/ground_truth/{definition.op_type}/{definition.name}.safetensors"
-        source = dataset / path
-        inside = os.path.realpath(source).startswith(os.path.realpath(dataset) + os.sep)
-        is_own = inside and source.is_file() and not source.is_symlink()
-        if is_own and source.stat().st_size:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / path)
+        with suppress(OSError):
+            content = read_bytes(dataset, path, _MAX_RECORDING)
+            if content:
+                write_below(folder, path, content)
 
 
 def _run(

@@ -20,6 +20,7 @@ from typing import Any
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.definition import Definition
+from generator.dataset.file_reading import is_file, read_bytes
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT, discover_definitions
 from generator.ops.registry import op_packages
 from generator.problems import Failure
@@ -97,9 +98,9 @@ def make_subject(dataset: Path) -> Subject:
             f"definitions/{op_type}/{name}.json",
             f"workloads/{op_type}/{name}.jsonl",
         ):
-            of[path] = (dataset / path).read_bytes()
-    if (dataset / SETTINGS).is_file():
-        files[SETTINGS] = (dataset / SETTINGS).read_bytes()
+            of[path] = read_bytes(dataset, path)
+    if is_file(dataset, SETTINGS):
+        files[SETTINGS] = read_bytes(dataset, SETTINGS)
     made = Subject(op_type, first, second, third, files, third_files)
     files[made.recording(first)] = b"a recording"
     files[UNRECORDED] = _json({second: "No GPU has it."})
@@ -119,7 +120,7 @@ def _fitting(dataset: Path) -> list[Definition]:
     for file in found.files:
         lines = dataset / f"workloads/{file.op_type}/{file.name}.jsonl"
         is_known = file.op_type in op_packages() and lines.is_file()
-        if is_known and not _has_blobs(lines):
+        if is_known and not _has_blobs(dataset, str(lines.relative_to(dataset))):
             size = os.path.getsize(dataset / file.path) + lines.stat().st_size
             by_op[file.op_type].append((size, file.name))
     fitting = [sorted(sizes)[:_FEWEST] for sizes in by_op.values()]
@@ -137,9 +138,12 @@ def _fitting(dataset: Path) -> list[Definition]:
     )
 
 
-def _has_blobs(lines: Path) -> bool:
-    data = lines.read_bytes()
-    return len(data) > _LARGEST or b"safetensors" in data
+def _has_blobs(dataset: Path, lines: str) -> bool:
+    try:
+        data = read_bytes(dataset, lines, _LARGEST)
+    except OSError:
+        return True
+    return b"safetensors" in data
 
 
 def rendered(
