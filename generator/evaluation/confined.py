@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +37,10 @@ _WORKER = ("worker", "namespaces", "calling", "building", "frames", *_CLOCK)
 """Modules of ours that the sandbox shows, all in one folder of its own."""
 
 
+class _Lost(Exception):
+    """Say in one line why there is no sandbox any more."""
+
+
 class Confinement:
     """Hold a sandbox whose first process has imported torch; each solution has its own.
 
@@ -59,8 +64,17 @@ class Confinement:
 
     def open(self) -> Session:
         """Return a session in which nothing is built yet. Raises CannotRun, Refused."""
-        if self._channel is None:
-            self._start()
+        if self._channel is not None:
+            # the last solution may have ended the sandbox after its verdict
+            with suppress(_Lost):
+                return self._opened()
+        self._start()
+        try:
+            return self._opened()
+        except _Lost as lost:
+            raise CannotRun(str(lost)) from lost
+
+    def _opened(self) -> Session:
         assert self._channel is not None
         (keeps, kept), (asks, asked) = pair(), pair()
         how = {
@@ -68,17 +82,19 @@ class Confinement:
             "entries": _ENTRIES,
             "filter": call_filter(devices=self._device == "cuda").hex(),
         }
-        with kept, asked:
-            try:
-                send(self._channel, how, [kept.fileno(), asked.fileno()])
-                answer, _ = received(self._channel, _START_SECONDS)
-            except (OSError, EOFError, Garbled) as error:
-                self.close()
-                raise CannotRun(self._why(error)) from error
-        if answer["failed"]:
-            raise CannotRun(f"no namespace for a solution: {answer['failed']}")
         keeper = Keeper(keeps, self._why_lost)
-        keeper.begin()
+        try:
+            with kept, asked:
+                send(self._channel, how, [kept.fileno(), asked.fileno()])
+            answer, _ = received(self._channel, _START_SECONDS)
+            failed = answer["failed"] or keeper.begin()
+        except (OSError, EOFError, Garbled) as error:
+            keeper.close()
+            asks.close()
+            self.close()
+            raise _Lost(self._why(error)) from error
+        if failed:
+            raise CannotRun(f"no namespace for a solution: {failed}")
         return Session(asks, keeper, self._device, self._allowed, self._alive)
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from generator.evaluation.channel import received
 from generator.evaluation.frames import Frame, Garbled, send
 from generator.evaluation.verdict import REWARD_HACK, RUNTIME_ERROR, Refused
-from generator.execution.outcome import CannotRun
 
 _SECONDS = 60.0
 State = list[Any]
@@ -18,7 +17,7 @@ State = list[Any]
 class Keeper:
     """Stop, continue and end all processes of one solution.
 
-    `why_lost` says why there is no keeper any more. Every method but `close` raises
+    `why_lost` says why there is no keeper any more. Every method but `begin` and `close` raises
     Refused where it is gone: only what the solution did can end it.
     """
 
@@ -27,14 +26,12 @@ class Keeper:
         self._is_stopped = False
         self._state: State = []
 
-    def begin(self) -> None:
-        """Wait until the namespace is there. Raises CannotRun."""
-        try:
-            frame = received(self._channel, _SECONDS)[0]
-        except (OSError, EOFError, Garbled) as error:
-            raise CannotRun(f"no namespace: {type(error).__name__}") from error
-        if "failed" in frame:
-            raise CannotRun(f"no namespace for a solution: {frame['failed']}")
+    def begin(self) -> str:
+        """Wait until the namespace is there; return why it is not.
+
+        Raises OSError, EOFError and Garbled where the sandbox is lost.
+        """
+        return str(received(self._channel, _SECONDS)[0].get("failed", ""))
 
     def stop(self) -> None:
         """Stop every thread, and see that it stopped. Raises Refused where one goes on."""

@@ -163,7 +163,10 @@ def _objection(solution: Solution) -> str | None:
     sources = solution.value["sources"]
     if len(sources) > MOST_SOURCES:
         return f"it has {len(sources)} sources, at most {MOST_SOURCES} are taken"
-    size = sum(len(source["content"].encode()) for source in sources)
+    try:
+        size = sum(len(source["content"].encode()) for source in sources)
+    except UnicodeEncodeError:
+        return "a source has surrogates, which are no text"
     if size > MOST_BYTES:
         return f"its sources have {size / 2**20:.1f} MiB, at most 8 MiB are taken"
     paths: set[str] = set()
