@@ -17,8 +17,8 @@ State = list[Any]
 class Keeper:
     """Stop, continue and end all processes of one solution.
 
-    `why_lost` says why there is no keeper any more. Every method but `begin` and `close` raises
-    Refused where it is gone: only what the solution did can end it.
+    `why_lost` says why there is no keeper any more. Whatever asks it raises Refused
+    where it is gone: once it began, only what the solution did can end it.
     """
 
     def __init__(self, channel: socket.socket, why_lost: Callable[[], str]) -> None:
