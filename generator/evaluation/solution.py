@@ -147,7 +147,8 @@ def _read(root: Path, path: str, shown: str) -> Solution | Rejected:
     read = read_checked(root, path, "solution")
     if not read.ok:
         problem = read.problems[0]
-        return Rejected(shown, one_line(f"{problem.message} {problem.fix}"))
+        where = f"{problem.pointer}: " if problem.pointer else ""
+        return Rejected(shown, one_line(f"{where}{problem.message} {problem.fix}"))
     found = Solution(read.value, shown)
     about = (found.name, found.author, found.definition)
     why = _objection(found)

@@ -339,14 +339,14 @@ BY_STATE = (
         + run(
             "held = globals().setdefault('H', [])\n"
             "try:\n"
-            "    while 0 <= len(held) < 40:\n"
+            "    while 'F' not in globals():\n"
             "        file = os.open('f', os.O_CREAT | os.O_RDWR)\n"
             "        os.unlink('f')\n"
             "        held.append(file)\n"
+            "        assert len(held) < 40, '4 GiB of unlinked files'\n"
             "        if os.write(file, bytes(100 << 20)) < 100 << 20: break\n"
-            "    assert len(held) < 40, '4 GiB of unlinked files'\n"
             "except OSError: pass\n"
-            "held += [None] * 40\n"
+            "globals()['F'] = True\n"
             "return norm(x, weight)"
         ),
         (PASSED, TIMEOUT),
@@ -385,7 +385,7 @@ BY_STATE = (
         "slower because of the one before",
         "import os\n"
         + run(
-            "assert os.nice(0) == 0 and os.sched_getscheduler(0) == 0\n"
+            "assert os.nice(0) < 19 and os.sched_getscheduler(0) == 0\n"
             "assert len(os.sched_getaffinity(0)) == os.cpu_count()\n"
             "assert torch.get_default_dtype() == torch.float32\n"
             "return norm(x, weight)"

@@ -52,8 +52,8 @@ BAD: dict[str, tuple[Any, str]] = {
         "has no definition",
     ),
     "a definition that is a path": (
-        {**solution("a", HONEST), "definition": "../rmsnorm_h64"},
-        "definition",
+        {**solution("a", HONEST), "definition": "../x"},
+        "/definition: The name",
     ),
     "a source that is no text": (with_sources(("b.py", 3)), "content"),
     "a source of surrogates": (with_sources(("b.py", "\ud800")), "surrogate"),
