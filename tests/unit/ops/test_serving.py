@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 
 from generator.dataset.definition import Definition
-from generator.mutation.classes import rendered_class
 from generator.ops.family import every_spec
 from generator.ops.registry import op_packages
 from generator.ops.serving import spec_of, why_not_served
 from generator.problems import Severity
 from generator.rules.load import load_definitions
+from generator.rules.subjects import subject_of
 from generator.rules.unproven import why_unproven
 from generator.validation.validate import (
     Counts,
@@ -90,7 +90,7 @@ def test_an_interface_that_lacks_or_renames_anything_is_another(name):
         reason = why_not_served(without(definition, old))
         assert reason is None or reason.startswith(f"{definition.op_type}: ")
         if reason is None:
-            assert rendered_class(without(definition, old)).oracle is not None
+            assert subject_of(without(definition, old)).op.oracle is not None
 
 
 def test_a_constant_axis_that_varies_is_named():
@@ -108,10 +108,10 @@ def test_it_gets_the_generic_tests_and_no_traceback(op_type):
     axis = next(a for t in definition.inputs.values() for a in t.shape or ())
     other = renamed(definition, axis, "other_name")
     assert spec_of(other) is None
-    tests = rendered_class(other)
-    assert tests.oracle is None
-    assert tests.unresolved == why_not_served(other)
-    assert [case.name for case in tests.cases(tests.definition())] == ["generic"]
+    subject = subject_of(other)
+    assert subject.op.oracle is None
+    assert subject.unresolved == why_not_served(other)
+    assert [case.name for case in subject.cases(("small",))] == ["generic"]
 
 
 def test_nothing_is_compared_with_a_misspelt_op_type(tmp_path):
