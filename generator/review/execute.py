@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from generator.dataset.atomic_write import write_below
 from generator.dataset.definition import Definition
@@ -32,6 +31,7 @@ from generator.review.account import account
 from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.executed import Executed, ExecutedComparison, comparisons_of
+from generator.review.scratch import scratch
 from generator.rules.load import load_definitions
 from generator.rules.screen import screen
 
@@ -82,8 +82,7 @@ def execute_changes(
             for d, f in findings[:_SHOWN]
         ]
         return Executed(device, problems=(problem, *lines))
-    with TemporaryDirectory(prefix="trace-dataset-run-") as name:
-        folder = Path(name)
+    with scratch("trace-dataset-run-") as folder:
         # the sandbox runs as another user where we are root
         folder.chmod(0o755)
         tests = folder / "tests" / "references"

@@ -1,0 +1,50 @@
+"""A folder for a run, which is removed whatever the run left in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
+
+
+@contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """Yield a new folder, gone afterwards with all that is in it."""
+    folder = Path(mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder of any depth, without following links; what can't be stays.
+
+    shutil.rmtree calls itself for each level, and a path has a greatest length: here
+    each folder is moved up before it is emptied.
+    """
+    waiting, count = [str(folder)], 0
+    while waiting:
+        where = waiting.pop()
+        with suppress(OSError):
+            os.chmod(where, 0o700)
+            with os.scandir(where) as found:
+                entries = list(found)
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                path = entry.path
+                if where != str(folder):
+                    # a folder that may not be written to can't be moved
+                    os.chmod(path, 0o700)
+                    count += 1
+                    path = f"{folder}/{count}.{os.urandom(8).hex()}"
+                    os.rename(entry.path, path)
+                waiting.append(path)
+            if where != str(folder):
+                os.rmdir(where)
+    with suppress(OSError):
+        os.rmdir(folder)
