@@ -18,7 +18,7 @@ def pieces(report: Report) -> Iterator[str]:
     """
     for problem in report.problems:
         if problem.severity is not Severity.NOTE or report.notes:
-            yield _problem(problem, report.prefix)
+            yield _problem(problem, report)
     conclusion = report.conclude()
     title = f"title={_property(report.title)}"
     for reason in against(report, conclusion):
@@ -30,9 +30,10 @@ def pieces(report: Report) -> Iterator[str]:
     yield f"{summary}\n"
 
 
-def _problem(problem: Problem, prefix: str) -> str:
-    fields = {"file": one_line(prefix + problem.file, 1000)}
+def _problem(problem: Problem, report: Report) -> str:
+    fields = {"file": one_line(report.prefix + problem.file, 1000)}
     line, inner = lines_of(problem)
+    line = report.line_in(problem) if line is None else line
     if line is not None:
         fields["line"] = str(line)
     fields["title"] = problem.rule

@@ -100,7 +100,8 @@ class Report:
     warnings fail. `kind` is put before the word problems, and `command` prints what a
     bounded format left out. `is_page` asks for a document, with `preface` under its
     title, where Markdown is bounded otherwise. `is_said` says that the summary goes to
-    stderr: neither the text nor a page has it.
+    stderr: neither the text nor a page has it. `line_in` knows on which line of its file a
+    problem's pointer stands, for readers who show files.
     """
 
     title: str
@@ -119,6 +120,7 @@ class Report:
     strict: bool = False
     is_page: bool = False
     is_said: bool = False
+    line_in: Callable[[Problem], int | None] = lambda problem: None
 
 
 def cases(report: Report) -> Iterator[tuple[str, str, str, Status]]:

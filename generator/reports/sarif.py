@@ -39,7 +39,7 @@ def pieces(report: Report) -> Iterator[str]:
     index = {rule.id: place for place, rule in enumerate(rules)}
     separator = "\n"
     for problem in report.problems:
-        yield separator + json.dumps(_result(problem, index, report.prefix))
+        yield separator + json.dumps(_result(problem, index, report))
         separator = ",\n"
     yield f'\n], "invocations": {json.dumps([_invocation(report)])}}}]}}\n'
 
@@ -59,11 +59,12 @@ def _invocation(report: Report) -> dict[str, Any]:
     return {"executionSuccessful": True, "toolExecutionNotifications": said}
 
 
-def _result(problem: Problem, index: dict[str, int], prefix: str) -> dict[str, Any]:
+def _result(problem: Problem, index: dict[str, int], report: Report) -> dict[str, Any]:
     # a relative URI reference, whatever bytes the name has
-    uri = quote(os.fsencode(prefix + problem.file), safe="/")
+    uri = quote(os.fsencode(report.prefix + problem.file), safe="/")
     location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     line, inner = lines_of(problem)
+    line = report.line_in(problem) if line is None else line
     if line is not None:
         location["region"] = {"startLine": max(1, line)}
     place: dict[str, Any] = {"physicalLocation": location}

@@ -6,7 +6,7 @@ that the change itself brings: where such a definition has no oracle, nobody can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ class EvaluatedChange:
         """Return one line for each refused solution and each false claim."""
         refused = (v for v in self.verdicts if not v.is_fine)
         lines = [one_line(f"{v.path}: {v.verdict} {_where(v)}", _LONG) for v in refused]
-        return [*lines, *(str(claim) for claim in self.claims if claim.is_false)]
+        return [*lines, *_together(c for c in self.claims if c.is_false)]
 
     @property
     def unknown(self) -> list[str]:
@@ -72,7 +72,7 @@ class EvaluatedChange:
         skipped = (v for v in self.verdicts if v.verdict == SKIPPED)
         lines = [one_line(f"{v.path}: not run: {v.reason}", _LONG) for v in skipped]
         open_claims = (c for c in self.claims if c.found == SKIPPED)
-        return [*lines, *(f"{claim}" for claim in open_claims)]
+        return [*lines, *_together(open_claims)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON has of it."""
@@ -81,6 +81,18 @@ class EvaluatedChange:
             "solutions": [verdict.as_dict() for verdict in self.verdicts],
             "claims": [vars(claim) for claim in self.claims],
         }
+
+
+def _together(claims: Iterable[Claim]) -> Iterator[str]:
+    """Yield a line for the claims of a file that are refused for the same reason."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for c in claims:
+        about = (c.file, c.solution, c.status, c.found, c.why)
+        same.setdefault(about, []).append(c.line)
+    for (file, solution, status, found, why), lines in same.items():
+        where = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} lines"
+        said = f"{file} {where}: {solution} claims {status}, is {found} {why}"
+        yield one_line(said.strip(), _LONG)
 
 
 def evaluate_change(
