@@ -39,13 +39,17 @@ _MOST = 400
 _SECONDS = 0.8
 # of a reference that takes long: nobody waits for more of its figures
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
-_JUDGED = 3
+_JUDGED, _ODD = 3, 2
 # work that is surely done before a time slice of the GPU ends; else it is waited for
-_SHORT_MS = 0.8
-# what holding the device may take beyond its usual time: a change of context is longer
-_HELD_MS, _DELAYED_MS = 0.05, 0.15
+_SHORT_MS = 1.2
+# what holding the device may take beyond its usual time: others who come between cost two
+# changes of context, 0.28 ms, and clocks that rise 0.15 ms
+_HELD_MS = 0.25
+# who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
+# shorter than this
+_DELAYED_MS = 1.0
 _LONG = 3
-_MOST_VOID = 0.2
+_MOST_VOID = 0.3
 _SEEDS = 2**31
 _RECENT = 64
 _SWITCH_SECONDS = 1e-4
@@ -91,7 +95,7 @@ class Sitting:
         self._zero = Zero()
         self._quiet: list[tuple[float, float]] = []
         self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
-        self._oddest: tuple[float, Kept] | None = None
+        self._odd: list[tuple[float, Kept]] = []
 
     def sit(self) -> Sat:
         """Return the figures. Raises Refused for what the solution did."""
@@ -105,9 +109,8 @@ class Sitting:
         for rival in list(self._rivals):
             if not self._warmed(rival):
                 self._rivals.remove(rival)
-        for _ in range(_WARM_UPS):
-            self._turn(recorded=False)
-        self._choose_waits(self._solution)
+        for _ in range(2 * _WARM_UPS):
+            self._turn()
         throttled, end = 0, time.monotonic() + _SECONDS
         samples: list[Sample] = []
         for contender in (self._solution, *self._rivals):
@@ -116,7 +119,7 @@ class Sitting:
         turns = 0
         while turns < _MOST and (turns < LEAST or time.monotonic() < end):
             before = self._telemetry.sample()
-            self._turn(recorded=True)
+            self._turn()
             after = self._telemetry.sample()
             samples += [s for s in (before, after) if s is not None]
             if (before and before.is_throttled) or (after and after.is_throttled):
@@ -132,11 +135,11 @@ class Sitting:
         timing |= {"fresh": self._fresh.is_fresh, **summary(samples, throttled)}
         return Sat(timing, self._to_judge())
 
-    def _turn(self, *, recorded: bool) -> None:
+    def _turn(self) -> None:
         """Call everybody once on fresh values, in an order by lot."""
         inputs = self._stage()
         self._marks = {}
-        outputs: dict[str, list[Any]] = {}
+        others: list[list[Any]] = []
         order: list[Contender | None] = [self._solution, None]
         order += [r for r in self._rivals if self._has_time(r)]
         self._draw.shuffle(order)
@@ -150,12 +153,11 @@ class Sitting:
             timed = self._called(contender)
             if contender is self._solution:
                 kept = self._kept(inputs, timed)
-                outputs[contender.name] = list(kept.outputs)
             elif not _raised(timed):
-                outputs.setdefault("", self._stand.outputs())
+                others.append(self._stand.outputs())
         if not self._is_void:
             self._drawn.add(kept)
-            self._look(outputs, kept)
+            self._look(others, kept)
 
     def _called(self, contender: Contender) -> Timed:
         """Make one call and keep its figure. Raises Refused."""
@@ -179,13 +181,17 @@ class Sitting:
             self._is_void = is_busy or is_long
         contender.void += is_busy
         contender.long = contender.long + 1 if is_long else 0
-        if contender.long >= _LONG:
+        if contender.long >= _LONG and not contender.waits:
             contender.waits = True
+            contender.raw.clear()
+            contender.host.clear()
         if is_busy or is_long:
             self._check_void(contender)
             return timed
         contender.raw.append((contender.waits, timed.raw))
         contender.host.append(timed.host)
+        if contender.waits and len(contender.raw) % _WARM_UPS == 0:
+            self._choose_waits(contender)
         if isinstance(timed.said, dict) and not is_solution:
             plan = timed.said.get("plan_ms")
             contender.plans += [float(plan)] if plan is not None else []
@@ -228,26 +234,26 @@ class Sitting:
         filled = tuple(stand.input(number) for number in stand.filled)
         return Kept(inputs, tuple(outputs), filled)
 
-    def _look(self, outputs: Mapping[str, list[Any]], kept: Kept) -> None:
-        """Keep the call that is farthest from what a rival returned for the same values.
+    def _look(self, others: Sequence[Sequence[Any]], kept: Kept) -> None:
+        """Keep the calls that are farthest from what rivals returned for the same values.
 
-        No verdict rests on that: it chooses a call to be judged.
+        The nearest rival counts, since one may be wrong or late. No verdict rests on
+        that: it chooses calls to be judged.
         """
-        others = outputs.get("")
-        if others is None:
+        if not others:
             return
-        far = max(
-            (_distance(a, b) for a, b in zip(kept.outputs, others, strict=False)),
-            default=0.0,
+        far = min(
+            max(map(_distance, kept.outputs, outputs), default=0.0)
+            for outputs in others
         )
-        if self._oddest is None or far > self._oddest[0]:
-            self._oddest = (far, kept)
+        self._odd.append((far, kept))
+        self._odd.sort(key=lambda one: -one[0])
+        del self._odd[_ODD:]
 
     def _to_judge(self) -> list[Kept]:
         found = list(self._drawn.kept)
-        if self._oddest is not None and all(self._oddest[1] is not k for k in found):
-            found.append(self._oddest[1])
-        return found
+        odd = [kept for _, kept in self._odd]
+        return found + [one for one in odd if all(one is not k for k in found)]
 
     def _stage(self) -> Mapping[str, Any]:
         inputs = self._fresh.next()
@@ -271,15 +277,21 @@ class Sitting:
             if _raised(timed):
                 # a kernel that does not run here is no reason against the solution
                 return False
-            if time.monotonic() - begun > _RIVALS_SECONDS and rival.raw:
+            is_slow = time.monotonic() - begun > _RIVALS_SECONDS
+            if is_slow and rival.raw:
                 break
-        self._choose_waits(rival)
         return True
 
     def _choose_waits(self, contender: Contender) -> None:
-        """Wait for the device only where work may last until its time slice ends."""
+        """Wait for the device only where work may last until its time slice ends.
+
+        Figures of both kinds don't go together: an answer after a wait comes later.
+        """
         figures = self._zero.figures(contender)[-_WARM_UPS:]
-        contender.waits = not figures or statistics.median(figures) > _SHORT_MS
+        if figures and statistics.median(figures) <= _SHORT_MS:
+            contender.waits = False
+            contender.raw.clear()
+            contender.host.clear()
 
     def _has_time(self, rival: Contender) -> bool:
         few = len(rival.raw) < _RIVALS_LEAST

@@ -1,9 +1,9 @@
 """One timed call: who holds the device, when the values come, when the outputs are read.
 
 On a GPU contexts of different processes take turns: while one has work, no kernel of
-another runs (a time slice of about 2 ms apart). That is the clock's foundation:
+another runs (time slices of about 2 ms apart). That is the clock's foundation:
 
-1. The judge's kernels hold the device for a quarter of a millisecond. Meanwhile the call
+1. The judge's kernels hold the device for 0.4 ms. Meanwhile the call
    is revealed, and the callee launches all that it wants. Nothing of it runs, and there
    is nothing to compute: the arguments hold the values of the last call.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
@@ -35,8 +35,8 @@ from generator.evaluation.clock.shared_memory import (
 
 _cuda: Any = torch.cuda
 _PATTERN = 0xA5
-# of a torch that knows no cycles: 0.25 ms at 2 GHz, in which launches go ahead
-_HOLD_CYCLES = 500_000
+# 0.35 ms at 2 GHz, in which launches go ahead
+_HOLD_CYCLES = 700_000
 _FLUSHED = 4
 _UNKNOWN_L2 = 128 << 20
 SLICE_MS = 1.8
