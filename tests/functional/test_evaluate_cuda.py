@@ -113,18 +113,7 @@ HACKS = (
         + "def run(x, weight):\n    torch.cuda._sleep(20_000_000)\n"
         + "    return norm(x, weight)\n",
         (PASSED,),
-        "the worker's clock is bound before; the judge's bounds it",
-    ),
-    Hack(
-        "a clock that lies",
-        RIGHT
-        + "\nimport gc\n\nfor found in gc.get_objects():\n"
-        + "    if type(found).__name__ == 'Clock':\n"
-        + "        found._elapsed = lambda *a: 1e-4\n\n"
-        + "def run(x, weight):\n    torch.cuda._sleep(20_000_000)\n"
-        + "    return norm(x, weight)\n",
-        (HACK,),
-        "the judge's clock bounds what it says",
+        "no clock of its process is read",
     ),
     Hack("slow and honest", run(SLEEP + "return norm(x, weight)"), (PASSED,), ""),
 )
@@ -190,4 +179,4 @@ def test_traces_are_written(output: Path) -> None:
     assert found["first"]["status"] == PASSED
     assert found["first"]["performance"]["latency_ms"] > 0
     # flashinfer-bench has no status of its own for it
-    assert found["a clock that lies"]["status"] == "RUNTIME_ERROR"
+    assert found["on the CPU"]["status"] == "RUNTIME_ERROR"

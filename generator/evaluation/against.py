@@ -1,0 +1,277 @@
+"""What became slower: the times of one state of a dataset against those of another.
+
+A state is a folder, a results.json, a trace file, or a revision of the dataset's git
+repository. A time is slower where it is both 5 % and the ranges of both between their
+quartiles above the other one. `verification/waivers.json` names what may be slower, why,
+and until when.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.file_reading import is_absent, read_bytes, walk_files
+from generator.dataset.paths import WAIVERS
+from generator.problems import Failure
+from generator.problems.messages import one_line, quote
+
+_SHARE = 0.05
+_SPREADS = 3.0
+_MOST_BYTES = 64 << 20
+_SECONDS = 60.0
+Key = tuple[str, str, str, str]
+"""Definition, hardware, solution, and the workload's uuid."""
+
+
+@dataclass(frozen=True)
+class Time:
+    """Hold a latency in milliseconds, its range between the quartiles, and the speedup."""
+
+    latency: float
+    spread: float = 0.0
+    speedup: float | None = None
+    timestamp: str = ""
+
+
+@dataclass(frozen=True)
+class Slower:
+    """Hold what became slower; `waiver` is the reason why that is accepted."""
+
+    definition: str
+    hardware: str
+    solution: str
+    workload: str
+    before_ms: float
+    after_ms: float
+    waiver: str = ""
+
+    @property
+    def share(self) -> float:
+        """Return by which share it is slower: 0.1 for 10 %."""
+        return self.after_ms / self.before_ms - 1.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {**asdict(self), "share": self.share}
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """Hold what may be slower: a solution of a definition, on a workload or on all."""
+
+    definition: str
+    solution: str
+    reason: str
+    until: date
+    hardware: str = ""
+    workload: str = ""
+
+    def covers(self, one: Slower, today: date) -> bool:
+        """Return whether it is about this, and holds today."""
+        names = (self.definition, self.solution) == (one.definition, one.solution)
+        hardware = self.hardware in ("", one.hardware)
+        return (
+            names
+            and hardware
+            and self.workload in ("", one.workload)
+            and (today <= self.until)
+        )
+
+
+def compared(
+    before: Mapping[Key, Time],
+    after: Mapping[Key, Time],
+    waivers: Sequence[Waiver] = (),
+    today: date | None = None,
+) -> list[Slower]:
+    """Return what both have and is slower after, the worst first."""
+    found = []
+    for key in before.keys() & after.keys():
+        old, new = before[key], after[key]
+        more = new.latency - old.latency
+        if more <= max(_SHARE * old.latency, old.spread + new.spread):
+            continue
+        one = Slower(*key, old.latency, new.latency)
+        day = today or date.today()
+        why = next((w.reason for w in waivers if w.covers(one, day)), "")
+        found.append(Slower(*key, old.latency, new.latency, why))
+    return sorted(found, key=lambda one: (-one.share, one.definition, one.workload))
+
+
+def claims_that_fail(
+    claimed: Mapping[Key, Time], fresh: Mapping[Key, Time]
+) -> list[tuple[Key, str]]:
+    """Return the claims that a fresh measurement contradicts, each with the reason.
+
+    A latency is contradicted that lies below the measured one by more than three times
+    its spread and 5 %, a speedup likewise above it. Slower than claimed is the author's
+    loss only where they claim otherwise: a claim that is too modest stands.
+    """
+    found = []
+    for key in sorted(claimed.keys() & fresh.keys()):
+        old, new = claimed[key], fresh[key]
+        allowed = max(_SPREADS * max(new.spread, old.spread), _SHARE * new.latency)
+        if old.latency < new.latency - allowed:
+            why = (
+                f"it claims {old.latency:.4f} ms, measured are {new.latency:.4f} ± "
+                f"{allowed:.4f}"
+            )
+            found.append((key, why))
+        elif old.speedup is not None and new.speedup is not None:
+            share = allowed / new.latency
+            if old.speedup > new.speedup * (1.0 + share):
+                why = (
+                    f"it claims a speedup of {old.speedup:.2f}, measured are "
+                    f"{new.speedup:.2f} ± {new.speedup * share:.2f}"
+                )
+                found.append((key, why))
+    return found
+
+
+def times_of(root: Path) -> dict[Key, Time]:
+    """Return the times of a folder's traces, or of a file. Raises Failure."""
+    if root.is_file():
+        return times_in([(root.name, _read(root.parent, root.name))])
+    paths = sorted(walk_files(root, "traces", ".jsonl"))
+    if not paths:
+        raise Failure(f"There are no traces in {quote(str(root), 200)}.")
+    return times_in((path, _read(root, path)) for path in paths)
+
+
+def times_at(root: Path, revision: str) -> dict[Key, Time]:
+    """Return the times of the traces that a revision of a repository has.
+
+    Raises Failure where git knows no such revision, or is not there.
+    """
+    if revision.startswith("-"):
+        raise Failure(f"{quote(revision, 200)} is no revision.")
+    listed = _git(root, "ls-tree", "-r", "--name-only", "-z", revision, "--", "traces")
+    names = [n for n in listed.decode("utf-8", "replace").split("\0") if n]
+    kept = [n for n in names if n.endswith(".jsonl")]
+    if not kept:
+        raise Failure(f"{quote(revision, 200)} has no traces.")
+    return times_in((n, _git(root, "show", f"{revision}:./{n}")) for n in kept)
+
+
+def times_in(files: Iterable[tuple[str, bytes]]) -> dict[Key, Time]:
+    """Return the times of PASSED traces or results, of several of a run the last.
+
+    Lines that are no trace have none. Raises Failure for a results.json that is no JSON.
+    """
+    found: dict[Key, Time] = {}
+    for name, data in files:
+        lines = _of_results(name, data) if name.endswith(".json") else _of_traces(data)
+        for key, one in lines:
+            if key not in found or found[key].timestamp <= one.timestamp:
+                found[key] = one
+    return found
+
+
+def waivers_of(root: Path) -> list[Waiver]:
+    """Return a dataset's waivers. Raises Failure for a file that has others than these."""
+    if is_absent(root, WAIVERS):
+        return []
+    value = _json(WAIVERS, _read(root, WAIVERS))
+    listed = value.get("waivers") if isinstance(value, dict) else None
+    if not isinstance(listed, list):
+        raise Failure(f"{WAIVERS}: it has no list `waivers`.")
+    found = []
+    for number, one in enumerate(listed):
+        where = f"{WAIVERS} /waivers/{number}"
+        names = ("definition", "solution", "reason", "until")
+        if not isinstance(one, dict) or not all(
+            isinstance(v, str) for v in one.values()
+        ):
+            raise Failure(f"{where}: a waiver has strings by name.")
+        if lacks := [name for name in names if not one.get(name, "").strip()]:
+            raise Failure(f"{where}: it lacks {', '.join(lacks)}.")
+        if others := one.keys() - {*names, "hardware", "workload"}:
+            raise Failure(f"{where}: it has no {one_line(min(others), 60)}.")
+        try:
+            until = date.fromisoformat(one["until"])
+        except ValueError:
+            raise Failure(f"{where}/until: no day as 2026-12-31.") from None
+        found.append(Waiver(**{**one, "until": until}))
+    return found
+
+
+def _of_traces(data: bytes) -> Iterator[tuple[Key, Time]]:
+    for line in data.splitlines():
+        try:
+            value = json.loads(line)
+            evaluation = value["evaluation"]
+            if evaluation["status"] != "PASSED":
+                continue
+            time = _time(evaluation["performance"], evaluation.get("timestamp"))
+            hardware = evaluation["environment"]["hardware"]
+            key = value["definition"], hardware, value["solution"]
+            uuid = value["workload"]["uuid"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if time is not None:
+            yield (*map(str, key), str(uuid)), time  # type: ignore[misc]
+
+
+def _of_results(name: str, data: bytes) -> Iterator[tuple[Key, Time]]:
+    value = _json(name, data)
+    try:
+        hardware, timestamp = value["environment"]["hardware"], value["timestamp"]
+        for solution in value["solutions"]:
+            for case in solution["cases"]:
+                workload, timing = case["workload"], case["timing"]
+                if case["verdict"] != "PASSED" or not workload or not timing:
+                    continue
+                time = _time(timing, timestamp)
+                names = (solution["definition"], hardware, solution["solution"])
+                if time is not None:
+                    yield (*map(str, names), str(workload["uuid"])), time  # type: ignore[misc]
+    except (KeyError, TypeError):
+        raise Failure(f"{one_line(name)}: it is no results.json of evaluate.") from None
+
+
+def _time(figures: Any, timestamp: Any) -> Time | None:
+    """Return a time of figures that are numbers, None without a latency."""
+    read = [figures.get(n) for n in ("latency_ms", "spread_ms", "speedup_factor")]
+    latency, spread, speedup = (
+        float(v) if isinstance(v, (int, float)) and not isinstance(v, bool) else None
+        for v in read
+    )
+    if latency is None or not 0.0 < latency < 1e12:
+        return None
+    wide = spread if spread is not None and 0.0 <= spread < 1e12 else 0.0
+    return Time(latency, wide, speedup, str(timestamp or ""))
+
+
+def _json(name: str, data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Failure(f"{one_line(name)}: it is no JSON.") from None
+
+
+def _read(root: Path, path: str) -> bytes:
+    try:
+        return read_bytes(root, path, _MOST_BYTES)
+    except OSError as error:
+        raise Failure(f"{one_line(path, 200)}: {error}") from None
+
+
+def _git(root: Path, *words: str) -> bytes:
+    """Return what a command of git prints. Raises Failure."""
+    command = ["git", "-C", str(root), *words]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Failure(f"git can't be asked: {type(error).__name__}.") from None
+    if done.returncode != 0:
+        said = one_line(done.stderr.decode("utf-8", "replace"), 200)
+        raise Failure(f"git: {said}.")
+    return done.stdout

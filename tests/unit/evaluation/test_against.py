@@ -1,0 +1,231 @@
+"""Times against earlier ones, waivers, and claims that a measurement contradicts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.evaluation.against import (
+    Key,
+    Time,
+    Waiver,
+    claims_that_fail,
+    compared,
+    times_at,
+    times_in,
+    times_of,
+    waivers_of,
+)
+from generator.problems import Failure
+
+KEY: Key = ("norm", "H100", "fast", "u1")
+TODAY = date(2026, 11, 24)
+
+
+def slower(before: Time, after: Time, *waivers: Waiver) -> list[Any]:
+    return compared({KEY: before}, {KEY: after}, waivers, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_slower"),
+    [
+        (Time(1.0, 0.01), Time(1.10, 0.01), True),
+        # within 5 %
+        (Time(1.0, 0.0), Time(1.04, 0.0), False),
+        # beyond 5 %, within both spreads
+        (Time(1.0, 0.06), Time(1.10, 0.06), False),
+        (Time(1.0, 0.04), Time(1.10, 0.04), True),
+        (Time(1.0, 0.01), Time(0.5, 0.01), False),
+    ],
+)
+def test_slower_is_beyond_both_spreads_and_5_percent(
+    before: Time, after: Time, is_slower: bool
+) -> None:
+    assert bool(slower(before, after)) is is_slower
+
+
+def test_only_what_both_have_is_compared() -> None:
+    other = (*KEY[:3], "u2")
+    assert not compared({KEY: Time(1.0)}, {other: Time(9.0)})
+
+
+def test_waiver_says_why_until_its_day() -> None:
+    waiver = Waiver("norm", "fast", "a driver's fault", TODAY)
+    (one,) = slower(Time(1.0), Time(2.0), waiver)
+    assert one.waiver == "a driver's fault"
+    for other in (
+        Waiver("norm", "fast", "over", date(2026, 11, 23)),
+        Waiver("norm", "other", "x", TODAY),
+        Waiver("norm", "fast", "x", TODAY, workload="u2"),
+        Waiver("norm", "fast", "x", TODAY, hardware="H200"),
+    ):
+        (one,) = slower(Time(1.0), Time(2.0), other)
+        assert one.waiver == ""
+
+
+def trace(latency: Any = 1.0, **more: Any) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "definition": "norm",
+        "solution": "fast",
+        "workload": {"uuid": "u1", "axes": {"n": 1}},
+        "evaluation": {
+            "status": "PASSED",
+            "environment": {"hardware": "H100"},
+            "timestamp": "2026-11-24T10:00:00",
+            "performance": {
+                "latency_ms": latency,
+                "speedup_factor": 2.0,
+                "spread_ms": 0.1,
+            },
+        },
+    }
+    value["evaluation"] |= more
+    return value
+
+
+def lines(*values: Any) -> bytes:
+    return "".join(json.dumps(v) + "\n" for v in values).encode()
+
+
+def test_last_passed_trace_counts() -> None:
+    data = lines(
+        trace(3.0, timestamp="2026-11-24T12:00:00"),
+        trace(1.0),
+        trace(9.0, status="RUNTIME_ERROR", timestamp="2026-12-01"),
+    )
+    found = times_in([("t.jsonl", data + b"no json\n[]\n{}\n")])
+    assert found == {KEY: Time(3.0, 0.1, 2.0, "2026-11-24T12:00:00")}
+
+
+@pytest.mark.parametrize("latency", [None, "1", True, 0.0, -1.0, float("nan"), 1e300])
+def test_latency_that_is_no_time_is_none(latency: Any) -> None:
+    assert times_in([("t.jsonl", lines(trace(latency)))]) == {}
+
+
+def test_results_of_an_evaluation_have_times() -> None:
+    timing = {"latency_ms": 0.5, "spread_ms": 0.01, "speedup_factor": 4.0}
+    case = {"verdict": "PASSED", "workload": {"uuid": "u1"}, "timing": timing}
+    value = {
+        "environment": {"hardware": "H100"},
+        "timestamp": "t",
+        "solutions": [{"definition": "norm", "solution": "fast", "cases": [case]}],
+    }
+    data = json.dumps(value).encode()
+    assert times_in([("results.json", data)]) == {KEY: Time(0.5, 0.01, 4.0, "t")}
+    with pytest.raises(Failure, match="no results"):
+        times_in([("results.json", b"{}")])
+    with pytest.raises(Failure, match="no JSON"):
+        times_in([("results.json", b"{")])
+
+
+def dataset(root: Path, latency: float) -> Path:
+    path = root / "traces/alice/rmsnorm/norm.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lines(trace(latency)))
+    return root
+
+
+def test_times_of_a_revision(tmp_path: Path) -> None:
+    root = dataset(tmp_path / "data", 1.0)
+    named = ("-c", "user.name=t", "-c", "user.email=t@t")
+    for words in (("init", "-q"), ("add", "-A"), (*named, "commit", "-qm", "first")):
+        subprocess.run(["git", "-C", str(root), *words], check=True)
+    dataset(root, 2.0)
+    before, after = times_at(root, "HEAD"), times_of(root)
+    assert (before[KEY].latency, after[KEY].latency) == (1.0, 2.0)
+    for bad in ("nothing", "--all", "HEAD~7"):
+        with pytest.raises(Failure):
+            times_at(root, bad)
+
+
+def test_a_folder_without_traces_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="no traces"):
+        times_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "no list `waivers`"),
+        ({"waivers": [3]}, "/waivers/0"),
+        ({"waivers": [{"definition": "d"}]}, "lacks solution, reason, until"),
+        (
+            {"waivers": [dict.fromkeys(("definition", "solution", "until"), "x")]},
+            "lacks reason",
+        ),
+        (
+            {
+                "waivers": [
+                    {
+                        "definition": "d",
+                        "solution": "s",
+                        "reason": "r",
+                        "until": "soon",
+                    }
+                ]
+            },
+            "no day",
+        ),
+        (
+            {
+                "waivers": [
+                    {
+                        "definition": "d",
+                        "solution": "s",
+                        "reason": "r",
+                        "until": "2026-12-01",
+                        "when": "x",
+                    }
+                ]
+            },
+            "has no when",
+        ),
+    ],
+)
+def test_waiver_without_reason_or_day_is_refused(
+    tmp_path: Path, value: Any, said: str
+) -> None:
+    path = tmp_path / "verification/waivers.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(value))
+    with pytest.raises(Failure, match=said):
+        waivers_of(tmp_path)
+
+
+def test_waivers_are_read(tmp_path: Path) -> None:
+    assert waivers_of(tmp_path) == []
+    one = {"definition": "d", "solution": "s", "reason": "r", "until": "2026-12-01"}
+    path = tmp_path / "verification/waivers.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"waivers": [one]}))
+    assert waivers_of(tmp_path) == [Waiver("d", "s", "r", date(2026, 12, 1))]
+
+
+@pytest.mark.parametrize(
+    ("claim", "fails"),
+    [
+        (Time(1.0, 0.0, 2.0), False),
+        # three spreads of 0.1
+        (Time(0.75, 0.0), False),
+        (Time(0.65, 0.0), True),
+        # too modest a claim stands
+        (Time(3.0, 0.0, 0.5), False),
+        (Time(1.0, 0.0, 2.9), True),
+        (Time(1.0, 0.0, 2.5), False),
+    ],
+)
+def test_claims_beyond_three_spreads_fail(claim: Time, fails: bool) -> None:
+    found = claims_that_fail({KEY: claim}, {KEY: Time(1.0, 0.1, 2.0)})
+    assert bool(found) is fails
+    if found:
+        assert found[0][0] == KEY
+        assert "measured" in found[0][1]
+
+
+def test_claim_that_nobody_measured_is_no_failure() -> None:
+    assert claims_that_fail({KEY: Time(1e-9)}, {}) == []
