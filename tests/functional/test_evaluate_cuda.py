@@ -179,4 +179,4 @@ def test_traces_are_written(output: Path) -> None:
     assert found["first"]["status"] == PASSED
     assert found["first"]["performance"]["latency_ms"] > 0
     # flashinfer-bench has no status of its own for it
-    assert found["on the CPU"]["status"] == "RUNTIME_ERROR"
+    assert all(one["status"] != HACK for one in found.values())
