@@ -7,6 +7,10 @@ forks of this process, since they are functions and no files. One that passes an
 production kernel does, as its family says, counts as such. Exit status 1 where another domain
 defect passes, or more than 1 % of the generic ones that are not equivalent, or where the
 judge itself failed.
+
+`--kernels [--device cuda] [--jobs N] [--most N] [--seconds S] [--output FILE] [EXAMPLE]...`
+mutates the sources of the examples instead: Triton, CUDA and PyTorch
+(`tools/kernel_mutants.py`), judged confined, N at once, with results as JSON lines.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ from generator.problems import Failure
 from generator.rules.load import load_definitions
 from generator.testing.memory import dtype_of, shape_of
 from generator.testing.trial import as_tuple, same_bits, seed
+from tools.judge_kernel_mutants import judge_kernel_mutants
 
 _SECONDS = 120.0
 _SECRET = 21
@@ -183,7 +188,21 @@ def main() -> int:
     parser.add_argument("--op-type", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--generic", type=int, default=150)
+    parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--most", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=86_400.0)
+    parser.add_argument("--output", type=Path)
     given = parser.parse_args()
+    if given.kernels:
+        return judge_kernel_mutants(
+            device=given.device,
+            jobs=given.jobs,
+            most=given.most,
+            names=given.definitions,
+            seconds=given.seconds,
+            output=given.output,
+        )
     torch.set_num_threads(1)
     try:
         found = load_definitions(
