@@ -7,7 +7,13 @@ from typing import Any
 
 from generator.dataset.paths import AUDIT
 from generator.rendering.files import format_sums
-from generator.review.audit.pull_request import Change, editing, replacing, together
+from generator.review.audit.pull_request import (
+    Change,
+    NotApplicable,
+    editing,
+    replacing,
+    together,
+)
 from generator.review.audit.subject import (
     EVIDENCE,
     TESTS,
@@ -63,7 +69,8 @@ def reference(old: str, new: str) -> Change:
     """Return a change of the first definition's reference."""
 
     def edit(value: Any) -> None:
-        assert old in value["reference"]
+        if old not in value["reference"]:
+            raise NotApplicable(f"the reference has no {old!r}")
         value["reference"] = value["reference"].replace(old, new, 1)
 
     return editing(FIRST, edit)

@@ -14,6 +14,10 @@ Change = Callable[[Files, Subject], object]
 """Changes the files of a side in place."""
 
 
+class NotApplicable(Exception):
+    """Say what a dataset lacks that a pull request would change."""
+
+
 @dataclass(frozen=True)
 class PullRequest:
     """Hold one change and the point that has to refuse it; empty for a good one.
@@ -65,7 +69,8 @@ def removing(path: str) -> Change:
             for p in files
             if p == wanted or (wanted[-1] == "/" and p.startswith(wanted))
         ]
-        assert gone, wanted
+        if not gone:
+            raise NotApplicable(f"there is no {wanted}")
         for one in gone:
             del files[one]
 
@@ -79,7 +84,8 @@ def replacing(path: str, old: str, new: str) -> Change:
         at = _named(path, made)
         before = files[at].decode()
         text = before.replace(_named(old, made), _named(new, made))
-        assert text != before, (at, old)
+        if text == before:
+            raise NotApplicable(f"{at} has no {old!r}")
         files[at] = text.encode()
 
     return change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +18,7 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.review.audit.pull_request import PullRequest
+from generator.review.audit.pull_request import NotApplicable, PullRequest
 from generator.review.audit.subject import Files, Subject
 from generator.review.decision import Decision
 from generator.review.review import Review, make_review
@@ -88,9 +89,10 @@ def tried(one: PullRequest, made: Subject) -> Tried:
 def audit_reviews(
     bad: Iterable[PullRequest], good: Iterable[PullRequest], made: Subject
 ) -> Iterator[Tried]:
-    """Yield what a review made of each pull request."""
+    """Yield what a review made of each pull request that the dataset has room for."""
     for one in (*bad, *good):
-        yield tried(one, made)
+        with suppress(NotApplicable):
+            yield tried(one, made)
 
 
 def audit_report(found: Sequence[Tried], made: Subject) -> Report:
