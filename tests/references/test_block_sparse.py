@@ -399,8 +399,8 @@ class BlockSparseTests(
 # block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice, each as
 # far as its block of mask is true; every query sees a key. A row without a block gives
 # output 0 and lse -inf. There is no causal mask. lse is base 2.
-# stage:prefill, model:minimax-m3, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper,
-# sparse:block, tp:4
+# stage:prefill, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper, sparse:block,
+# tp:4
 class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
     name = "block_sparse_run_mask_r1_c128_h16_kv1_d128"
     interface = INTERFACE_BLOCK_SPARSE_RUN_MASK
@@ -409,7 +409,7 @@ class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
-    sha256 = "70e01696793d852cab897d1f27948513d1401cd1adc1fed17c429d61cee36b2b"
+    sha256 = "95c578b23f5a2bb26aa8c58063f746e1444a2406538688f6cbb2a1a33ab68308"
 
 
 # Grouped-query attention over blocks: 64 query heads share 4 KV heads. Queries come in
@@ -417,8 +417,8 @@ class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
 # block columns indices[indptr[i]:indptr[i + 1]], in any order and none twice, each as
 # far as its block of mask is true; every query sees a key. A row without a block gives
 # output 0 and lse -inf. There is no causal mask. lse is base 2.
-# stage:prefill, model:minimax-m3, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper,
-# sparse:block, tp:1
+# stage:prefill, fi_api:flashinfer.sparse.BlockSparseAttentionWrapper, sparse:block,
+# tp:1
 class TestBlockSparseRunMaskR1C128H64Kv4D128(BlockSparseTests):
     name = "block_sparse_run_mask_r1_c128_h64_kv4_d128"
     interface = INTERFACE_BLOCK_SPARSE_RUN_MASK
@@ -427,7 +427,7 @@ class TestBlockSparseRunMaskR1C128H64Kv4D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 4
-    sha256 = "65c842ce52c61f6c37fff2c0c14413ef105dee47f1d7cf4c62ebcad0620c2652"
+    sha256 = "d6ee0740f2302457a176b230f7b6514c24eeeba67d17da2290fbee5dbf632643"
 
 
 # Grouped-query attention over blocks: 12 query heads share 12 KV heads. Queries come in

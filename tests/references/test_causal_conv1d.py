@@ -258,6 +258,7 @@ INTERFACE_CAUSAL_CONV1D_FWD_BIAS = Interface(
         "state_len == width - 1",
         "len_cu_seqlens == num_seqs + 1",
         "total_tokens == cu_seqlens[-1].item()",
+        "cache_indices.min() >= 0",
     ),
 )
 INTERFACE_CAUSAL_CONV1D_FWD = Interface(
@@ -277,6 +278,7 @@ INTERFACE_CAUSAL_CONV1D_FWD = Interface(
         "state_len == width - 1",
         "len_cu_seqlens == num_seqs + 1",
         "total_tokens == cu_seqlens[-1].item()",
+        "cache_indices.min() >= 0",
     ),
 )
 INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
@@ -465,40 +467,43 @@ class CausalConv1dTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metam
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
 # j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
 # pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros.
+# another; before the first token of one without an initial state are zeros. Every
+# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, model:nemotron-h-8b, tp:1
 class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
     name = "causal_conv1d_fwd_bias_d10240_w4"
     interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
     reference = staticmethod(reference_causal_conv1d_fwd_bias)
     DIM = 10240
-    sha256 = "2499603c144f85cee9840898c77e910a6c12137910aa4c6f827d401330252915"
+    sha256 = "d2266b4fbadae93dde13647cc4d3ee82e15fba3f794c0595dd7f11253bc25e06"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
 # weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
 # pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros.
+# another; before the first token of one without an initial state are zeros. Every
+# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, model:kimi-linear-48b-a3b, tp:1
 class TestCausalConv1dFwdD4096W4(CausalConv1dTests):
     name = "causal_conv1d_fwd_d4096_w4"
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 4096
-    sha256 = "89dcb4901b59ec8b0287b41e52241c53d29957bea90b1786ea06e09083a01065"
+    sha256 = "25da64d6e2bd03b353330a7903f59979f58ded3b5ee33e842c1c0441c6ea0d04"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
 # weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
 # pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros.
+# another; before the first token of one without an initial state are zeros. Every
+# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, model:qwen3-next-80b-a3b, tp:1
 class TestCausalConv1dFwdD8192W4(CausalConv1dTests):
     name = "causal_conv1d_fwd_d8192_w4"
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 8192
-    sha256 = "ac0ef6d99a67ed2c70a8c5741d95372058d543a10650497101fbf1bf46b034c9"
+    sha256 = "a0cd45e37b092d48799c59ceb54b2723f8bc3dbac96dc38d0027904af3101acf"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over

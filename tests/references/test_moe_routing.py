@@ -571,8 +571,9 @@ class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
 
 
 # Routing of tokens to experts. A table has the 6 experts of each token of the
-# vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. All in
-# float32.
+# vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. No
+# routed_scaling_factor: the model multiplies the experts' sum by it (1.5 in DeepSeek
+# V4). All in float32.
 # model:deepseek-v4, fi_api:flashinfer.fused_moe.hash_topk
 class TestHashTopkE256K6(MoeRoutingTests):
     name = "hash_topk_e256_k6"
@@ -581,7 +582,7 @@ class TestHashTopkE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
-    sha256 = "e3079bd9bda29faa5a7c348d2a3eaa58b94f70d06929fb3817fda9bf7d078c90"
+    sha256 = "ac7fe9e255be471f26834671cb5ff67bc39caadd32bf99eb72a88b687bc1883e"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of

@@ -36,8 +36,9 @@ class Blocks:
 BLOCKS = (
     Blocks(64, 64, 12, 12, 128, ("wan2.1-t2v-1.3b",)),
     Blocks(64, 64, 40, 40, 128, ("wan2.1-t2v-14b",)),
-    Blocks(1, 128, 64, 4, 128, ("minimax-m3",), mask=True),
-    Blocks(1, 128, 16, 1, 128, ("minimax-m3",), mask=True, tp=4),
+    # of no model: MiniMax M3 chooses blocks for each index head, by kernels of its own
+    Blocks(1, 128, 64, 4, 128, (), mask=True),
+    Blocks(1, 128, 16, 1, 128, (), mask=True, tp=4),
     Blocks(0, 0, 12, 12, 128, ("wan2.1-t2v-1.3b",)),
     Blocks(0, 0, 40, 40, 128, ("wan2.1-t2v-14b",)),
 )

@@ -73,6 +73,8 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
                 "state_len == width - 1",
                 "len_cu_seqlens == num_seqs + 1",
                 "total_tokens == cu_seqlens[-1].item()",
+                # kernels skip a sequence of slot -1 and leave its rows as they were
+                "cache_indices.min() >= 0",
             )
             if fwd
             else ("state_len == width - 1", "num_slots >= batch_size")
@@ -100,7 +102,8 @@ def _description(layer: Channels, fwd: bool) -> str:
     if fwd:
         return (
             f"{text} Several sequences, whose tokens stand one after another; before the"
-            " first token of one without an initial state are zeros."
+            " first token of one without an initial state are zeros. Every sequence has a"
+            " slot: of one with slot -1, which kernels skip, nothing is defined."
         )
     return (
         f"{text} One token a sequence. A row of slot -1 is padding: no state is written,"

@@ -32,7 +32,9 @@ KINDS = {
     "topk_sqrtsoftplus": f"Scores sqrt(log(1 + exp(logit))){BIASED}",
     "hash_topk": (
         "A table has the {k} experts of each token of the vocabulary. Scores"
-        " sqrt(log(1 + exp(logit))), divided by their sum, weigh them."
+        " sqrt(log(1 + exp(logit))), divided by their sum, weigh them. No"
+        " routed_scaling_factor: the model multiplies the experts' sum by it (1.5 in"
+        " DeepSeek V4)."
     ),
 }
 
