@@ -27,7 +27,9 @@ DRAFT_TOKENS = 8
 
 def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over a paged cache."""
-    made = paged_structure(captured.axes, spec.const("page_size"), rng)
+    made = paged_structure(
+        captured.axes, spec.const("page_size"), rng, causal=is_causal(spec)
+    )
     scales = {
         name: [round(rng.uniform(0.25, 1.0), 4) for _ in range(spec.const(*shape))]
         for name in ("q_scale", "k_scale", "v_scale")
@@ -86,12 +88,29 @@ def paged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
     axes, page_size = captured.axes, spec.const("page_size")
     # Every sequence may end in a partly filled page.
     partly_filled = axes["len_indptr"] - 1 if page_size > 1 else 0
-    return _fits(spec, axes, keys(axes) // page_size + partly_filled)
+    tokens = seen_keys(axes, is_causal(spec))
+    return _fits(spec, axes, tokens // page_size + partly_filled)
 
 
 def ragged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over keys that lie one after the other."""
-    return ragged_structure(captured.axes, rng)
+    return ragged_structure(captured.axes, rng, causal=is_causal(spec))
+
+
+def is_causal(spec: Spec) -> bool:
+    """Return whether a definition's queries see none of the keys behind them."""
+    return "noncausal" not in spec.name
+
+
+def seen_keys(axes: Mapping[str, int], causal: bool) -> int:
+    """Return how many keys a workload has that was captured with these axes.
+
+    Where fewer keys than queries were captured, they are those of SGLang's pass over the
+    prefix, which is not causal: a causal pass sees the keys of its own queries as well.
+    """
+    found = keys(axes)
+    queries = axes.get("total_q", 0)
+    return found + queries if causal and found < queries else found
 
 
 def ragged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
@@ -103,13 +122,18 @@ def _fits(spec: Spec, axes: Mapping[str, int], pages: int) -> bool:
     batch_size = axes["len_indptr"] - 1
     queries = axes.get("total_q", batch_size)
     # A reference holds the logits of one sequence at a time, in float32.
-    logits = 4 * spec.const("num_qo_heads") * queries * keys(axes) // batch_size**2
+    tokens = seen_keys(axes, is_causal(spec))
+    logits = 4 * spec.const("num_qo_heads") * queries * tokens // batch_size**2
     indptrs_and_lengths = 3 * axes["len_indptr"]
     return fits_a_blob(4 * (pages + indptrs_and_lengths)) and logits <= MEMORY_LIMIT
 
 
 def paged_structure(
-    captured: Mapping[str, int], page_size: int, rng: random.Random
+    captured: Mapping[str, int],
+    page_size: int,
+    rng: random.Random,
+    *,
+    causal: bool = True,
 ) -> Structure:
     """Return ragged lengths and shuffled pages for the axes of a captured workload.
 
@@ -117,7 +141,7 @@ def paged_structure(
     with larger pages the same tokens lie in fewer of them.
     """
     batch_size = captured["len_indptr"] - 1
-    q_lens, kv_lens = _lengths(captured, batch_size, rng)
+    q_lens, kv_lens = _lengths(captured, batch_size, rng, causal)
     return _in_pages(q_lens, kv_lens, captured, page_size, rng)
 
 
@@ -149,39 +173,42 @@ def _in_pages(
     return Structure(axes, tensors)
 
 
-def ragged_structure(captured: Mapping[str, int], rng: random.Random) -> Structure:
+def ragged_structure(
+    captured: Mapping[str, int], rng: random.Random, *, causal: bool = True
+) -> Structure:
     """Return ragged lengths of sequences whose keys lie one after the other.
 
     Where the axes are those of a cache with pages of one token, `num_kv_indices` is
     the number of keys.
     """
     batch_size = captured["len_indptr"] - 1
-    total_kv = keys(captured)
-    q_lens, kv_lens = _lengths(
-        {"total_q": captured["total_q"], "num_kv_indices": total_kv}, batch_size, rng
-    )
+    tokens = {"total_q": captured["total_q"], "num_kv_indices": keys(captured)}
+    q_lens, kv_lens = _lengths(tokens, batch_size, rng, causal)
     tensors = {"qo_indptr": _indptr(q_lens), "kv_indptr": _indptr(kv_lens)}
     axes = {
         "len_indptr": batch_size + 1,
         "total_q": captured["total_q"],
-        "total_kv": total_kv,
+        "total_kv": sum(kv_lens),
     }
     return Structure(axes, tensors)
 
 
 def _lengths(
-    captured: Mapping[str, int], batch_size: int, rng: random.Random
+    captured: Mapping[str, int], batch_size: int, rng: random.Random, causal: bool
 ) -> tuple[list[int], list[int]]:
+    """Return queries and keys of each sequence; no causal query is without a key."""
     tokens = captured["num_kv_indices"]
     if "total_q" not in captured:
         return [1] * batch_size, split(tokens, batch_size, 1, rng)
     total_q = captured["total_q"]
     q_lens = split(total_q, batch_size, 1, rng)
-    if tokens < total_q:
-        # The cache holds prefixes only: some sequences have none.
-        return q_lens, split(tokens, batch_size, 0, rng)
-    # The cache holds prefix and queries, so no sequence has more queries than keys.
-    prefixes = split(tokens - total_q, batch_size, 0, rng)
+    if tokens < total_q and not causal:
+        # the pass over the prefix: every query sees all of it
+        return q_lens, split(tokens, batch_size, int(tokens >= batch_size), rng)
+    # The cache holds prefix and queries. Where fewer keys than queries were captured,
+    # they are the prefix alone: see `seen_keys`.
+    prefix = tokens if tokens < total_q else tokens - total_q
+    prefixes = split(prefix, batch_size, 0, rng)
     return q_lens, [q + p for q, p in zip(q_lens, prefixes, strict=True)]
 
 

@@ -50,7 +50,9 @@ def _line(spec: Spec, captured: CapturedWorkload) -> WorkloadLine:
     own = spec.captured_from == spec.name
     sm_scale = captured.sm_scale if own else spec.sm_scale
     identity = captured.uuid
-    if not own:
+    # of a pass that was not causal the keys of the queries are added: not as captured
+    axes = {name: structure.axes.get(name, n) for name, n in captured.axes.items()}
+    if not own or axes != dict(captured.axes):
         content: list[object] = [
             spec.name,
             sm_scale,

@@ -60,11 +60,27 @@ def test_larger_pages_hold_the_same_tokens():
 
 def test_sequences_without_keys_have_no_pages_and_a_last_length_in_range():
     axes = {"len_indptr": 9, "num_kv_indices": 2, "num_pages": 9, "total_q": 40}
-    made = paged_structure(axes, 64, random.Random(1))
+    made = paged_structure(axes, 64, random.Random(1), causal=False)
     indptr, last = made.tensors["kv_indptr"], made.tensors["kv_last_page_len"]
     pages = [b - a for a, b in pairwise(indptr)]
     assert 0 in pages
     assert {m for n, m in zip(pages, last, strict=True) if n == 0} == {1}
+
+
+def test_a_causal_pass_behind_a_prefix_sees_prefix_and_queries():
+    axes = {"len_indptr": 9, "num_kv_indices": 20, "num_pages": 9, "total_q": 40}
+    made = paged_structure(axes, 1, random.Random(1))
+    qo, kv = made.tensors["qo_indptr"], made.tensors["kv_indptr"]
+    assert all(kv[b + 1] - kv[b] >= qo[b + 1] - qo[b] >= 1 for b in range(8))
+    assert made.axes["num_kv_indices"] == 60 <= made.axes["num_pages"]
+
+
+def test_a_pass_over_a_prefix_has_a_key_for_every_query():
+    axes = {"len_indptr": 9, "num_kv_indices": 20, "num_pages": 30, "total_q": 40}
+    made = paged_structure(axes, 1, random.Random(1), causal=False)
+    kv = made.tensors["kv_indptr"]
+    assert kv[-1] == 20
+    assert all(b > a for a, b in pairwise(kv))
 
 
 def test_a_cache_with_room_for_the_queries_holds_them():

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from generator.dataset.constraints import FUNCTIONS
 from generator.ops.family import every_spec
 from generator.ops.workloads.captured import captured_lines
+from generator.ops.workloads.choose import keys
 
 ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()
@@ -205,8 +206,7 @@ def test_pages_are_not_contiguous():
     assert neighbours < len(longest) / 100
 
 
-def test_prefill_covers_queries_without_keys_and_empty_sequences():
-    unseen, empty = set(), set()
+def test_every_query_of_a_paged_prefill_sees_a_key():
     for spec in SPECS:
         if "qo_indptr" not in spec.inputs or spec.op_type != "gqa_paged":
             continue
@@ -214,15 +214,10 @@ def test_prefill_covers_queries_without_keys_and_empty_sequences():
             tensors = tensors_of(line["workload"])
             q_lens = tensors["qo_indptr"][1:] - tensors["qo_indptr"][:-1]
             pages = tensors["kv_indptr"][1:] - tensors["kv_indptr"][:-1]
-            if (q_lens > pages * spec.const("page_size")).any():
-                unseen.add(spec.name)
-            if (pages == 0).any():
-                empty.add(spec.name)
-    prefill = {s.name for s in SPECS if s.name.startswith("gqa_paged_prefill")}
-    # a tree of draft tokens lies in the cache before it is verified
-    assert unseen == {name for name in prefill if "custom_mask" not in name}
-    # Where only single sequences were drawn none is empty.
-    assert len(empty) > len(prefill) / 2
+            last = tensors.get("kv_last_page_len", 1)
+            kv_lens = (pages - 1) * spec.const("page_size") + last
+            least = 1 if "noncausal" in spec.name else q_lens
+            assert bool(((kv_lens >= least) & (pages > 0)).all()), spec.name
 
 
 @pytest.mark.parametrize("spec", OWN, ids=lambda spec: spec.name)
@@ -230,7 +225,13 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
     captured = {line.uuid: line for line in captured_lines(spec.op_type, spec.name)}
     for line in traces(spec):
         workload = line["workload"]
-        original = captured[workload["uuid"]]
+        original = captured.get(workload["uuid"])
+        if original is None:
+            # of the pass over a prefix: the keys of the queries are added
+            assert "_prefill_causal_" in spec.name
+            assert uuid.UUID(workload["uuid"]).version == 5
+            continue
+        assert original.axes.get("total_q", 0) <= keys(original.axes)
         kept = {name: workload["axes"].get(name) for name in original.axes}
         assert kept == dict(original.axes)
         if original.sm_scale is not None:
@@ -239,4 +240,4 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 
 def test_blobs_together_are_small():
     sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
-    assert sum(sizes) <= 10 * 2**20
+    assert sum(sizes) <= 11 * 2**20
