@@ -6,7 +6,7 @@
     python3 tools/dev.py test         everything that a change must pass
 
 The environment is .venv in the checkout; pip installs into it once, and again where
-pyproject.toml or constraints.txt changed. Other arguments after `run` go to pytest.
+pyproject.toml, constraints.txt or requirements/test.txt changed. Other arguments after `run` go to pytest.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def run(arguments: list[str]) -> int:
 def set_up() -> bool:
     """Create the environment and install into it, unless that was done already."""
     digest = hashlib.sha256(f"{sys.version} {PEER} {MODELS}".encode())
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("pyproject.toml", "constraints.txt", "requirements/test.txt"):
         digest.update((ROOT / name).read_bytes())
     stamp = VENV / "gen-tests.stamp"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
@@ -113,9 +113,17 @@ def set_up() -> bool:
     # without --clear: whatever else somebody installed there stays
     made = subprocess.call([sys.executable, "-m", "venv", str(VENV)])
     pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    ours = [*pip, "-c", "constraints.txt", "-e", ".[test]"]
+    # all but torch, of which machines have builds of their own: with known hashes
+    hashed = [*pip, "--require-hashes", "-r", "requirements/test.txt"]
+    ours = [*pip, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[test]"]
     models = [*pip, "--upgrade", "--target", MODELS_FOLDER, MODELS]
-    if made or call(ours) or call([*pip, "--no-deps", PEER]) or call(models):
+    if (
+        made
+        or call(hashed)
+        or call(ours)
+        or call([*pip, "--no-deps", PEER])
+        or call(models)
+    ):
         print("Error: the environment could not be set up; see pip's message above.")
         return False
     stamp.write_text(digest.hexdigest())
