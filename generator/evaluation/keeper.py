@@ -9,6 +9,7 @@ from typing import Any
 from generator.evaluation.channel import received
 from generator.evaluation.frames import Frame, Garbled, send
 from generator.evaluation.verdict import REWARD_HACK, RUNTIME_ERROR, Refused
+from generator.problems.messages import one_line
 
 _SECONDS = 60.0
 State = list[Any]
@@ -75,7 +76,11 @@ class Keeper:
     def _asked(self, what: str) -> Frame:
         self._send(what)
         try:
-            return received(self._channel, _SECONDS)[0]
+            frame = received(self._channel, _SECONDS)[0]
+            if "failed" not in frame:
+                return frame
+            why = f"the keeper of its processes failed: {frame['failed']}"
+            raise Refused(REWARD_HACK, one_line(why))
         except (OSError, EOFError, Garbled):
             raise Refused(RUNTIME_ERROR, self._why_lost()) from None
 

@@ -395,7 +395,7 @@ BY_STATE = (
     ),
     Hack(
         "the first process of its namespace",
-        "import os, signal\n"
+        "import os, resource, signal\n"
         + run(
             "for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):\n"
             "    os.kill(1, number)\n"
@@ -409,6 +409,10 @@ BY_STATE = (
             "        seen.append(name)\n"
             "    except OSError: pass\n"
             "assert not seen, seen\n"
+            "for name in ('NOFILE', 'CPU', 'FSIZE', 'DATA', 'NPROC'):\n"
+            "    try: resource.prlimit(1, getattr(resource, 'RLIMIT_' + name), (1, 1))\n"
+            "    except OSError: continue\n"
+            "    raise AssertionError(name)\n"
             "return norm(x, weight)"
         ),
         (PASSED,),

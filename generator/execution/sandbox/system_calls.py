@@ -39,6 +39,12 @@ _SIGNAL_AT = {
 }
 """Where a call that sends a signal has it: none may continue what is stopped."""
 
+_OF_FIRST = (
+    *("prlimit64", "sched_setaffinity", "sched_setscheduler"),
+    *("sched_setparam", "sched_setattr"),
+)
+"""What limits or slows the process of their first argument: never the first of all."""
+
 _SHARED_ANONYMOUS = 0x21
 """Memory of no file: what of it is not mapped any more counts for nobody."""
 _SET_SIGNAL = 10  # F_SETSIG
@@ -87,6 +93,7 @@ def filter_of_calls(*, devices: bool) -> bytes:
         rules.append(("socketpair", [masked(1, _KIND, kind)]))
     for name, at in _SIGNAL_AT.items():
         rules.append((name, [masked(at, _INT, signal.SIGCONT)]))
+    rules += [(name, [seccomp.Arg(0, seccomp.EQ, 1)]) for name in _OF_FIRST]
     rules.append(("fcntl", [masked(1, _INT, _SET_SIGNAL)]))
     if not devices:
         flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
