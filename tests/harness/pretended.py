@@ -6,7 +6,7 @@ from pathlib import Path
 
 # the CPU passes for a device on which FlashInfer can be called
 EVERY_BACKEND = """
-import reference_support.testing.harness as harness
+import reference_support.testing.checks.sources as sources
 import reference_support.testing.providers as providers
 import reference_support.testing.parametrize as parametrize
 from reference_support.testing.obstacle import Kind, Obstacle
@@ -16,7 +16,7 @@ def backend_obstacle(provider, backend, device):
         return Obstacle(Kind.BROKEN, "not pretended")
     return providers.import_failure(provider)
 
-for module in (harness, providers, parametrize):
+for module in (sources, providers, parametrize):
     module.backend_obstacle = backend_obstacle
 """
 
@@ -48,7 +48,7 @@ context.is_alive = lambda device: not lost
 # memory ends where a comparison is one of so many rows
 MEMORY = """
 import reference_support.testing.compare as compare
-import reference_support.testing.harness as harness
+import reference_support.testing.checks.pairs as pairs
 import torch
 
 def compared(actual, expected, tolerance, *, same_dtype):
@@ -58,7 +58,7 @@ def compared(actual, expected, tolerance, *, same_dtype):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
     return compare.compare(actual, expected, tolerance, same_dtype=same_dtype)
 
-harness.compare = compared
+pairs.compare = compared
 """
 
 
