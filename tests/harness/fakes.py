@@ -21,13 +21,13 @@ def _pretended(definition, inputs, backend):
 
     from reference_support.testing.memory import dtype_of
 
-    if os.environ.get("PRETEND") == f"crash {definition.name}":
+    if os.environ.get("REFERENCE_PRETENDS") == f"crash {definition.name}":
         os._exit(17)
-    if os.environ.get("PRETEND") == f"raise {definition.name} {backend}":
+    if os.environ.get("REFERENCE_PRETENDS") == f"raise {definition.name} {backend}":
         raise RuntimeError("pretended")
     returned = oracle(definition, inputs)
     returned = returned if isinstance(returned, tuple) else (returned,)
-    factor = float(os.environ.get("PRETEND_FACTOR", "1"))
+    factor = float(os.environ.get("REFERENCE_PRETENDS_FACTOR", "1"))
     specs = definition.interface.output_specs.values()
     return tuple(
         (value * factor).to(dtype_of(spec.dtype))

@@ -15,7 +15,7 @@ def two(tmp_path_factory):
     """Return a dataset with recordings of now, and others in `older`."""
     root = with_dataset(tmp_path_factory.mktemp("drift"))
     names = ["--definition-name", NORM, "--definition-name", DECODE]
-    record(root, *names, "--output", "older", PRETEND_FACTOR="1.02")
+    record(root, *names, "--output", "older", REFERENCE_PRETENDS_FACTOR="1.02")
     record(root, *names)
     return root
 

@@ -134,7 +134,7 @@ def test_a_damaged_file_is_an_error_that_names_it(recorded, right, tmp_path):
 
 
 def test_a_crash_costs_one_definition_and_a_second_run_goes_on(dataset):
-    done = record(dataset, "--all", PRETEND=f"crash {DECODE}")
+    done = record(dataset, "--all", REFERENCE_PRETENDS=f"crash {DECODE}")
     assert done.returncode == 1
     assert f"failed    {DECODE}\n    ended its process with status 17" in done.stdout
     assert "3 definitions: 2 recorded, 1 failed" in done.stderr
@@ -150,7 +150,7 @@ def test_a_crash_costs_one_definition_and_a_second_run_goes_on(dataset):
 
 def test_a_backend_that_raises_is_told(dataset):
     arguments = ["--definition-name", DECODE, "--logs", "logs"]
-    done = record(dataset, *arguments, PRETEND=f"raise {DECODE} fa2")
+    done = record(dataset, *arguments, REFERENCE_PRETENDS=f"raise {DECODE} fa2")
     assert "    flashinfer/fa2 failed: RuntimeError: pretended\n" in done.stdout
     assert "flashinfer/fa3@" in done.stdout
     text = (dataset / "logs" / f"{DECODE}.log").read_text("utf-8")
