@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import UNRECORDED, owner_of
 from generator.dataset.json_file import read_json
-from generator.dataset.paths import AUDIT, CHECKERS_KEPT, VERIFICATION
+from generator.dataset.paths import AUDIT, CHECKERS_KEPT, VERIFICATION, WAIVERS
 from generator.problems import Failure, Problem
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
@@ -82,6 +82,9 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
     if any(path.startswith(f"{VERIFICATION}/") for path in sources.sides.changed):
         yield from _evidence(sources)
         yield from _audits(sources)
+    if WAIVERS in sources.sides.changed and WAIVERS in sources.sides.head:
+        message = "It says what may be slower than before."
+        yield CLAIM.problem(WAIVERS, message, fix="Read the reasons; a person decides.")
     if CHECKERS_KEPT in sources.sides.changed and CHECKERS_KEPT in sources.sides.head:
         yield CLAIM.problem(CHECKERS_KEPT, "It says other things of checkers.")
     if UNRECORDED in sources.sides.changed and UNRECORDED in sources.sides.head:

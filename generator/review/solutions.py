@@ -6,8 +6,9 @@ that the change itself brings: where such a definition has no oracle, nobody can
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from generator.dataset.json_file import read_json_lines
@@ -18,6 +19,9 @@ from generator.evaluation.verdict import PASSED, SKIPPED, SolutionVerdict
 from generator.problems.messages import one_line
 from generator.review.change import Change
 from generator.review.sources import Sources
+
+OTHER_TIMES = "OTHER TIMES"
+"""What is found of a claim whose values are right and whose times are not."""
 
 _UNKNOWN = "the change has no such solution"
 _LONG = 300
@@ -83,6 +87,22 @@ class EvaluatedChange:
         }
 
 
+def contradicted(
+    claims: Sequence[Claim], wrong: Iterable[tuple[Sequence[str], str]]
+) -> list[Claim]:
+    """Return claims, of which those that a measurement contradicts are false.
+
+    `wrong` has definition, hardware, solution and workload of each, and the reason.
+    """
+    whys = {(key[2], key[3]): why for key, why in wrong}
+    return [
+        replace(claim, found=OTHER_TIMES, why=whys[claim.solution, claim.workload])
+        if claim.found == PASSED and (claim.solution, claim.workload) in whys
+        else claim
+        for claim in claims
+    ]
+
+
 def _together(claims: Iterable[Claim]) -> Iterator[str]:
     """Yield a line for the claims of a file that are refused for the same reason."""
     same: dict[tuple[str, ...], list[int]] = {}
@@ -100,7 +120,10 @@ def evaluate_change(
 ) -> EvaluatedChange | None:
     """Judge what a change brings; None where it brings no solution and no trace."""
     # imported here: most reviews execute nothing, and this takes 100 ms
+    from generator.evaluation.against import claims_that_fail, times_in
+    from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import Asks, evaluate
+    from generator.evaluation.traces import trace_files
     from generator.execution.local import LocalExecutor
 
     verdicts: list[SolutionVerdict] = []
@@ -121,14 +144,22 @@ def evaluate_change(
                 if solution and (is_added or (change.key, solution.name) in named):
                     solutions.append(solution)
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
-        asks = Asks(device, runs_references=not own)
+        asks = Asks(device, timing=device == "cuda", runs_references=not own)
         executor = LocalExecutor(jobs)
         found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}
         verdicts += found
+        told = []
         for change, file, line, trace in traces:
             whom = (change.name, str(trace.get("solution")))
-            claims.append(_claim(file, line, trace, by_name.get(whom)))
+            told.append(_claim(file, line, trace, by_name.get(whom)))
+        if device == "cuda":
+            made = trace_files(found, environment(device), now())
+            fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
+            lines = "\n".join(json.dumps(trace) for *_, trace in traces)
+            claimed = times_in([("claimed.jsonl", lines.encode())])
+            told = contradicted(told, claims_that_fail(claimed, fresh))
+        claims += told
         brings |= bool(traces)
     return EvaluatedChange(device, verdicts, claims) if brings else None
 

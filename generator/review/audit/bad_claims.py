@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from generator.dataset.changes import UNRECORDED
-from generator.dataset.paths import CHECKERS_KEPT
+from generator.dataset.paths import CHECKERS_KEPT, WAIVERS
 from generator.review.audit.changes import (
     FIRST,
     LINES,
@@ -72,6 +72,11 @@ def of_claims() -> Iterator[PullRequest]:
     yield PullRequest(
         "claim: what other checkers let pass",
         adding(CHECKERS_KEPT, '{"format": 1, "definitions": {}, "x": 1}'),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: what may be slower",
+        adding(WAIVERS, '{"format": 1, "waivers": []}'),
         CLAIM.id,
     )
     for name, change in {
