@@ -403,7 +403,7 @@ BY_STATE = (
             "for name in ('environ', 'mem', 'fd', 'maps', 'cwd'):\n"
             "    try:\n"
             "        path = f'/proc/1/{name}'\n"
-            "        if name in ('fd',): os.listdir(path)\n"
+            "        if name == 'fd': [os.readlink(f'{path}/{n}') for n in os.listdir(path)]\n"
             "        elif name == 'cwd': os.readlink(path)\n"
             "        else: open(path).read(1)\n"
             "        seen.append(name)\n"
