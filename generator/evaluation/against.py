@@ -9,6 +9,8 @@ and until when.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +20,7 @@ from typing import Any
 
 from generator.dataset.file_reading import is_absent, read_bytes, walk_files
 from generator.dataset.paths import WAIVERS
+from generator.execution.processes import run, safe_environment
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
@@ -264,14 +267,19 @@ def _read(root: Path, path: str) -> bytes:
 
 def _git(root: Path, *words: str) -> bytes:
     """Return what a command of git prints. Raises Failure."""
-    command = ["git", "-C", str(root), *words]
+    program = shutil.which("git")
+    if program is None:
+        raise Failure("git is not installed.")
+    # the repository's own settings may name programs to run: none of these is asked
+    unset = [
+        f"-c{name}" for name in ("core.fsmonitor=false", "core.hooksPath=/dev/null")
+    ]
+    command = [os.path.abspath(program), *unset, "-C", str(root.absolute()), *words]
+    environment = {**safe_environment(), "GIT_NO_LAZY_FETCH": "1"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=_SECONDS, check=False
-        )
+        done = run(command, environment=environment, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failure(f"git can't be asked: {type(error).__name__}.") from None
     if done.returncode != 0:
-        said = one_line(done.stderr.decode("utf-8", "replace"), 200)
-        raise Failure(f"git: {said}.")
-    return done.stdout
+        raise Failure(f"git: {one_line(done.stderr, 200)}.")
+    return done.stdout.encode()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import read_bytes, walk_files
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.traces import RESULTS
@@ -66,10 +67,9 @@ def write_pictures(
     written = []
     for op_type in sorted({of[one.definition] for one in points}):
         own = [one for one in points if of[one.definition] == op_type]
-        path = folder / f"{op_type}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page(op_type, charts(own)), encoding="utf-8")
-        written.append(path)
+        name = f"{op_type}.html"
+        write_below(folder, name, page(op_type, charts(own)).encode("utf-8"))
+        written.append(folder / name)
     return written
 
 

@@ -73,6 +73,7 @@ ALLOWED = {
     "evaluation/building.py": SANDBOX,
     "evaluation/checkers/command.py": TEMPORARY,
     "evaluation/confined.py": SOFTWARE,
+    "evaluation/failures.py": NAMED,
     "evaluation/namespaces.py": SANDBOX,
     "evaluation/returned.py": PROCESS,
     "evaluation/sharing.py": TEMPORARY,
