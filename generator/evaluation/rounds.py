@@ -21,7 +21,6 @@ from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
-from generator.testing import generic
 from generator.testing.checks.pairs import ORACLE
 from generator.testing.definition import Case, Definition
 from generator.testing.memory import dtype_of, shape_of, shortage, tensor_bytes
@@ -31,10 +30,9 @@ from generator.testing.skipping import Skip
 from generator.testing.source_names import METAMORPHIC
 from generator.testing.subject import Subject
 from generator.testing.trial import Inputs, Trial, as_tuple
+from generator.testing.workload_case import why_not_asked, workload_case
 
 _KEPT_BYTES = 64 << 20
-# of a workload or large case, for a CPU
-_CPU_BYTES = 64 << 20
 _SEEDS = 2**31
 _AGAIN = 0.25
 
@@ -52,7 +50,6 @@ class Round:
     shift: int
     device: torch.device
     workload: Mapping[str, Any] | None = None
-    dataset: Path = Path()
     values: Inputs | None = None
 
     @cached_property
@@ -120,33 +117,8 @@ class Round:
         if self.values is not None:
             return self.values
         own = getattr(case, "make_inputs", None) or self.subject.op.make_inputs
-        if self.workload is None:
-            made: Inputs = own(definition, case, stream)
-            return made
-        try:
-            made = own(definition, case, stream)
-        except Exception:  # noqa: BLE001 - the op's cases have parameters of their own
-            made = generic.make_inputs(definition, case, stream)
-        return {**made, **_stated(self.workload, self.dataset, definition)}
-
-
-def _stated(
-    workload: Mapping[str, Any], dataset: Path, definition: Definition
-) -> Inputs:
-    """Return the inputs whose values a workload has. Raises OSError, KeyError."""
-    from safetensors import safe_open
-
-    found: Inputs = {}
-    for name, spec in definition.interface.input_specs.items():
-        told = workload["inputs"][name]
-        if told["type"] == "scalar":
-            found[name] = told["value"]
-        elif told["type"] == "safetensors":
-            with safe_open(str(dataset / told["path"]), "pt") as file:
-                found[name] = file.get_tensor(told["tensor_key"]).to(
-                    dtype_of(spec.dtype)
-                )
-    return found
+        made: Inputs = own(definition, case, stream)
+        return made
 
 
 @dataclass(frozen=True)
@@ -198,7 +170,7 @@ def rounds_of(
 
     def round_of(case: Case, workload: Mapping[str, Any] | None = None) -> Round:
         shift = draw.randrange(_SEEDS)
-        return Round(subject, case, shift, device, workload, dataset)
+        return Round(subject, case, shift, device, workload)
 
     asked: list[tuple[str, Sequence[Round]]] = []
     cases = [c for c in subject.op.cases(known) if c.size != "large"]
@@ -229,7 +201,8 @@ def rounds_of(
         case, _ = varied(known, small, draw.randrange(_SEEDS))
         asked.append((f"fuzz {number}: {case.name}", [round_of(case)]))
     for workload in workloads:
-        case = Case(f"workload {workload['uuid']}", "medium", workload["axes"])
+        own = subject.op.make_inputs
+        case = workload_case(workload, dataset, known, every, own)
         asked.append((case.name, [round_of(case, workload)]))
     kept: list[tuple[str, Sequence[Round]]] = []
     for name, of_case in asked:
@@ -254,16 +227,14 @@ def rounds_of(
 def _obstacle(one: Round, device: torch.device) -> str | None:
     """Return why a round can't be asked here, None where it can."""
     definition = one.subject.definition
-    # a workload has none of the parameters by which an op_type counts
-    peak_bytes = one.subject.op.peak_bytes if one.workload is None else None
-    lacks = shortage(definition, one.case, device, peak_bytes)
+    lacks = shortage(definition, one.case, device, one.subject.op.peak_bytes)
     if lacks is not None:
         return str(lacks)
     if one.workload is None:
         return None
-    size = tensor_bytes(definition, one.case)
-    if device.type == "cpu" and size > _CPU_BYTES:
-        return f"{size / 2**20:.0f} MiB are for a GPU"
+    lacks = why_not_asked(definition, one.case, device)
+    if lacks is not None:
+        return str(lacks)
     try:
         broken = one.trial.broken_constraints()
         if broken:

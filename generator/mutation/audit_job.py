@@ -92,20 +92,24 @@ class AuditJob:
 
 
 def prepare(
-    definition: Definition, recordings: Path | None, tolerance: float | None
+    definition: Definition,
+    recordings: Path | None,
+    tolerance: float | None,
+    dataset: Path | None = None,
 ) -> AuditJob:
     """Return a definition's audit, on shorter axes if its reference accepts those.
 
+    `dataset` has its workloads, whose sizes the bench has beside the op's cases.
     Raises what the definition's code raises on the declared axes.
     """
     short = reduced(definition.op_type, definition.const_axes)
     own = load_run(definition.reference)
-    bench = _proven_bench(definition, short, recordings, tolerance, own)
+    bench = _proven_bench(definition, short, recordings, tolerance, own, dataset)
     short_fits = not any(catch.raised for catch in bench.left_out)
     if short and not short_fits:
         # the reference accepts only the declared lengths
         short = {}
-        bench = _proven_bench(definition, short, recordings, tolerance, own)
+        bench = _proven_bench(definition, short, recordings, tolerance, own, dataset)
     smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
     equivalences = []
     if bench.subject.op.oracle is not None and bench.subject.unresolved is None:
@@ -133,10 +137,11 @@ def _proven_bench(
     recordings: Path | None,
     tolerance: float | None,
     run: Run,
+    dataset: Path | None,
 ) -> Bench:
     subject = subject_of(definition, axes, tolerance)
     # recordings have the declared axes
-    bench = Bench.of(subject, None if axes else recordings)
+    bench = Bench.of(subject, None if axes else recordings, dataset)
     bench.prove(run)
     return bench
 

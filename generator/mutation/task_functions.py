@@ -38,7 +38,8 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     Prepares once: the forks that run mutants are those of this process.
     """
     recordings = Path(task["root"]) / RECORDINGS
-    job = prepare(_definition(task), recordings, task["tolerance"])
+    dataset = Path(task["root"])
+    job = prepare(_definition(task), recordings, task["tolerance"], dataset)
     within = _CHECKING + waiting_seconds(job)
     link.at(within=within)
     why = objection(job)

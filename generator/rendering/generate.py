@@ -20,7 +20,15 @@ from generator.rendering.files import (
     FileStatus,
     write_files,
 )
-from generator.rendering.plan import RenderOptions, TestPlan, plan_tests
+from generator.rendering.plan import (
+    CUSTOM,
+    OTHER,
+    OWN,
+    RenderOptions,
+    TestPlan,
+    module_name,
+    plan_tests,
+)
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
@@ -113,8 +121,8 @@ def generate(
         elif custom is not None:
             problems.append(custom)
         if definition.name in customs:
-            return "_custom_inputs"
-        return "_other_interface" if why_not_served(definition) else ""
+            return CUSTOM
+        return OTHER if why_not_served(definition) else OWN
 
     for definition in loaded.definitions:
         groups[definition.op_type, kind_of(definition)].append(definition)
@@ -122,7 +130,7 @@ def generate(
     plans = []
     count = 0
     for (op_type, kind), definitions in sorted(groups.items()):
-        name = f"test_{op_type}{kind}.py"
+        name = f"{module_name(op_type, kind)}.py"
         if by_name:
             others, more_problems = _held_definitions(
                 dataset, output / name, definitions
@@ -133,7 +141,7 @@ def generate(
             op_type,
             definitions,
             options,
-            custom=customs if kind == "_custom_inputs" else None,
+            custom=customs if kind == CUSTOM else None,
         )
         plans.append(plan)
         problems += plan.problems

@@ -19,6 +19,13 @@ from generator.rules.constants import Constant, resolve_constants, why_unresolve
 
 SIZES = ("small", "medium", "large")
 DEFAULT_SIZES = ("small", "medium")
+OWN, CUSTOM, OTHER = "", "_custom_inputs", "_other_interface"
+"""What a test file's name says of the functions that its tests have."""
+
+
+def module_name(op_type: str, kind: str) -> str:
+    """Return the name of a rendered file, without `.py`."""
+    return f"test_{op_type}{kind}"
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,18 @@ class TestPlan:
     options: RenderOptions
     problems: tuple[Problem, ...] = field(default=())
     has_other_interface: bool = False
+
+    @property
+    def module(self) -> str:
+        """Return the rendered file's name without `.py`."""
+        return module_name(self.op_type, self.kind)
+
+    @property
+    def kind(self) -> str:
+        """Return which functions the tests have: the op's own, or which others."""
+        if self.has_custom_inputs:
+            return CUSTOM
+        return OTHER if self.has_other_interface else OWN
 
     @cached_property
     def shared_axes(self) -> Mapping[str, int]:

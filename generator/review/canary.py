@@ -59,13 +59,13 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
         wanted = f"{planned.class_name}::{test}["
         if copied := next((name for name in listed if name.startswith(wanted)), ""):
             name = f"Test{secrets.token_hex(8)}"
-            classes.append((name, f"test_{plan.op_type}", planned.class_name))
+            classes.append((name, plan.module, planned.class_name))
             canaries[f"{name}::{copied.partition('::')[2]}"] = copied
     facts = {
         "corrupt_outputs": Path(__file__)
         .with_name("corrupt_outputs.py")
         .read_text("utf-8"),
-        "modules": sorted(f"test_{plan.op_type}" for plan in plans),
+        "modules": sorted(plan.module for plan in plans),
         "classes": classes,
     }
     for path, template in (

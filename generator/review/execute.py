@@ -40,6 +40,8 @@ _RESULTS = 64 * 1024 * 1024
 _SHOWN = 20
 # the first import of a build for CUDA reads some GiB
 _COLLECT_SECONDS = 300.0
+# of the CPU, for a comparison at a workload
+_WORKLOAD_SECONDS = 10.0
 
 
 def why_not(device: str = "cpu") -> str | None:
@@ -91,6 +93,7 @@ def execute_changes(
             problem = "none of the changed definitions could be rendered"
             return Executed(device, problems=(problem,))
         _copy_recordings(definitions, dataset, folder)
+        _copy_workloads(definitions, dataset, folder)
         return _run(definitions, plans, len(findings), folder, device)
 
 
@@ -113,6 +116,25 @@ def _copy_recordings(
                 write_below(folder, path, content)
 
 
+def _copy_workloads(
+    definitions: Sequence[Definition], dataset: Path, folder: Path
+) -> None:
+    """Put workloads and their tensors where rendered tests look for them.
+
+    Links are left out: a file that is missing is a test that fails.
+    """
+    for definition in definitions:
+        own = f"{definition.op_type}/{definition.name}"
+        blobs = dataset / "blob" / "workloads" / own
+        inside = os.path.realpath(dataset) + os.sep
+        for source in (dataset / "workloads" / f"{own}.jsonl", *blobs.glob("*")):
+            path = source.relative_to(dataset)
+            is_own = os.path.realpath(source).startswith(inside) and source.is_file()
+            if is_own and not source.is_symlink() and source.stat().st_size:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, folder / path)
+
+
 def _run(
     definitions: Sequence[Definition],
     plans: Sequence[TestPlan],
@@ -121,10 +143,12 @@ def _run(
     device: str,
 ) -> Executed:
     tests, results = folder / "tests", folder / _FILE
-    readable = [path for path in (tests, folder / "blob") if path.exists()]
-    files = [tests / "references" / f"test_{plan.op_type}.py" for plan in plans]
+    parts = (tests, folder / "blob", folder / "workloads")
+    readable = [path for path in parts if path.exists()]
+    files = [tests / "references" / f"{plan.module}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--device", device, "--error-maps"]
+    command += ["--workload-seconds", str(_WORKLOAD_SECONDS)]
     cuda = device == "cuda"
     limits = sandbox.CUDA_LIMITS if cuda else sandbox.Limits()
     confined = partial(sandbox.run_confined, read_only=readable, devices=cuda)

@@ -136,6 +136,35 @@ def _rows(value: torch.Tensor, shape: Sequence[int]) -> bool:
     return alike and len(value) > 0
 
 
+def workload_case(
+    workload: Mapping[str, Any],
+    dataset: Path,
+    definition: Definition,
+    cases: Sequence[Case],
+    of_op: MakeInputs,
+) -> WorkloadCase:
+    """Return a workload of a file as a case; `cases` and `of_op` are the op's own.
+
+    Raises KeyError, TypeError, ValueError and AttributeError where it is no workload of
+    the definition.
+    """
+    # a case of one kind of input stands for all of that kind; ordinary ones come first
+    kinds: dict[str, Case] = {}
+    for case in cases:
+        kinds.setdefault(repr(sorted(case.params)), case)
+    made = WorkloadCase(
+        f"workload {workload['uuid']}",
+        WORKLOAD,
+        {name: int(size) for name, size in workload["axes"].items()},
+        inputs=dict(workload["inputs"]),
+        dataset=dataset,
+        of_op=of_op,
+        cases=tuple(kinds.values()),
+    )
+    tensor_bytes(definition, made)
+    return made
+
+
 def workload_cases(
     dataset: Path, definition: Definition, cases: Sequence[Case], of_op: MakeInputs
 ) -> tuple[list[WorkloadCase], str]:
@@ -149,23 +178,10 @@ def workload_cases(
     lines = read_json_lines(dataset, path)
     if lines.problems:
         return [], f"{path}: {lines.problems[0].message}"
-    # a case of one kind of input stands for all of that kind; ordinary ones come first
-    kinds: dict[str, Case] = {}
-    for case in cases:
-        kinds.setdefault(repr(sorted(case.params)), case)
     found = []
     for number, line in lines.lines:
         try:
-            told = line["workload"]
-            made = WorkloadCase(
-                f"workload {told['uuid']}",
-                WORKLOAD,
-                {name: int(size) for name, size in told["axes"].items()},
-                inputs=dict(told["inputs"]),
-                dataset=dataset,
-                of_op=of_op,
-                cases=tuple(kinds.values()),
-            )
+            made = workload_case(line["workload"], dataset, definition, cases, of_op)
             found.append((tensor_bytes(definition, made), number, made))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"

@@ -73,6 +73,16 @@ def test_a_wrong_reference_fails(root: Path) -> None:
     assert all(sum(c["where"]["histogram"]) > 0 for c in compared)
 
 
+def test_a_reference_that_is_wrong_at_its_workload_alone_fails(root: Path) -> None:
+    body = {**WORKLOAD["workload"], "axes": {"M": 201}}
+    write(root, "workloads/gemm/gemm_n8_k4.jsonl", {**WORKLOAD, "workload": body})
+    wrong = "    if A.shape[0] == 201:\n        A = A * 2\n    return A @ B.T"
+    changed(root, reference=REFERENCE.replace("    return A @ B.T", wrong))
+    found = reviewed(root, "--execute", status=CHANGES)
+    (failed,) = found["executed"]["failed"]
+    assert "test_matches_oracle[workload one]" in failed
+
+
 def test_the_page_shows_where_the_error_sits(root: Path) -> None:
     wrong = "C = A @ B.T\n    C[:, -2:] *= 2\n    return C"
     changed(root, reference=REFERENCE.replace("return A @ B.T", wrong))

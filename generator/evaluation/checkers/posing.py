@@ -23,6 +23,7 @@ from generator.testing.memory import dtype_of, tensor_bytes
 from generator.testing.reference import load_run
 from generator.testing.subject import Subject
 from generator.testing.trial import as_tuple, seed
+from generator.testing.workload_case import workload_case
 
 Run = Callable[..., Any]
 Inputs = dict[str, Any]
@@ -73,10 +74,10 @@ class Planted:
 
     def round_of(self, workload: Mapping[str, Any]) -> Round:
         """Return a round of a workload, whose inputs of integers are valid ones."""
-        case = Case(f"workload {workload['uuid']}", "medium", workload["axes"])
-        return Round(
-            self.subject.with_run(self.run), case, 0, _CPU, workload, self.dataset
-        )
+        known, op = self.subject.definition, self.subject.op
+        cases = op.cases(known)
+        case = workload_case(workload, self.dataset, known, cases, op.make_inputs)
+        return Round(self.subject.with_run(self.run), case, 0, _CPU, workload)
 
     def by_name(self) -> dict[str, Run]:
         """Return name → `run()` with that defect; each keeps its own state."""

@@ -1,0 +1,30 @@
+"""An audit's bench has the dataset's workloads beside the op's cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from generator.mutation.audit_job import prepare
+from generator.rules.load import load_definitions
+from tests.builders import replaced, resized_json, write_dataset
+
+NAME = "rmsnorm_h128"
+
+
+def test_a_reference_that_is_wrong_at_a_workload_fails_its_audit(tmp_path: Path):
+    known = resized_json(NAME, NAME)
+    first = "x = hidden_states.float()\n"
+    more = "    if x.shape[0] == 201:\n        x = x + 0.5\n"
+    wrong = replaced(known["reference"], first, first + more)
+    root = write_dataset(tmp_path, [{**known, "reference": wrong}])
+    random = {"type": "random"}
+    inputs = {"hidden_states": random, "weight": random}
+    body = {"uuid": "one", "axes": {"batch_size": 201}, "inputs": inputs}
+    file = root / f"workloads/rmsnorm/{NAME}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"definition": NAME, "workload": body}) + "\n")
+    (definition,) = load_definitions(root).definitions
+    (left_out,) = prepare(definition, None, None, root).bench.left_out
+    assert (left_out.test, left_out.case) == ("test_matches_oracle", "workload one")
+    assert not prepare(definition, None, None).bench.left_out
