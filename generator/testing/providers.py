@@ -74,6 +74,8 @@ def backend_obstacle(
         if backend.needs_cuda:
             return _needs_cuda(device)
         return missing_module(backend)
+    if torch.version.hip is not None and backend.needs_cuda:
+        return Obstacle(Kind.NEEDS_CUDA, "needs CUDA, torch is built for ROCm")
     sm = compute_capability(device)
     if sm < backend.min_sm:
         reason = f"{backend.name} needs SM{backend.min_sm}, device is SM{sm}"
@@ -115,7 +117,12 @@ def missing_module(backend: Backend) -> Obstacle | None:
 
 @cache
 def compute_capability(device: torch.device) -> int:
-    """Return a CUDA device's compute capability as 90 for 9.0."""
+    """Return a CUDA device's compute capability as 90 for 9.0.
+
+    It is 0 under ROCm, whose gfx942 torch calls 9.4: no kernel for an SM runs there.
+    """
+    if torch.version.hip is not None:
+        return 0
     major, minor = torch.cuda.get_device_capability(device)
     return 10 * major + minor
 

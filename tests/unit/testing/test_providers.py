@@ -242,3 +242,14 @@ def test_describe_says_how_sglang_is_installed(importable, monkeypatch, note):
 def test_describe_is_the_version_or_the_reason(importable, monkeypatch):
     assert providers.describe("pytorch", CUDA) == f"pytorch {torch.__version__}"
     assert providers.describe("pytorch", CPU) == "pytorch: needs CUDA, device is cpu"
+
+
+def test_rocm_has_no_sm_and_no_kernel_of_cuda(monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 4))
+    monkeypatch.setattr(providers, "provider_obstacle", lambda provider, device: None)
+    assert providers.compute_capability(CUDA) == 0
+    found = providers.backend_obstacle("flashinfer", Backend("fa2"), CUDA)
+    assert found == Obstacle(Kind.NEEDS_CUDA, "needs CUDA, torch is built for ROCm")
+    native = Backend("native", needs_cuda=False)
+    assert providers.backend_obstacle("sglang", native, CUDA) is None
