@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -43,9 +42,7 @@ class Watchdog:
         self._limit = 0.0
         self._thread: threading.Thread | None = None
         # capturing replaces the descriptor: what ends a run must be seen
-        self._stderr: IO[str] | None = None
-        if not self._is_parent:
-            self._stderr = os.fdopen(os.dup(2), "w")
+        self._stderr = None if self._is_parent else os.dup(2)
 
     def limit(self, nodeid: str) -> float:
         """Return the seconds that a test may take."""
@@ -98,15 +95,13 @@ class Watchdog:
                 file.flush()
                 faulthandler.dump_traceback(file, all_threads=True)
             os._exit(_STATUS)
-        stream = self._stderr or sys.stderr
-        stream.write("\n")
-        stream.flush()
+        stream = 2 if self._stderr is None else self._stderr
+        os.write(stream, b"\n")
         faulthandler.dump_traceback(stream, all_threads=True)
         more = (
             "" if self._worker else "; the tests after it were not run: -n 1 runs them"
         )
-        stream.write(f"{line}{more}\n")
-        stream.flush()
+        os.write(stream, f"{line}{more}\n".encode())
         os._exit(_STATUS)
 
     @pytest.hookimpl(optionalhook=True)
@@ -118,6 +113,9 @@ class Watchdog:
                 report.longrepr = text
 
     def pytest_unconfigure(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, and close what only a hanging test would need."""
+        if self._stderr is not None:
+            os.close(self._stderr)
+            self._stderr = None
         if self._folder is not None:
             self._folder.cleanup()
