@@ -125,14 +125,13 @@ def _copy_workloads(
     """
     for definition in definitions:
         own = f"{definition.op_type}/{definition.name}"
-        blobs = dataset / "blob" / "workloads" / own
-        inside = os.path.realpath(dataset) + os.sep
-        for source in (dataset / "workloads" / f"{own}.jsonl", *blobs.glob("*")):
-            path = source.relative_to(dataset)
-            is_own = os.path.realpath(source).startswith(inside) and source.is_file()
-            if is_own and not source.is_symlink() and source.stat().st_size:
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, folder / path)
+        blobs = sorted((dataset / "blob" / "workloads" / own).glob("*.safetensors"))
+        names = [path.relative_to(dataset).as_posix() for path in blobs]
+        for path in (f"workloads/{own}.jsonl", *names):
+            with suppress(OSError):
+                content = read_bytes(dataset, path, _MAX_RECORDING)
+                if content:
+                    write_below(folder, path, content)
 
 
 def _run(

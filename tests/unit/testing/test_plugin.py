@@ -131,7 +131,7 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     assert config.lines[0][1].startswith("slow: ")
     registered = dict(config.registered)
     assert isinstance(registered["reference-comparisons"], plugin.ComparedDefinitions)
-    names = {"comparisons", "context", "memory", "evidence", "spreading"}
+    names = {"comparisons", "context", "memory", "evidence", "spreading", "watchdog"}
     assert registered.keys() == {f"reference-{name}" for name in names}
 
 
