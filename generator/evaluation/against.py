@@ -271,9 +271,7 @@ def _git(root: Path, *words: str) -> bytes:
     if program is None:
         raise Failure("git is not installed.")
     # the repository's own settings may name programs to run: none of these is asked
-    unset = [
-        f"-c{name}" for name in ("core.fsmonitor=false", "core.hooksPath=/dev/null")
-    ]
+    unset = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     command = [os.path.abspath(program), *unset, "-C", str(root.absolute()), *words]
     environment = {**safe_environment(), "GIT_NO_LAZY_FETCH": "1"}
     try:
