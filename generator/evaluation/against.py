@@ -279,5 +279,6 @@ def _git(root: Path, *words: str) -> bytes:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failure(f"git can't be asked: {type(error).__name__}.") from None
     if done.returncode != 0:
-        raise Failure(f"git: {one_line(done.stderr, 200)}.")
+        said = done.stderr.strip().partition("\n")[0]
+        raise Failure(f"git: {one_line(said, 200)}.")
     return done.stdout.encode()

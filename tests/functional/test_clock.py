@@ -1,0 +1,84 @@
+"""Timed calls of solutions in their sandbox, on a CPU: all of the clock but the GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from generator.dataset.paths import DatasetFile
+from generator.evaluation.evaluate import Asks, _arguments
+from generator.evaluation.solution import Solution
+from generator.evaluation.task import evaluate
+from tests.functional.audit_command import NORM, dataset
+from tests.functional.hacks import RIGHT
+from tests.functional.test_evaluate_hacks import HONEST, solution
+
+pytestmark = pytest.mark.slow
+
+WRITES = f"{RIGHT}\ndef run(x, weight, out):\n    out.copy_(norm(x, weight))\n"
+COUNTS = "CALLS = [0]\n"
+LIES = {
+    # the first calls are honest: nobody is refused before the clock runs
+    "stops": f"{RIGHT}{COUNTS}\ndef run(x, weight, out):\n    CALLS[0] += 1\n"
+    "    if CALLS[0] < 12:\n        out.copy_(norm(x, weight))\n",
+    "late": f"{RIGHT}{COUNTS}\nimport threading\n\ndef run(x, weight, out):\n"
+    "    CALLS[0] += 1\n    work = lambda: out.copy_(norm(x, weight))\n"
+    "    if CALLS[0] < 12:\n        work()\n"
+    "    else:\n        threading.Timer(0.5, work).start()\n",
+    "again": f"{RIGHT}\nOLD = {{}}\n\ndef run(x, weight, out):\n"
+    "    if x.shape not in OLD:\n        OLD[x.shape] = norm(x, weight)\n"
+    "    out.copy_(OLD[x.shape])\n",
+    "spoils": f"{RIGHT}{COUNTS}\ndef run(x, weight, out):\n    CALLS[0] += 1\n"
+    "    out.copy_(norm(x, weight))\n    if CALLS[0] > 12:\n        x.zero_()\n",
+}
+
+
+class Link:
+    def at(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def say(self, _: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    root = dataset(tmp_path_factory.mktemp("dataset"))
+    path = root / f"workloads/rmsnorm/{NORM}.jsonl"
+    path.parent.mkdir(parents=True)
+    inputs = {"hidden_states": {"type": "random"}, "weight": {"type": "random"}}
+    workload = {"uuid": "u", "axes": {"batch_size": 64}, "inputs": inputs}
+    nothing = {"solution": None, "evaluation": None}
+    path.write_text(json.dumps({"definition": NORM, "workload": workload, **nothing}))
+    values = [solution("returns", HONEST), solution("writes", WRITES, True)]
+    values += [solution(name, source, True) for name, source in LIES.items()]
+    found = [Solution(value, f"{value['name']}.json") for value in values]
+    file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
+    asks = Asks(workloads="dataset", timing=True, timeout=30.0)
+    task = {**_arguments(file, found, asks, 5, ()), "root": str(root)}
+    return {v["solution"]: v for v in evaluate(task, Link())["verdicts"]}
+
+
+@pytest.mark.parametrize("name", ["returns", "writes"])
+def test_honest_solution_is_timed(name: str, verdicts: dict[str, Any]) -> None:
+    found = verdicts[name]
+    assert found["verdict"] == "PASSED", found["reason"]
+    (case,) = found["cases"]
+    timing = case["timing"]
+    assert timing["latency_ms"] > 0.0
+    assert timing["iterations"] >= 20
+    assert timing["fresh"]
+    assert set(timing["rivals"]) == {"reference"}
+
+
+@pytest.mark.parametrize("name", list(LIES))
+def test_lie_is_refused(name: str, verdicts: dict[str, Any]) -> None:
+    wrong = ("INCORRECT_NUMERICAL", "REWARD_HACK")
+    assert verdicts[name]["verdict"] in wrong, verdicts[name]
+
+
+def test_what_only_timed_calls_do_is_seen_there(verdicts: dict[str, Any]) -> None:
+    for name in ("stops", "late", "spoils"):
+        assert "timed call" in verdicts[name]["reason"], verdicts[name]
