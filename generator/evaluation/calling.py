@@ -23,6 +23,7 @@ _PACKAGE = "solution_under_evaluation"
 
 
 frames: Any = importlib.import_module("frames")
+callees: Any = importlib.import_module("callee")
 
 
 class Solution:
@@ -134,7 +135,6 @@ class Solution:
             arena = None
             if files[2:]:
                 arena = shared.attach(self._device, files[2], frame["arena"])
-            callees: Any = importlib.import_module("callee")
             self._callee = callees.Callee(self._device, arena)
         else:
             for file in files[2:]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import warnings
 from typing import Any
 
 import pytest
@@ -58,7 +60,12 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
     asks = Asks(workloads="dataset", timing=True, timeout=30.0)
     task = {**_arguments(file, found, asks, 5, ()), "root": str(root)}
-    return {v["solution"]: v for v in evaluate(task, Link())["verdicts"]}
+    with warnings.catch_warnings():
+        # the task runs in a process of its own elsewhere, whose end closes all
+        warnings.simplefilter("ignore", ResourceWarning)
+        judged = evaluate(task, Link())["verdicts"]
+        gc.collect()
+    return {v["solution"]: v for v in judged}
 
 
 @pytest.mark.parametrize("name", ["returns", "writes"])

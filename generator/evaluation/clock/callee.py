@@ -1,6 +1,7 @@
 """The callee's side of timed calls: in a solution's sandbox, and in a rival's process.
 
-What is called after a solution's code is loaded is bound before. Nothing here decides on
+What is called after a solution's code is loaded is bound before, for honest ones that patch
+torch. Nothing here decides on
 a time or an answer: whoever replaces it can only be late, or wrong.
 
 The sandbox shows this file: it imports the standard library and torch alone.
@@ -21,6 +22,10 @@ EMPTY, WAITS = 0, 1 << 8
 _MOST_TEXT = 2000
 
 torch: Any = importlib.import_module("torch")
+# bound where this is imported, before a solution's code is
+_TENSOR, _COPY, _ZERO = torch.Tensor, torch.Tensor.copy_, torch.Tensor.zero_
+_SEED, _NO_GRAD = torch.manual_seed, torch.no_grad
+_SYNCHRONIZE, _DUMPS = torch.cuda.synchronize, json.dumps
 
 
 class Callee:
@@ -35,13 +40,8 @@ class Callee:
         self._cuda = device == "cuda"
         self._memory: Any = None
         self._arena = arena
-        self._tensor, self._copy = torch.Tensor, torch.Tensor.copy_
-        self._seed, self._no_grad = torch.manual_seed, torch.no_grad
-        self._synchronize = torch.cuda.synchronize
-        self._dumps = json.dumps
         self._known: dict[Any, bytes] = {}
         self._pool = None if arena is None else _Pool(arena)
-        self._zero = torch.Tensor.zero_
         self._little = torch.zeros(8, device=device)
 
     def serve(
@@ -65,7 +65,7 @@ class Callee:
             given += outputs
         self._known.clear()
         number = 0
-        with self._no_grad():
+        with _NO_GRAD():
             while True:
                 number += 1
                 # what the last call returned has been read
@@ -73,14 +73,14 @@ class Callee:
                 seed = page.opened(number)
                 if seed == 0:
                     return
-                self._seed(seed)
+                _SEED(seed)
                 page.ready(number)
                 which = page.revealed(number)
                 said = b"{}"
                 try:
                     # what comes after it on this stream waits for the device, which the
                     # judge holds until the values are there
-                    self._zero(self._little)
+                    _ZERO(self._little)
                     call = which & (WAITS - 1)
                     if call != EMPTY:
                         with self._allocating():
@@ -88,11 +88,11 @@ class Callee:
                         if not passes:
                             said = self._said(returned, outputs, how["outputs"])
                     if which & WAITS and self._cuda:
-                        self._synchronize()
+                        _SYNCHRONIZE()
                     if notes is not None and (more := notes()):
-                        said = self._dumps({**json.loads(said), **more}).encode()
+                        said = _DUMPS({**json.loads(said), **more}).encode()
                 except BaseException as error:  # noqa: BLE001 - SystemExit as well
-                    said = self._dumps({"raised": text_of(error)}).encode()
+                    said = _DUMPS({"raised": text_of(error)}).encode()
                 page.answer(number, said)
 
     def _argument(self, one: Mapping[str, Any]) -> Any:
@@ -116,14 +116,14 @@ class Callee:
             found.append(self._described(value, place, declared))
         key = tuple(found)
         if key not in self._known:
-            text = self._dumps({"outputs": [dict(one) for one in found]})
+            text = _DUMPS({"outputs": [dict(one) for one in found]})
             self._known[key] = text.encode()
         return self._known[key]
 
     def _described(
         self, value: Any, place: Any, declared: Sequence[Any]
     ) -> tuple[tuple[str, Any], ...]:
-        if not isinstance(value, self._tensor):
+        if not isinstance(value, _TENSOR):
             if isinstance(value, (bool, int, float)):
                 return (("value", value),)
             return (("type", _name(type(value))),)
@@ -146,11 +146,11 @@ class Callee:
             if at >= 0 and at + value.numel() * value.element_size() <= arena.size:
                 return (*found, ("arena", at))
         if (
-            isinstance(place, self._tensor)
+            isinstance(place, _TENSOR)
             and place.shape == value.shape
             and place.dtype == value.dtype
         ):
-            self._copy(place, value)
+            _COPY(place, value)
         return tuple(found)
 
 
