@@ -28,9 +28,9 @@ def item(name, rows, function="test_contract", backend=None, kind="trial", cls="
     """Return a test of a case of so many rows; None for one without a case."""
     params = {kind: rows and Case(name, "small", {"batch_size": rows})}
     params |= {"backend": backend} if backend is not None else {}
-    test_class = SimpleNamespace(
-        name=cls, definition=lambda: DEFINITION, peak_bytes=lambda d, case: rows * GIB
-    )
+    op = SimpleNamespace(peak_bytes=lambda d, case: rows * GIB)
+    subject = SimpleNamespace(definition=DEFINITION, op=op)
+    test_class = SimpleNamespace(name=cls, subject=lambda: subject)
     return SimpleNamespace(
         nodeid=f"test_x.py::{cls}::{function}[{name}]",
         path="test_x.py",
