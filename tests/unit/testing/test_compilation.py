@@ -15,12 +15,12 @@ WORKER = """
 import json, os, sys, time
 job = json.load(sys.stdin)
 print("not an event", file=sys.stderr)
-for event in json.loads(os.environ["EVENTS"]):
+for event in json.loads(os.environ["REFERENCE_EVENTS"]):
     if event == "wait":
         time.sleep(60)
     print(json.dumps(event), flush=True)
 print(os.environ.get("CUDA_VISIBLE_DEVICES"), job["jobs"], file=sys.stderr)
-sys.exit(int(os.environ["STATUS"]))
+sys.exit(int(os.environ["REFERENCE_STATUS"]))
 """
 DONE = {"event": "done"}
 
@@ -38,8 +38,8 @@ def worker(tmp_path, monkeypatch):
         return compilation.finish(), lines
 
     def begin(events, status=0):
-        monkeypatch.setenv("EVENTS", json.dumps(events))
-        monkeypatch.setenv("STATUS", str(status))
+        monkeypatch.setenv("REFERENCE_EVENTS", json.dumps(events))
+        monkeypatch.setenv("REFERENCE_STATUS", str(status))
         lines = []
         job = Job({"test_x.py": ["a", "b"]}, 3)
         compilation = Compilation("pretended_warm", tmp_path, lines.append)
@@ -112,9 +112,9 @@ def test_a_process_that_is_given_no_job_ends_and_says_nothing(worker, tmp_path):
 def test_the_process_has_what_is_added_to_the_environment(
     worker, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("EVENTS", "[]")
+    monkeypatch.setenv("REFERENCE_EVENTS", "[]")
     lines = []
-    more = {"STATUS": "5"}
+    more = {"REFERENCE_STATUS": "5"}
     compilation = Compilation("pretended_warm", tmp_path, lines.append, more)
     compilation.begin(Job({"test_x.py": ["a"]}, 1))
     assert not compilation.finish()
