@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-
-from jinja2 import Environment
+from functools import cache
+from typing import TYPE_CHECKING
 
 from generator.ops.registry import op_folder
 
-_MARKED = Environment(
-    block_start_string="#%",
-    block_end_string="%#",
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    autoescape=False,  # the text is Python, not HTML
-)
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 class NoVariant(ValueError):
@@ -66,12 +60,12 @@ def _source(op_type: str, name: str, words: frozenset[str]) -> str:
     text = marked.read_text(encoding="utf-8")
     if words not in map(frozenset, map(str.split, _listed(text))):
         raise NoVariant(f"{marked.name} lists no variant {' '.join(sorted(words))!r}")
-    return _MARKED.from_string(text).render(dict.fromkeys(words, True))
+    return _marked().from_string(text).render(dict.fromkeys(words, True))
 
 
 def _listed(text: str) -> list[str]:
     """Return the variants that a marked text lists, each as its words."""
-    listed: list[str] = _MARKED.from_string(text).module.variants  # type: ignore[attr-defined]
+    listed: list[str] = _marked().from_string(text).module.variants  # type: ignore[attr-defined]
     return listed
 
 
@@ -106,3 +100,19 @@ def _constant(tree: ast.Module, name: str) -> ast.Constant:
         ):
             return node.value
     raise ValueError(f"no top-level constant {name}")
+
+
+@cache
+def _marked() -> Environment:
+    """Return the environment that reads marked lines: `#% … %#`."""
+    # not before a text needs it: families are read by commands that render nothing
+    from jinja2 import Environment
+
+    return Environment(
+        block_start_string="#%",
+        block_end_string="%#",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the text is Python, not HTML
+    )

@@ -37,7 +37,7 @@ WORKER = """
 import json, os, sys
 job = json.load(sys.stdin)
 told = {**job, "gpu": os.environ.get("CUDA_VISIBLE_DEVICES")}
-open(os.environ["TOLD"], "w").write(json.dumps(told))
+open(os.environ["REFERENCE_TOLD"], "w").write(json.dumps(told))
 print(json.dumps({"event": "compiling", "name": "norm"}))
 print(json.dumps({"event": "compiled", "name": "norm", "seconds": 20.0}))
 print(json.dumps({"event": "done"}))
@@ -114,7 +114,7 @@ def test_the_chosen_definitions_are_the_job_of_a_process_on_the_first_gpu(preten
         *("--definition-name", "rmsnorm_h128", "--definition-name", "rmsnorm_h512"),
         *("--tests", str(tests), "--jobs", "3"),
         path=pretended,
-        TOLD=str(told),
+        REFERENCE_TOLD=str(told),
         CUDA_VISIBLE_DEVICES="0",
     )
     assert (status, err) == (0, "")

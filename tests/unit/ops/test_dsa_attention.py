@@ -230,7 +230,10 @@ def test_the_sparse_kernel_is_not_asked_before_blackwell():
 
 def test_a_skip_says_so_where_a_provider_has_nothing():
     params = spread._over_backends(
-        rendered(None), "sglang", cases_of(rendered(None)), torch.device("cpu")
+        rendered(None).subject(),
+        "sglang",
+        cases_of(rendered(None)),
+        torch.device("cpu"),
     )
     (param,) = params
     assert "has nothing for" in param.values[0].reason

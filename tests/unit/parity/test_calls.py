@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ from generator.problems import Failure
 from generator.testing import providers
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
+from generator.testing.subject import Kernel as OpKernel
+from generator.testing.subject import Op
 
 BOUND = {
     "name": "double_h4_d2",
@@ -26,15 +27,13 @@ BOUND = {
 }
 
 
-def module(adapter: Any) -> SimpleNamespace:
-    return SimpleNamespace(
-        pytorch_backends=lambda definition: (Backend("plain", needs_cuda=False),),
-        pytorch_ground_truth=adapter,
-    )
+def op(adapter: Any) -> Op:
+    kernel = OpKernel(lambda definition: (Backend("plain", needs_cuda=False),), adapter)
+    return Op(kernels={"pytorch": kernel})
 
 
 def kernel(monkeypatch: pytest.MonkeyPatch, adapter: Any) -> Kernel:
-    monkeypatch.setattr(calls, "optional_op_module", lambda *_: module(adapter))
+    monkeypatch.setattr(calls, "op_of", lambda *_: op(adapter))
     monkeypatch.setattr(calls, "provider_obstacle", lambda *_: None)
     monkeypatch.setattr(calls, "backend_obstacle", lambda *_: None)
     made = kernels_of("flashinfer")(BOUND, torch.bfloat16)

@@ -25,7 +25,7 @@ def prepare(what):
     if what == "threads":
         threading.Thread(target=time.sleep, args=[60], daemon=True, name="busy").start()
 def tell(descriptor):
-    text = f"{os.getpid()} {made[0]} {os.environ.get('OWN')} {sys.path[0]} {sys.stdin.read()}"
+    text = f"{os.getpid()} {made[0]} {os.environ.get('REFERENCE_OWN')} {sys.path[0]} {sys.stdin.read()}"
     print("said", flush=True)
     os.write(descriptor, text.encode())
 def leave(descriptor):
@@ -67,7 +67,7 @@ def asked(nursery, function, wait=30.0):
 
 
 def test_a_fork_has_what_was_prepared_and_what_its_asker_gives(begin, monkeypatch):
-    monkeypatch.setenv("OWN", "mine")
+    monkeypatch.setenv("REFERENCE_OWN", "mine")
     nursery = begin()
     told = []
     for _ in range(2):

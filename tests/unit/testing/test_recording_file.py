@@ -86,7 +86,7 @@ def test_the_same_recording_has_the_same_bytes(path):
 def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
     before = path.read_bytes()
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(recording.os, "replace", fail)
