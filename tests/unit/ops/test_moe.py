@@ -87,7 +87,7 @@ def test_a_fault_is_caught_by_every_tolerance(name, fault):
             break
         actual, expected = trial_of(cls, case).outputs[0], expectations(name)[case.name]
         for source in wanted - failed:
-            tolerance = cls.tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case.name)
             result = compare(actual, expected, tolerance, same_dtype=False)
             failed |= set() if result.passed else {source}
     assert failed == wanted
@@ -129,7 +129,7 @@ def test_one_wrong_expert_of_one_token_is_caught(name):
             patch.setattr(moe_routing, "choices", lambda *_, made=choices: made)
             wrong = moe.oracle(definition, given).to(torch.bfloat16)
         for source in ("oracle", *sources(name)):
-            tolerance = cls.tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case.name)
             found = compare(wrong, expected, tolerance, same_dtype=False)
             assert not found.passed, (case.name, source)
 
@@ -194,7 +194,7 @@ def test_what_kernels_round_between_the_products_is_within_their_tolerance(
         kernel = moe.oracle(trial.definition, trial.lazy_inputs()).to(torch.bfloat16)
         monkeypatch.setattr(moe, "_expert", exact)
         for source in chosen:
-            tolerance = cls.tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case.name)
             result = compare(outputs[0], kernel, tolerance, same_dtype=True)
             assert result.passed, (case.name, source, result.findings)
 
