@@ -97,9 +97,14 @@ def milliseconds(verdict: Mapping[str, Any]) -> float:
 @pytest.mark.parametrize("lie", LIES, ids=[lie.name for lie in LIES])
 def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: dict[str, Any]) -> None:
     found = verdicts[lie.name]
-    if found["verdict"] != "PASSED":
+    if found["verdict"] == "PASSED":
+        gains_nothing(lie, found, verdicts)
+    else:
         assert found["reason"]
-        return
+
+
+def gains_nothing(lie: Lie, found: dict[str, Any], verdicts: dict[str, Any]) -> None:
+    """Check that a lie that passed is no faster than the honest solution."""
     honest = min(milliseconds(verdicts[name]) for name in ("first", "last"))
     assert _GAIN * milliseconds(found) + _SOONER >= honest, lie.by
     # the rivals are as fast beside it
