@@ -257,11 +257,17 @@ def test_texts_of_traces_are_inert(tmp_path: Path, form: str) -> None:
         assert "<script>" not in text
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize(
+    ("make", "kind"), [(os.mkfifo, "a device or a pipe"), (os.mkdir, "a folder")]
+)
+def test_what_is_no_file_is_not_waited_for(
+    tmp_path: Path, make: Any, kind: str
+) -> None:
     statistics(tmp_path, trace())
     make(tmp_path / "traces/alice/twice/another.jsonl")
-    with pytest.raises(Failure, match=r"traces/alice/twice/another\.jsonl is no file"):
+    with pytest.raises(
+        Failure, match=rf"traces/alice/twice/another\.jsonl .*is {kind}, not a file"
+    ):
         statistics_of(tmp_path, [KEY])
 
 
