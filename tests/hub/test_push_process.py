@@ -69,8 +69,8 @@ def test_the_document_s_commands_word_for_word(hub: Hub) -> None:
     there = {
         p for p in repository.contents("refs/pr/2") if p.startswith("definitions/")
     }
-    ours = (ROOT / "definitions/gdn").iterdir()
-    assert there == {f"definitions/gdn/{path.name}" for path in ours}
+    ours = (ROOT / "definitions/layernorm").iterdir()
+    assert there == {f"definitions/layernorm/{path.name}" for path in ours}
     assert repository.damage() == []
 
 
