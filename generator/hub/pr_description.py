@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from generator import __version__
 from generator.dataset.changes import owner_of, sort_changes
 from generator.hub.package import Delta, Package, is_same
-from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN
+from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN, RENDERING
 from generator.hub.remote import RemoteFile
 from generator.problems import Severity
 from generator.problems.messages import plural
@@ -60,8 +60,17 @@ def describe(
     fresh = {(id(line.run), line.definition) for line in lines if not line.stale}
     counts = Counter(run for run, _ in fresh)
     audits = judged.audits
+    # the push compared them with what it renders: where it had to object, none counts
+    rendered = () if RENDERING in allowed else tuple(sides.head)
     known = ReviewContext(
-        package.root, sides, judged.problems, (), judged.runs, True, audits_after=audits
+        package.root,
+        sides,
+        judged.problems,
+        (),
+        judged.runs,
+        True,
+        rendered=rendered,
+        audits_after=audits,
     )
     answers = [
         answer

@@ -171,6 +171,7 @@ def test_of_many_definitions_the_answers_are_counted(
     text = repository.description(1)
     assert "| one definition per pull request | 0 | 0 | 1 | 0 |  |" in text
     assert "| has workloads | 7 | 0 | 0 | 0 |  |" in text
+    assert "| reference test rendered from this text | 7 | 0 | 0 | 0 |  |" in text
     first = "<code>gemm&#95;n10&#95;k4&#58; "
     captured = "workloads captured from real inference"
     assert f"| {captured} | 0 | 0 | 7 | 0 | {first}1 typed" in text
