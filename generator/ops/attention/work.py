@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -13,6 +14,22 @@ def lengths(indptr: torch.Tensor) -> list[int]:
     """Return the lengths of the pieces that an indptr separates."""
     found: list[int] = indptr.diff().tolist()
     return found
+
+
+def paged_lengths(inputs: Mapping[str, Any], page: int) -> tuple[list[int], list[int]]:
+    """Return the lengths of queries and of keys in pages, for each sequence.
+
+    Without `qo_indptr` each sequence has one query, without `kv_last_page_len` its last
+    page is full.
+    """
+    pages = lengths(inputs["kv_indptr"])
+    last = inputs.get("kv_last_page_len")
+    ends = [page] * len(pages) if last is None else last.tolist()
+    keys = [
+        (n - 1) * page + end if n else 0 for n, end in zip(pages, ends, strict=True)
+    ]
+    is_decode = "qo_indptr" not in inputs
+    return [1] * len(keys) if is_decode else lengths(inputs["qo_indptr"]), keys
 
 
 def pairs(

@@ -9,7 +9,7 @@ import torch
 
 from generator.ops.attention.work import (
     keys_read,
-    lengths,
+    paged_lengths,
     pairs,
     products,
 )
@@ -28,14 +28,8 @@ def work(
     """
     q, k = inputs["q"], inputs["k_cache"]
     page = axes.get("page_size", 1)
-    pages = lengths(inputs["kv_indptr"])
-    last = inputs.get("kv_last_page_len")
-    ends = [page] * len(pages) if last is None else last.tolist()
-    keys = [
-        (n - 1) * page + end if n else 0 for n, end in zip(pages, ends, strict=True)
-    ]
     decodes = "qo_indptr" not in inputs
-    queries = [1] * len(keys) if decodes else lengths(inputs["qo_indptr"])
+    queries, keys = paged_lengths(inputs, page)
     window = int(definition.constants.get("window_left", -1))
     mask = inputs.get("custom_mask")
     if isinstance(mask, torch.Tensor):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.work import keys_read, lengths, pairs, products
+from generator.ops.attention.work import keys_read, paged_lengths, pairs, products
 from generator.ops.work import Work, sizes_of, written
 from generator.testing.definition import Definition
 
@@ -20,14 +20,8 @@ def work(
     """Return operations of the pairs that count, and the bytes of pages in use."""
     latent, rope = inputs["ckv_cache"], inputs["kpe_cache"]
     page = axes.get("page_size", 1)
-    pages = lengths(inputs["kv_indptr"])
-    last = inputs.get("kv_last_page_len")
-    ends = [page] * len(pages) if last is None else last.tolist()
-    keys = [
-        (n - 1) * page + end if n else 0 for n, end in zip(pages, ends, strict=True)
-    ]
     decodes = "qo_indptr" not in inputs
-    queries = [1] * len(keys) if decodes else lengths(inputs["qo_indptr"])
+    queries, keys = paged_lengths(inputs, page)
     count = pairs(queries, keys, not decodes)
     used = len(torch.unique(inputs["kv_indices"])) * page
     rows = min(keys_read(queries, keys), used)
