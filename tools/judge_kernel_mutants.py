@@ -33,7 +33,6 @@ from generator.execution.local import LocalExecutor
 from tools.kernel_mutants import KernelMutant, mutated
 
 _SECRET = 21
-_OF_A_TASK = 4
 _EXAMPLES = Path("solutions/examples")
 _FATES = {
     PASSED: "passed",

@@ -22,7 +22,6 @@ from typing import Any
 _PAGE = 1 << 16
 # values of cuda.h
 _PINNED, _DEVICE, _READ_WRITE, _FILE_DESCRIPTOR = 1, 1, 3, 1
-_PERSISTING_L2 = 6
 
 
 class DriverError(RuntimeError):
@@ -136,11 +135,6 @@ def attach(device: str, file: int, size: int) -> SharedMemory:
 def reset_persisting_l2() -> None:
     """Make all lines of the L2 cache ordinary ones. Raises DriverError."""
     _call("cuCtxResetPersistingL2Cache")
-
-
-def forbid_persisting_l2() -> None:
-    """Set the share of the L2 that this context may mark as persisting to nothing."""
-    _call("cuCtxSetLimit", ctypes.c_int(_PERSISTING_L2), ctypes.c_size_t(0))
 
 
 def _of_host(file: int, size: int) -> SharedMemory:
