@@ -1,4 +1,4 @@
-"""Bad pull requests that claim what is not so, or change what a definition computes."""
+"""Bad pull requests that claim what is not so."""
 
 from __future__ import annotations
 
@@ -9,36 +9,31 @@ from typing import Any
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import CHECKERS_KEPT, WAIVERS
 from generator.review.audit.changes import (
-    FIRST,
-    LINES,
     RECORDING,
-    SECOND,
     add_third,
     audits,
-    reference,
     render,
     runs,
     third_with_evidence,
-    with_evidence_after,
-    workloads,
 )
 from generator.review.audit.pull_request import (
     Change,
     PullRequest,
     adding,
     editing,
-    removing,
     replacing,
     together,
 )
 from generator.review.audit.subject import EVIDENCE, Files, Subject, evidence
-from generator.review.findings import CLAIM, REMOVED, TWIN, UNRENDERED
-from generator.review.review import NEW_ERROR, NOT_RUN, Asked
+from generator.review.findings import CLAIM, REMOVED
+from generator.review.review import NOT_RUN, Asked
 
 _NOTHING_SURVIVED = {
     "counts": {"caught": 41, "equivalent": 2, "survived": 0, "timed out": 0},
     "survivors": [],
 }
+
+
 TRUSTED = Asked(trust_evidence=True)
 
 
@@ -157,145 +152,6 @@ def of_claims() -> Iterator[PullRequest]:
     )
 
 
-def of_definitions() -> Iterator[PullRequest]:
-    """Yield definitions that compute another thing, or are not shown to compute theirs."""
-    wrong = reference("return ", "return 2 * ")
-    yield PullRequest("definition: a wrong reference", wrong, "rendered-test")
-    yield PullRequest(
-        "definition: a wrong reference, rendered", together(wrong, render), "agreed"
-    )
-    yield PullRequest(
-        "definition: a wrong reference, with evidence of its author",
-        with_evidence_after(wrong),
-        "agreed",
-    )
-    yield PullRequest(
-        "definition: a wrong reference in the test alone",
-        replacing("{test}", "return ", "return 2 * "),
-        UNRENDERED.id,
-    )
-    yield PullRequest(
-        "definition: a docstring that the reference reads",
-        together(reference("first text", "another text"), render),
-        "agreed",
-        before=with_evidence_after(_reads_docstring),
-    )
-    yield PullRequest(
-        "definition: a line that the reference counts",
-        together(reference("import torch", "# more\nimport torch"), render),
-        "agreed",
-        before=with_evidence_after(_counts_lines),
-    )
-    yield PullRequest(
-        "definition: a constraint more",
-        together(editing(FIRST, _constrained), render),
-        "agreed",
-    )
-    yield PullRequest(
-        "definition: an output of a coarser dtype",
-        together(editing(FIRST, _coarser), render),
-        "agreed",
-    )
-    yield PullRequest(
-        "definition: an input less is declared",
-        editing(FIRST, _one_input_less),
-        NEW_ERROR,
-    )
-    yield PullRequest("definition: no JSON", adding(FIRST, "{"), NEW_ERROR)
-    yield PullRequest(
-        "definition: an unknown field",
-        editing(FIRST, lambda value: value.update(tolerance=1.0)),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "definition: of 17 MiB",
-        editing(FIRST, lambda value: value.update(description="x" * (17 << 20))),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "definition: a key twice",
-        replacing(FIRST, '"name":', '"name": "x", "name":'),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "definition: two change places", together(_swapped, render), NEW_ERROR
-    )
-    yield PullRequest(
-        "definition: renamed, its recording lost",
-        together(_renamed, removing(RECORDING), render),
-        REMOVED.id,
-    )
-    yield PullRequest(
-        "definition: renamed, and of a coarser dtype",
-        _renamed_and_coarser,
-        REMOVED.id,
-        TRUSTED,
-    )
-    yield PullRequest(
-        "definition: a twin of another name, without evidence",
-        together(_twin, render),
-        "agreed",
-    )
-    yield PullRequest(
-        "definition: the same one in capitals",
-        lambda files, made: files.update(
-            {made.definition(made.first.upper()): files[made.definition(made.first)]}
-        ),
-        TWIN.id,
-    )
-    yield PullRequest(
-        "definition: new, without a run", together(add_third, render), "agreed"
-    )
-    yield PullRequest(
-        "definition: new, without a rendered test", add_third, "rendered-test"
-    )
-    yield PullRequest(
-        "definition: new, without workloads",
-        together(add_third, removing("workloads/{op}/{3}.jsonl"), render),
-        "workloads",
-    )
-    yield PullRequest(
-        "definition: of an op_type that nobody knows, with a run",
-        _unknown_op_type,
-        "proven",
-        TRUSTED,
-    )
-    yield PullRequest(
-        "definition: tests for a definition that is gone",
-        together(removing(SECOND), removing("workloads/{op}/{2}.jsonl")),
-        REMOVED.id,
-    )
-    yield PullRequest(
-        "workloads: of a definition that does not exist",
-        adding("workloads/{op}/nothing.jsonl", b""),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "workloads: an axis that the definition has not",
-        workloads(lambda lines: lines[0]["workload"]["axes"].update(zzz=1)),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "workloads: one uuid twice",
-        workloads(lambda lines: [*lines, lines[0]]),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "workloads: a blob outside of the dataset",
-        workloads(_blob_outside),
-        NEW_ERROR,
-    )
-    yield PullRequest(
-        "workloads: emptied, and the definition described anew",
-        together(
-            adding(LINES, b""),
-            editing(FIRST, lambda value: value.update(description="Another.")),
-            render,
-        ),
-        REMOVED.id,
-    )
-
-
 def _smaller_errors(found: dict[str, Any], made: Subject) -> None:
     for source in found[made.first]["sources"].values():
         source["nmse"] = 0.0
@@ -324,109 +180,3 @@ def _sources_of(source: str, *, verdict: str = "PASSED", cases: int = 5) -> Chan
         files["verification/2026-01-02_audit.json"] = json.dumps(value).encode()
 
     return change
-
-
-def _reads_docstring(files: Files, made: Subject) -> None:
-    def edit(value: dict[str, Any]) -> None:
-        value["reference"] += (
-            "\n\ndef scale():\n    '''first text'''\n    return 1.0\n\n\n"
-            "SCALE = len(scale.__doc__) / 10\n"
-        )
-
-    editing(FIRST, edit)(files, made)
-
-
-def _counts_lines(files: Files, made: Subject) -> None:
-    def edit(value: dict[str, Any]) -> None:
-        value["reference"] += "\n\nLINE = run.__code__.co_firstlineno\n"
-
-    editing(FIRST, edit)(files, made)
-
-
-def _constrained(value: dict[str, Any]) -> None:
-    axis = next(n for n, a in value["axes"].items() if a["type"] == "var")
-    value["constraints"] = [*value.get("constraints", []), f"{axis} >= 1"]
-
-
-def _coarser(value: dict[str, Any]) -> None:
-    for output in value["outputs"].values():
-        output["dtype"] = "float8_e4m3fn"
-
-
-def _one_input_less(value: dict[str, Any]) -> None:
-    value["inputs"].popitem()
-
-
-def _swapped(files: Files, made: Subject) -> None:
-    one, other = made.definition(made.first), made.definition(made.second)
-    files[one], files[other] = files[other], files[one]
-
-
-def _renamed(files: Files, made: Subject) -> None:
-    renamed(files, made)
-
-
-def _renamed_and_coarser(files: Files, made: Subject) -> None:
-    name = renamed(files, made)
-    value = json.loads(files[made.definition(name)])
-    _coarser(value)
-    files[made.definition(name)] = json.dumps(value).encode()
-    files[made.recording(name)] = files.pop(made.recording(made.first))
-    render(files, made)
-
-
-def renamed(files: Files, made: Subject) -> str:
-    """Move the first definition to another name, and what names it; return the name."""
-    name = f"{made.first}_again"
-    value = json.loads(files.pop(made.definition(made.first)))
-    files[made.definition(name)] = json.dumps({**value, "name": name}).encode()
-    lines = map(json.loads, files.pop(made.workloads(made.first)).splitlines())
-    files[made.workloads(name)] = "".join(
-        json.dumps({**line, "definition": name}) + "\n" for line in lines
-    ).encode()
-    for path in [p for p in files if p.startswith(("solutions/", "traces/"))]:
-        text = files.pop(path).decode().replace(made.first, name)
-        files[path.replace(made.first, name)] = text.encode()
-    return name
-
-
-def _twin(files: Files, made: Subject) -> None:
-    name = f"{made.first}_again"
-    value = json.loads(files[made.definition(made.first)])
-    files[made.definition(name)] = json.dumps({**value, "name": name}).encode()
-    lines = map(json.loads, files[made.workloads(made.first)].splitlines())
-    files[made.workloads(name)] = "".join(
-        json.dumps({**line, "definition": name}) + "\n" for line in lines
-    ).encode()
-
-
-def _unknown_op_type(files: Files, made: Subject) -> None:
-    unknown(files, made)
-
-
-def unknown(files: Files, made: Subject) -> str:
-    """Add the third definition as one of an op_type that nobody knows; return it."""
-    value = json.loads(made.third_files[made.definition(made.third)])
-    value["op_type"] = "unheard_of"
-    path = f"definitions/unheard_of/{made.third}.json"
-    files[path] = json.dumps(value).encode()
-    lines = made.third_files[made.workloads(made.third)]
-    files[f"workloads/unheard_of/{made.third}.jsonl"] = lines
-    render(files, made)
-    from hashlib import sha256
-
-    text = json.loads(evidence({**files, **made.third_files}, made, made.third))
-    entries = text["runs"][0]["definitions"][made.third]
-    entries["sha256"] = sha256(files[path]).hexdigest()
-    files["verification/2026-01-02_audit.json"] = json.dumps(text).encode()
-    return made.third
-
-
-def _blob_outside(lines: list[dict[str, Any]]) -> None:
-    inputs = lines[0]["workload"]["inputs"]
-    name = next(iter(inputs))
-    inputs[name] = {
-        "type": "safetensors",
-        "path": "../x.safetensors",
-        "tensor_key": "x",
-    }

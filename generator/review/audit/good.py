@@ -8,7 +8,8 @@ from typing import Any
 
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import AUDIT
-from generator.review.audit.bad_claims import TRUSTED, renamed, unknown
+from generator.review.audit.bad_claims import TRUSTED
+from generator.review.audit.bad_definitions import renamed, unknown
 from generator.review.audit.changes import (
     FIRST,
     LINES,
