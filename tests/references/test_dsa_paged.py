@@ -66,11 +66,8 @@ POLICIES = {"topk_indices": TopKSet(indexer_rows)}
 _TRTLLM_GEN = Backend("trtllm-gen", min_sm=100, max_sm=103)
 _TRTLLM_PAGE = 64
 # selects from exact scores, rounded to float32, and looks up the pages
-_TOP_K = Backend(
-    "top-k",
-    min_sm=80,
-    rewrites="inputs rewritten: the adapter computes the scores that are selected from",
-)
+_SCORES = "inputs rewritten: the adapter computes the scores that are selected from"
+_TOP_K = Backend("top-k", min_sm=80, rewrites=_SCORES)
 _PLACES = "outputs rewritten: the adapter makes ids of the places that are selected"
 _SGLANG_FP32 = Backend("fp32", needs_cuda=False, rewrites=_PLACES)
 _SGLANG_BF16 = Backend("bf16", needs_cuda=False, rewrites=_PLACES)
