@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import generator
-from generator.dataset.paths import UnknownName
 from generator.problems import MAX_PROBLEMS, Severity
 from generator.rules.catalogue import GROUPS, RULES
 from generator.rules.load import load_definitions
 from tests.unit.rules import solution_cases
 from tests.unit.rules.more_cases import MORE
-from tests.validating import validate
 
 ROOT = Path(generator.__file__).parent.parent
 
@@ -389,32 +386,3 @@ def test_rules_are_kebab_case_with_one_sentence() -> None:
         assert rule.example
         assert not rule.example.endswith(".") or rule.example.endswith("...")
         assert not (rule.blocks and rule.severity is not Severity.ERROR)
-
-
-def _declared_rules() -> Iterator[str]:
-    """Yield the id of every rule that a module of the package declares."""
-    package = Path(generator.__file__).parent
-    for path in package.glob("**/*.py"):
-        for statement in ast.parse(path.read_text()).body:
-            match statement:
-                case ast.Assign(
-                    value=ast.Call(
-                        func=ast.Name("blocking" | "error" | "warning" | "note"),
-                        args=[ast.Constant(str(rule)), *_],
-                    )
-                ):
-                    yield rule.partition(":")[0]
-
-
-def test_the_catalogue_has_every_declared_rule_once() -> None:
-    assert sorted(_declared_rules()) == sorted(
-        rule.id for group in GROUPS.values() for rule in group
-    )
-    assert len(RULES) > 100
-
-
-def test_unknown_selection_names_the_nearest(dataset: Any) -> None:
-    with pytest.raises(UnknownName, match=r"'gemm_n8_k5'.*mean 'gemm_n8_k4'"):
-        validate(dataset.root, names=["gemm_n8_k5"])
-    with pytest.raises(UnknownName, match=r"No op_type .* mean 'gemm'"):
-        validate(dataset.root, op_types=["gem"])
