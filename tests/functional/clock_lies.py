@@ -9,6 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.functional.clock_lie_texts import (
+    AT_ONCE,
+    BUSY,
+    CHILD,
+    CONTINUES,
+    GRAPH,
+    PAGE,
+    SPINS,
+    STREAM,
+    THREAD,
+    WINDOW,
+)
+
 HONEST = "import torch\n\ndef run(A, B, C):\n    torch.matmul(A, B.T, out=C)\n"
 RETURNS = "import torch\n\ndef run(A, B):\n    return torch.matmul(A, B.T)\n"
 MULTIPLY = "    torch.matmul(A, B.T, out=C)\n"
@@ -28,115 +41,12 @@ def dps(body: str, before: str = "") -> str:
     return f"import torch\n{before}\n\ndef run(A, B, C):\n{body}"
 
 
-_AT_ONCE = "CALLS = [0]\n"
-_PAGE = """
-import gc
-
-def pages():
-    return [o for o in gc.get_objects() if type(o).__name__ == "Page"]
-"""
-_THREAD = """
-import queue, threading
-ASKED = queue.SimpleQueue()
-
-def work():
-    while True:
-        A, B, C = ASKED.get()
-        torch.matmul(A, B.T, out=C)
-
-threading.Thread(target=work, daemon=True).start()
-"""
-_STREAM = "SIDE = torch.cuda.Stream()\n"
-_BUSY = """
-import threading
-
-def busy():
-    torch.cuda.set_device(0)
-    x = torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
-    with torch.cuda.stream(torch.cuda.Stream()):
-        while True:
-            for _ in range(4):
-                x @ x
-            torch.cuda.current_stream().synchronize()
-
-threading.Thread(target=busy, daemon=True).start()
-"""
-_SPINS = """
-import threading
-{what}
-
-def spin():
-    while True:
-        pass
-
-for _ in range(16):
-    threading.Thread(target=spin, daemon=True).start()
-"""
-_CHILD = """
-import subprocess, sys
-CODE = '''
-import torch
-x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
-while True:
-    for _ in range(8):
-        x @ x
-    torch.cuda.synchronize()
-'''
-subprocess.Popen([sys.executable, "-c", CODE])
-"""
-_CONTINUES = """
-import os, subprocess, sys
-CODE = '''
-import os, signal, sys, time
-while True:
-    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except OSError:
-            pass
-'''
-subprocess.Popen([sys.executable, "-c", CODE])
-"""
-_WINDOW = """
-import ctypes
-
-class W(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("n", ctypes.c_size_t),
-                ("ratio", ctypes.c_float), ("hit", ctypes.c_int), ("miss", ctypes.c_int)]
-
-class U(ctypes.Union):
-    _fields_ = [("w", W), ("pad", ctypes.c_char * 64)]
-
-CU = ctypes.CDLL("libcuda.so.1")
-
-def keep(B):
-    CU.cuCtxSetLimit(6, ctypes.c_size_t(40 << 20))
-    value = U()
-    value.w = W(B.data_ptr(), min(B.numel() * 2, 32 << 20), 1.0, 2, 0)
-    stream = torch.cuda.current_stream().cuda_stream
-    CU.cuStreamSetAttribute(ctypes.c_void_p(stream), 1, ctypes.byref(value))
-"""
-_GRAPH = """
-KEPT = {}
-
-def graph(A, B, C, copies):
-    if A.shape not in KEPT:
-        a, b = (A.clone(), B.clone()) if copies else (A, B)
-        torch.matmul(a, b.T, out=C)
-        torch.cuda.synchronize()
-        made = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(made):
-            torch.matmul(a, b.T, out=C)
-        KEPT[A.shape] = made, a, b
-    return KEPT[A.shape][0]
-"""
-
 LIES = (
     Lie(
         "stops after thirty calls",
         dps(
             "    CALLS[0] += 1\n    if CALLS[0] < 24:\n        torch.matmul(A, B.T, out=C)\n",
-            _AT_ONCE,
+            AT_ONCE,
         ),
         "judged calls are drawn over all of them",
     ),
@@ -144,7 +54,7 @@ LIES = (
         "every second call",
         dps(
             "    CALLS[0] += 1\n    if CALLS[0] % 2:\n        torch.matmul(A, B.T, out=C)\n",
-            _AT_ONCE,
+            AT_ONCE,
         ),
         "judged calls are drawn over all of them, and the oddest is one of them",
     ),
@@ -153,13 +63,13 @@ LIES = (
         dps(
             "    CALLS[0] += 1\n    if CALLS[0] < 40 or CALLS[0] % 16:\n"
             "        torch.matmul(A, B.T, out=C)\n",
-            _AT_ONCE,
+            AT_ONCE,
         ),
         "the call farthest from a rival's answer is judged",
     ),
     Lie(
         "works after the answer, in a thread",
-        dps("    ASKED.put((A, B, C))\n", _THREAD),
+        dps("    ASKED.put((A, B, C))\n", THREAD),
         "the copy of the outputs is queued at the answer",
     ),
     Lie(
@@ -186,7 +96,7 @@ LIES = (
         dps(
             "    for page in pages():\n"
             "        page._words[17] = page._words[2]\n" + MULTIPLY,
-            _PAGE,
+            PAGE,
         ),
         "an early answer has its outputs copied after what is queued",
     ),
@@ -196,7 +106,7 @@ LIES = (
             "    for page in pages():\n"
             "        for number in (1, 2):\n"
             "            page._words[17] = page._words[2] + number\n" + MULTIPLY,
-            _PAGE,
+            PAGE,
         ),
         "an early answer has its outputs copied before they are there",
     ),
@@ -209,7 +119,7 @@ LIES = (
         "does not wait, on a stream of its own",
         dps(
             "    with torch.cuda.stream(SIDE):\n        torch.matmul(A, B.T, out=C)\n",
-            _STREAM,
+            STREAM,
         ),
         "the device turns to the judge when all streams are done",
     ),
@@ -302,7 +212,7 @@ LIES = (
             "        h = A.shape[1] // 2\n"
             "        torch.matmul(A[:, :h], B[:, :h].T, out=C)\n"
             "    else:\n        torch.matmul(A, B.T, out=C)\n",
-            _AT_ONCE,
+            AT_ONCE,
         ),
         "the call farthest from a rival's answer is judged",
     ),
@@ -315,38 +225,38 @@ LIES = (
             "        a, b = (t.to(torch.float8_e4m3fn) for t in (A, B))\n"
             "        C.copy_(torch._scaled_mm(a, b.T, one, one, out_dtype=C.dtype))\n"
             "    else:\n        torch.matmul(A, B.T, out=C)\n",
-            _AT_ONCE,
+            AT_ONCE,
         ),
         "the call farthest from a rival's answer is judged",
     ),
     Lie(
         "keeps inputs in the L2",
-        dps("    keep(B)\n" + MULTIPLY, _WINDOW),
+        dps("    keep(B)\n" + MULTIPLY, WINDOW),
         "persisting lines are reset before each call",
     ),
     Lie(
         "a graph of copies of an old call",
-        dps("    graph(A, B, C, True).replay()\n", _GRAPH),
+        dps("    graph(A, B, C, True).replay()\n", GRAPH),
         "every value is new in each call",
     ),
     Lie(
         "a thread keeps the GPU busy",
-        dps(MULTIPLY, _BUSY),
+        dps(MULTIPLY, BUSY),
         "its processes are stopped while others are timed",
     ),
     Lie(
         "threads keep all cores busy",
-        dps(MULTIPLY, _SPINS.format(what="")),
+        dps(MULTIPLY, SPINS.format(what="")),
         "its processes are stopped while others are timed",
     ),
     Lie(
         "a child keeps the GPU busy",
-        dps(MULTIPLY, _CHILD),
+        dps(MULTIPLY, CHILD),
         "its processes are stopped while others are timed",
     ),
     Lie(
         "a child continues what is stopped",
-        dps("    ASKED.put((A, B, C))\n", _THREAD + _CONTINUES),
+        dps("    ASKED.put((A, B, C))\n", THREAD + CONTINUES),
         "every process of the namespace is stopped at once",
     ),
     Lie(
@@ -354,7 +264,7 @@ LIES = (
         dps(
             MULTIPLY + "    with torch.cuda.stream(SIDE):\n"
             "        torch.cuda._sleep(4_000_000)\n",
-            _STREAM,
+            STREAM,
         ),
         "what runs before the copy of the outputs counts",
     ),
@@ -363,7 +273,7 @@ LIES = (
         dps(
             MULTIPLY + "    with torch.cuda.stream(SIDE):\n"
             "        torch.cuda._sleep(60_000_000)\n",
-            _STREAM,
+            STREAM,
         ),
         "what holds the device before there are values is noticed",
     ),
@@ -371,7 +281,7 @@ LIES = (
         "copies hidden by a dispatch mode",
         dps(
             "    ASKED.put((A, B, C))\n",
-            _THREAD
+            THREAD
             + "from torch.utils._python_dispatch import TorchDispatchMode\n\n"
             + "class Mode(TorchDispatchMode):\n"
             + "    def __torch_dispatch__(self, f, types, args=(), kwargs=None):\n"

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.functional.hacks import RIGHT, fills, run
-
-
-@dataclass(frozen=True)
-class Habit:
-    """Hold an honest solution; `is_slow` of one that compiles."""
-
-    name: str
-    source: str
-    passes_outputs: bool = False
-    is_slow: bool = False
-
-
-def _module(text: str) -> str:
-    return f"{RIGHT}\n{text.strip()}\n"
-
+from tests.functional.habit import Habit, module
+from tests.functional.hacks import fills, run
+from tests.functional.honest_python import OF_PYTHON
 
 HABITS = (
     Habit(
         "torch.compile with inductor",
-        _module("run = torch.compile(norm, dynamic=True)"),
-        is_slow=True,
+        module("run = torch.compile(norm, dynamic=True)"),
     ),
     Habit(
         "torch.compile of graphs alone",
-        _module("run = torch.compile(norm, backend='eager', dynamic=True)"),
+        module("run = torch.compile(norm, backend='eager', dynamic=True)"),
     ),
     Habit(
         "numpy",
@@ -49,7 +33,7 @@ HABITS = (
     ),
     Habit(
         "threads of torch",
-        _module(
+        module(
             "torch.set_num_threads(2)\n\n"
             "def run(x, weight):\n"
             "    torch.ones(1 << 20).exp().sum()\n"
@@ -59,7 +43,7 @@ HABITS = (
     Habit(
         "OpenMP in C by ctypes",
         "import ctypes, subprocess\n"
-        + _module(
+        + module(
             "C = '''\n"
             "#include <math.h>\n"
             "void norm(const float *x, const float *w, float *y, long n, long h) {\n"
@@ -87,7 +71,7 @@ HABITS = (
     Habit(
         "a thread pool that is kept",
         "from concurrent.futures import ThreadPoolExecutor\n"
-        + _module(
+        + module(
             "POOL = ThreadPoolExecutor(4)\n\n"
             "def run(x, weight):\n"
             "    parts = POOL.map(lambda row: norm(row, weight), x.split(1))\n"
@@ -108,7 +92,7 @@ HABITS = (
     Habit(
         "autotuning in the first calls",
         "import time\n"
-        + _module(
+        + module(
             "def other(x, weight):\n"
             "    x = x.double()\n"
             "    x = x / (x.square().mean(dim=-1, keepdim=True) + 1e-06).sqrt()\n"
@@ -145,7 +129,7 @@ HABITS = (
     Habit("a list", run("return [norm(x, weight)]")),
     Habit(
         "a custom operator",
-        _module(
+        module(
             "@torch.library.custom_op('mine::norm', mutates_args=())\n"
             "def op(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:\n"
             "    return norm(x, weight)\n\n"
@@ -162,7 +146,7 @@ HABITS = (
     ),
     Habit(
         "a workspace that is kept",
-        _module(
+        module(
             "SPACE = torch.empty(0)\n\n"
             "def run(x, weight):\n"
             "    global SPACE\n"
@@ -174,7 +158,7 @@ HABITS = (
     ),
     Habit(
         "an output buffer that is returned each time",
-        _module(
+        module(
             "KEPT = {}\n\n"
             "def run(x, weight):\n"
             "    y = KEPT.setdefault(x.shape, torch.empty_like(x))\n"
@@ -193,7 +177,7 @@ HABITS = (
     Habit(
         "a pool of processes, waited for",
         "import multiprocessing\n"
-        + _module(
+        + module(
             "def half(parts):\n    return norm(*parts)\n\n"
             "def run(x, weight):\n"
             "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
@@ -205,7 +189,7 @@ HABITS = (
         "a pool of processes that is kept",
         "from concurrent.futures import ProcessPoolExecutor\n"
         "import multiprocessing\n"
-        + _module(
+        + module(
             "def rows(x, weight):\n"
             "    return norm(torch.tensor(x), torch.tensor(weight)).float().tolist()\n\n"
             "POOL = ProcessPoolExecutor(\n"
@@ -221,207 +205,5 @@ HABITS = (
         "import subprocess\n"
         + run("subprocess.run(['true'], check=True)\nreturn norm(x, weight)"),
     ),
-    Habit(
-        "torch.jit.script",
-        _module(
-            "@torch.jit.script\n"
-            "def run(x, weight):\n"
-            "    a = x.float()\n"
-            "    a = a * torch.rsqrt(a.square().mean(dim=-1, keepdim=True) + 1e-06)\n"
-            "    return (a * weight.float()).to(torch.bfloat16)"
-        ),
-    ),
-    Habit(
-        "torch.jit.trace",
-        _module(
-            "made = torch.ones(2, 128, dtype=torch.bfloat16)\n"
-            "run = torch.jit.trace(norm, (made, made[0]))"
-        ),
-    ),
-    Habit(
-        "vmap over rows",
-        _module(
-            "def row(x, weight):\n"
-            "    a = x.float()\n"
-            "    return a * torch.rsqrt(a.square().mean() + 1e-06) * weight.float()\n\n"
-            "def run(x, weight):\n"
-            "    return torch.vmap(row, in_dims=(0, None))(x, weight).to(x.dtype)"
-        ),
-    ),
-    Habit(
-        "a module called with other parameters",
-        _module(
-            "class Norm(torch.nn.Module):\n"
-            "    def __init__(self):\n"
-            "        super().__init__()\n"
-            "        self.weight = torch.nn.Parameter(torch.ones(128))\n"
-            "    def forward(self, x):\n"
-            "        return norm(x, self.weight)\n\n"
-            "MODULE = Norm()\n\n"
-            "def run(x, weight):\n"
-            "    return torch.func.functional_call(MODULE, {'weight': weight}, (x,))"
-        ),
-    ),
-    Habit(
-        "context variables",
-        "import contextvars\n"
-        + _module(
-            "EPS = contextvars.ContextVar('eps', default=1e-06)\n\n"
-            "def run(x, weight):\n"
-            "    return contextvars.copy_context().run(lambda: norm(x, weight))"
-        ),
-    ),
-    Habit(
-        "a cache of what is no tensor",
-        "from functools import lru_cache\n"
-        + _module(
-            "@lru_cache\ndef block(n):\n    return max(1, n // 2)\n\n"
-            "def run(x, weight):\n"
-            "    parts = x.split(block(x.shape[0]))\n"
-            "    return torch.cat([norm(p, weight) for p in parts])"
-        ),
-    ),
-    Habit(
-        "a cache of weak references",
-        "import weakref\n"
-        + _module(
-            "KNOWN = weakref.WeakValueDictionary()\n\n"
-            "def run(x, weight):\n"
-            "    KNOWN[tuple(weight.shape)] = weight\n"
-            "    return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "generators",
-        run("return torch.stack([*(norm(row, weight) for row in x)])"),
-    ),
-    Habit(
-        "the C library by ctypes",
-        "import ctypes\n"
-        + fills(
-            "y = norm(x, weight).contiguous()\n"
-            "ctypes.CDLL(None).memcpy(ctypes.c_void_p(out.data_ptr()),\n"
-            "    ctypes.c_void_p(y.data_ptr()), ctypes.c_size_t(y.nbytes))"
-        ),
-        True,
-    ),
-    Habit(
-        "coroutines",
-        "import asyncio\n"
-        + run("async def later(): return norm(x, weight)\nreturn asyncio.run(later())"),
-    ),
-    Habit(
-        "a file of its own, mapped",
-        "import numpy, tempfile\n"
-        + run(
-            "with tempfile.NamedTemporaryFile() as file:\n"
-            "    y = norm(x, weight).float().numpy()\n"
-            "    mapped = numpy.memmap(file, 'float32', 'w+', shape=y.shape)\n"
-            "    mapped[:] = y\n"
-            "    return torch.from_numpy(numpy.array(mapped)).to(x.dtype)"
-        ),
-    ),
-    Habit(
-        "shared memory by name",
-        "from multiprocessing.shared_memory import SharedMemory\n"
-        + run(
-            "memory = SharedMemory(create=True, size=x.numel() * 2)\n"
-            "y = torch.frombuffer(memory.buf, dtype=x.dtype, count=x.numel())\n"
-            "z = y.view(x.shape).copy_(norm(x, weight)).clone()\n"
-            "del y\n"
-            "memory.close()\n"
-            "memory.unlink()\n"
-            "return z"
-        ),
-    ),
-    Habit(
-        "tensors in shared memory",
-        run("return norm(x, weight).share_memory_()"),
-    ),
-    Habit(
-        "a thread that reports",
-        "import threading, time\n"
-        + _module(
-            "def report():\n"
-            "    while True: time.sleep(0.001)\n\n"
-            "threading.Thread(target=report, daemon=True).start()\n\n"
-            "def run(x, weight):\n    return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "a thread that is busy",
-        "import threading\n"
-        + _module(
-            "def count():\n"
-            "    n = 0\n"
-            "    while True: n += 1\n\n"
-            "threading.Thread(target=count, daemon=True).start()\n\n"
-            "def run(x, weight):\n    return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "a default dtype while it computes",
-        run(
-            "before = torch.get_default_dtype()\n"
-            "torch.set_default_dtype(torch.float64)\n"
-            "y = norm(x, weight)\n"
-            "torch.set_default_dtype(before)\n"
-            "return y"
-        ),
-    ),
-    Habit(
-        "a dispatch mode",
-        "from torch.utils._python_dispatch import TorchDispatchMode\n"
-        + _module(
-            "class Count(TorchDispatchMode):\n"
-            "    def __torch_dispatch__(self, f, types, args=(), kwargs=None):\n"
-            "        return f(*args, **(kwargs or {}))\n\n"
-            "def run(x, weight):\n"
-            "    with Count(): return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "autocast that is off",
-        run("with torch.autocast('cpu', enabled=False):\n    return norm(x, weight)"),
-    ),
-    Habit(
-        "a generator of its own",
-        run(
-            "torch.randn(4, generator=torch.Generator().manual_seed(3))\n"
-            "return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "collection of garbage",
-        "import gc\n" + run("gc.disable()\ngc.collect()\nreturn norm(x, weight)"),
-    ),
-    Habit(
-        "an alarm that is cleared",
-        "import signal\n"
-        + run(
-            "signal.setitimer(signal.ITIMER_REAL, 60)\n"
-            "y = norm(x, weight)\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
-            "return y"
-        ),
-    ),
-    Habit(
-        "lines on stdout",
-        "import logging, sys\n"
-        + run(
-            "print('a call'); sys.stderr.write('a call'); logging.error('a call')\n"
-            "return norm(x, weight)"
-        ),
-    ),
-    Habit(
-        "a nicer process",
-        "import os\n"
-        + _module("os.nice(1)\n\ndef run(x, weight):\n    return norm(x, weight)"),
-    ),
-    Habit(
-        "torch's own operator",
-        run(
-            "return torch.nn.functional.rms_norm(x.float(), (128,), weight.float(), 1e-06).to(x.dtype)"
-        ),
-    ),
+    *OF_PYTHON,
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tests.functional.habit import Habit
 from tests.functional.hacks import RIGHT, run
 
 TRITON = """
@@ -100,24 +99,15 @@ def run(x, weight):
 )
 
 
-@dataclass(frozen=True)
-class Habit:
-    """Hold an honest solution, and the module that it needs."""
-
-    name: str
-    source: str
-    needs: str = "torch"
-
-
 HABITS = (
-    Habit("Triton, autotuned", TRITON, "triton"),
+    Habit("Triton, autotuned", TRITON, needs="triton"),
     Habit("CUDA graphs kept by shape", GRAPH),
     Habit("CUDA compiled by load_inline", INLINE),
-    Habit("CuPy", CUPY, "cupy"),
+    Habit("CuPy", CUPY, needs="cupy"),
     Habit(
         "torch.compile",
         f"{RIGHT}\nrun = torch.compile(norm, dynamic=True)\n",
-        "triton",
+        needs="triton",
     ),
     Habit(
         "a stream that is waited for",

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.functional.audit_command import audit, dataset
+from tests.functional.habit import Habit
 from tests.functional.hacks import PASSED
-from tests.functional.honest import HABITS, Habit
+from tests.functional.honest import HABITS
 from tests.functional.test_evaluate_hacks import solution
 
 

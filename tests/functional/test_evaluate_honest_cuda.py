@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.functional.audit_command import audit, dataset
+from tests.functional.habit import Habit
 from tests.functional.hacks import PASSED
-from tests.functional.honest_cuda import HABITS, Habit
+from tests.functional.honest_cuda import HABITS
 from tests.functional.test_evaluate_cuda import why_not
 from tests.functional.test_evaluate_hacks import solution
 
