@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.ops.registry import op_folder
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 
 class NoVariant(ValueError):
@@ -45,7 +46,7 @@ def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:
     marked = [
         (path.name.removesuffix(".py.jinja"), tuple(words.split()))
         for path in folder.glob("*.py.jinja")
-        for words in _listed(path.read_text(encoding="utf-8"))
+        for words in _listed(path)
     ]
     return sorted([*plain, *marked])
 
@@ -57,16 +58,32 @@ def _source(op_type: str, name: str, words: frozenset[str]) -> str:
         if words:
             raise NoVariant(f"{name} has no variants: there is no {marked.name}")
         return (folder / f"{name}.py").read_text(encoding="utf-8")
-    text = marked.read_text(encoding="utf-8")
-    if words not in map(frozenset, map(str.split, _listed(text))):
+    if words not in map(frozenset, map(str.split, _listed(marked))):
         raise NoVariant(f"{marked.name} lists no variant {' '.join(sorted(words))!r}")
-    return _marked().from_string(text).render(dict.fromkeys(words, True))
+    return _template(marked).render(dict.fromkeys(words, True))
 
 
-def _listed(text: str) -> list[str]:
+def _listed(path: Path) -> list[str]:
     """Return the variants that a marked text lists, each as its words."""
-    listed: list[str] = _marked().from_string(text).module.variants  # type: ignore[attr-defined]
+    listed: list[str] = _template(path).module.variants  # type: ignore[attr-defined]
     return listed
+
+
+@cache
+def _template(path: Path) -> Template:
+    """Compile a marked text: a family asks for it once for each of its definitions."""
+    # not before a text needs it: families are read by commands that render nothing
+    from jinja2 import Environment
+
+    environment = Environment(
+        block_start_string="#%",
+        block_end_string="%#",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the text is Python, not HTML
+    )
+    return environment.from_string(path.read_text(encoding="utf-8"))
 
 
 def with_constants(source: str, **constants: float) -> str:
@@ -100,19 +117,3 @@ def _constant(tree: ast.Module, name: str) -> ast.Constant:
         ):
             return node.value
     raise ValueError(f"no top-level constant {name}")
-
-
-@cache
-def _marked() -> Environment:
-    """Return the environment that reads marked lines: `#% … %#`."""
-    # not before a text needs it: families are read by commands that render nothing
-    from jinja2 import Environment
-
-    return Environment(
-        block_start_string="#%",
-        block_end_string="%#",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # the text is Python, not HTML
-    )
