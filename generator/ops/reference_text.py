@@ -91,6 +91,8 @@ def with_constants(source: str, **constants: float) -> str:
 
     Raises ValueError if a constant is missing.
     """
+    if not constants:
+        return source
     tree = ast.parse(source)
     lines = source.splitlines(keepends=True)
     for name, number in constants.items():
