@@ -316,9 +316,13 @@ def _exceeded(
 
 def _has_many_files(first: int) -> bool:
     """Return whether the files that a process can write to are more than there may be."""
+    folder = f"/proc/{first}/root{paths.TEMPORARY}"
     # it has ended, or its files can't be seen by an ordinary caller
     with suppress(OSError):
-        found = os.statvfs(f"/proc/{first}/root{paths.TEMPORARY}")
+        # until its own are mounted it sees the machine's, of which there may be millions
+        if os.stat(folder).st_dev == os.stat(paths.TEMPORARY).st_dev:
+            return False
+        found = os.statvfs(folder)
         return found.f_files - found.f_ffree > _ENTRIES
     return False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.execution.sandbox import Limits, read_result, run_confined
+from generator.execution.sandbox import Limits, read_result, run_confined, supervise
 
 pytestmark = pytest.mark.usefixtures("_confines")
 
@@ -259,3 +259,9 @@ def test_a_link_in_a_folder_that_is_shown_leads_to_what_is_shown_too(tmp_path) -
     )
 
     assert (outcome.exit_status, outcome.stdout) == (0, "a compiler"), outcome
+
+
+def test_files_of_the_machine_are_not_counted_as_the_sandbox_s(monkeypatch) -> None:
+    """A process that has no files of its own yet sees the machine's."""
+    monkeypatch.setattr(supervise, "_ENTRIES", -1)
+    assert not supervise._has_many_files(os.getpid())
