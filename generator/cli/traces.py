@@ -8,7 +8,7 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import progress, show
+from generator.cli.output import progress, require_modules, show
 
 
 @options.command()
@@ -53,16 +53,18 @@ def traces(
 
 
 def _against(choice: Choice, against: str, form: str) -> int:
-    from generator.evaluation.against import compared, times_at, times_of, waivers_of
+    from generator.evaluation.against import compared, times_of, waivers_of
     from generator.evaluation.against_report import against_report
 
     _, files = choice.find()
     names = {file.name for file in files}
-    before = (
-        times_of(Path(against))
-        if Path(against).exists()
-        else times_at(choice.dataset, against)
-    )
+    if Path(against).exists():
+        before = times_of(Path(against))
+    else:
+        require_modules("Reading a revision needs", ("pygit2",))
+        from generator.review.earlier_times import times_at
+
+        before = times_at(choice.dataset, against)
     after = {k: t for k, t in times_of(choice.dataset).items() if k[0] in names}
     found = compared(before, after, waivers_of(choice.dataset))
     common = len(before.keys() & after.keys())

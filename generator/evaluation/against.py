@@ -9,9 +9,6 @@ and until when.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -20,14 +17,12 @@ from typing import Any
 
 from generator.dataset.file_reading import is_absent, read_bytes, walk_files
 from generator.dataset.paths import WAIVERS
-from generator.execution.processes import run, safe_environment
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
 _SHARE = 0.05
 _SPREADS = 3.0
 _MOST_BYTES = 64 << 20
-_SECONDS = 60.0
 Key = tuple[str, str, str, str]
 """Definition, hardware, solution, and the workload's uuid."""
 
@@ -147,21 +142,6 @@ def times_of(root: Path) -> dict[Key, Time]:
     return times_in((path, _read(root, path)) for path in paths)
 
 
-def times_at(root: Path, revision: str) -> dict[Key, Time]:
-    """Return the times of the traces that a revision of a repository has.
-
-    Raises Failure where git knows no such revision, or is not there.
-    """
-    if revision.startswith("-"):
-        raise Failure(f"{quote(revision, 200)} is no revision.")
-    listed = _git(root, "ls-tree", "-r", "--name-only", "-z", revision, "--", "traces")
-    names = [n for n in listed.decode("utf-8", "replace").split("\0") if n]
-    kept = [n for n in names if n.endswith(".jsonl")]
-    if not kept:
-        raise Failure(f"{quote(revision, 200)} has no traces.")
-    return times_in((n, _git(root, "show", f"{revision}:./{n}")) for n in kept)
-
-
 def times_in(files: Iterable[tuple[str, bytes]]) -> dict[Key, Time]:
     """Return the times of PASSED traces or results, of several of a run the last.
 
@@ -263,22 +243,3 @@ def _read(root: Path, path: str) -> bytes:
         return read_bytes(root, path, _MOST_BYTES)
     except OSError as error:
         raise Failure(f"{one_line(path, 200)}: {error}") from None
-
-
-def _git(root: Path, *words: str) -> bytes:
-    """Return what a command of git prints. Raises Failure."""
-    program = shutil.which("git")
-    if program is None:
-        raise Failure("git is not installed.")
-    # the repository's own settings may name programs to run: none of these is asked
-    unset = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
-    command = [os.path.abspath(program), *unset, "-C", str(root.absolute()), *words]
-    environment = {**safe_environment(), "GIT_NO_LAZY_FETCH": "1"}
-    try:
-        done = run(command, environment=environment, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Failure(f"git can't be asked: {type(error).__name__}.") from None
-    if done.returncode != 0:
-        said = done.stderr.strip().partition("\n")[0]
-        raise Failure(f"git: {one_line(said, 200)}.")
-    return done.stdout.encode()

@@ -16,12 +16,12 @@ from generator.evaluation.against import (
     Waiver,
     claims_that_fail,
     compared,
-    times_at,
     times_in,
     times_of,
     waivers_of,
 )
 from generator.problems import Failure
+from generator.review.earlier_times import times_at
 
 KEY: Key = ("norm", "H100", "fast", "u1")
 TODAY = date(2026, 11, 24)
@@ -139,8 +139,12 @@ def test_times_of_a_revision(tmp_path: Path) -> None:
     before, after = times_at(root, "HEAD"), times_of(root)
     assert (before[KEY].latency, after[KEY].latency) == (1.0, 2.0)
     for bad in ("nothing", "--all", "HEAD~7"):
-        with pytest.raises(Failure):
+        with pytest.raises(Failure, match=f"There is no revision '{bad}'"):
             times_at(root, bad)
+    for words in (("rm", "-rqf", "traces"), (*named, "commit", "-qm", "none")):
+        subprocess.run(["git", "-C", str(root), *words], check=True)
+    with pytest.raises(Failure, match="'HEAD' has no traces"):
+        times_at(root, "HEAD")
 
 
 def test_a_folder_without_traces_is_said(tmp_path: Path) -> None:
