@@ -8,23 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
-
-# functions that the harness calls; the first three are required
-OP_FUNCTIONS = (
-    "cases",
-    "make_inputs",
-    "oracle",
-    "defined_rows",
-    "filled_inputs",
-    "peak_bytes",
-    "relations",
-    "flashinfer_backends",
-    "flashinfer_ground_truth",
-    "sglang_backends",
-    "sglang_ground_truth",
-    "pytorch_backends",
-    "pytorch_ground_truth",
-)
+from generator.testing.op_names import OP_FUNCTIONS
 
 
 @dataclass(frozen=True)

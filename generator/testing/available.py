@@ -8,7 +8,8 @@ import torch
 
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.providers import PROVIDERS, backend_obstacle
+from generator.testing.op_names import PROVIDERS
+from generator.testing.providers import backend_obstacle
 from generator.testing.subject import Subject
 
 

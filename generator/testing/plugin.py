@@ -114,7 +114,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which device and versions the run has, and why a provider is not used."""
     import torch
 
-    from generator.testing.providers import PROVIDERS, describe
+    from generator.testing.op_names import PROVIDERS
+    from generator.testing.providers import describe
 
     device = _device(config)
     hardware = ""

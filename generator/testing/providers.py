@@ -15,8 +15,6 @@ from generator.testing import sglang
 from generator.testing.definition import Backend
 from generator.testing.obstacle import Kind, Obstacle
 
-PROVIDERS = ("flashinfer", "sglang", "pytorch")
-
 DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
 # of the modules that a backend may need: what to install where one is missing
 _INSTALLED_BY = {"cutlass": "nvidia-cutlass-dsl"}

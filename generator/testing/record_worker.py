@@ -22,7 +22,8 @@ from generator.testing.definition import Backend
 from generator.testing.fingerprint import case_value, interface_hash, source_hash
 from generator.testing.kernel_recorder import KernelRecorder, RecordJob
 from generator.testing.machine import RecordingMachine, this_machine
-from generator.testing.providers import PROVIDERS, backend_obstacle
+from generator.testing.op_names import PROVIDERS
+from generator.testing.providers import backend_obstacle
 from generator.testing.recorded_outputs import Unstorable
 from generator.testing.recording_file import (
     Damaged,

@@ -18,8 +18,8 @@ from generator.testing.definition import (
     TensorSpec,
 )
 from generator.testing.memory import PeakBytes
+from generator.testing.op_names import OWN, PROVIDERS
 from generator.testing.policy import Policy
-from generator.testing.providers import PROVIDERS
 from generator.testing.relation import Relation
 from generator.testing.tolerance import Override, Tolerance, choose_tolerance
 from generator.testing.trial import Inputs, MakeInputs, Trial
@@ -77,9 +77,7 @@ class Op:
         `names` may lack any. `<provider>_backends` and `<provider>_ground_truth` are a
         provider's kernels; TOLERANCES and POLICIES, or in lower case, the bounds.
         """
-        functions = {
-            name: names[name] for name in _FUNCTIONS if names.get(name) is not None
-        }
+        functions = {name: names[name] for name in OWN if names.get(name) is not None}
         kernels = {
             provider: Kernel(
                 names[f"{provider}_backends"], names[f"{provider}_ground_truth"]
@@ -94,17 +92,6 @@ class Op:
             kernels=kernels,
             guesses_inputs=names.get("oracle") is None,
         )
-
-
-_FUNCTIONS = (
-    "cases",
-    "make_inputs",
-    "oracle",
-    "defined_rows",
-    "filled_inputs",
-    "peak_bytes",
-    "relations",
-)
 
 
 @dataclass(frozen=True, eq=False)
