@@ -41,7 +41,8 @@ class SourceEvidence:
     `figures` are a policy's, least and greatest. `skipped` counts tests that compared
     nothing beside those that did. `not_given` are outputs that the source does not give,
     which were compared with nothing; `rewritten` says what its adapter computes of the
-    kernel's inputs or outputs.
+    kernel's inputs or outputs. `compared` maps each size to its cases; of workloads it
+    has their identities (`dataset.workload_identity`).
     """
 
     verdict: str
@@ -57,6 +58,7 @@ class SourceEvidence:
     not_independent: tuple[str, ...] = ()
     not_given: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def needs_other_gpu(self) -> bool:
@@ -236,4 +238,8 @@ def _source(value: Mapping[str, Any]) -> SourceEvidence:
     known["figures"] = {one_line(n, 40): tuple(map(float, v)) for n, v in figures}
     for name in ("not_independent", "not_given", "rewritten"):
         known[name] = tuple(one_line(text, 200) for text in known.get(name, ()))
+    known["compared"] = {
+        one_line(size, 20): tuple(one_line(name, 80) for name in names)
+        for size, names in known.get("compared", {}).items()
+    }
     return SourceEvidence(**known)

@@ -7,12 +7,14 @@ count.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from generator.results.evidence import SKIPPED, runs_in
-from generator.results.sources import backs_verified
+from generator.results.evidence import SKIPPED, Run, runs_in
+from generator.results.sources import backs_verified, is_ground_truth, is_recorded
+from generator.testing.definition import WORKLOAD
 from generator.testing.source_names import is_pair
 
 
@@ -57,3 +59,22 @@ class KernelEvidence:
                     if verdict != SKIPPED and (backs_verified(source) or against):
                         found.setdefault((name, entry.sha256), set()).add(verdict)
         return found
+
+
+def compared_workloads(runs: Iterable[Run], known: Known) -> frozenset[str]:
+    """Return the workloads at which a live kernel on a GPU agreed with this text.
+
+    They are named as `dataset.workload_identity` does. A kernel that gives only some of
+    the outputs, or whose adapter computes a part of the operation, does not count.
+    """
+    found: set[str] = set()
+    for run in runs:
+        entry = run.definitions.get(known.name)
+        if not run.is_on_gpu or entry is None or entry.sha256 != known.sha256:
+            continue
+        for source, of_source in entry.sources.items():
+            is_live = is_ground_truth(source) and not is_recorded(source)
+            is_whole = not (of_source.not_given or of_source.rewritten)
+            if is_live and is_whole and of_source.verdict == "PASSED":
+                found.update(of_source.compared.get(WORKLOAD, ()))
+    return frozenset(found)

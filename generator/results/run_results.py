@@ -34,7 +34,7 @@ _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 _DIGITS = 18
 # of a comparison: what is no figure of its policy
 _KNOWN = (
-    "definition case source output rows_left_out not_given rewritten not_independent verdict "
+    "definition case size workload source output rows_left_out not_given rewritten not_independent verdict "
     "findings elements mismatched max_abs mean_abs max_rel mean_rel nmse cosine norm_ratio "
     "hit_ratio expected_rms worst"
 )
@@ -342,7 +342,18 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
         not_independent=_names("not_independent", records),
         not_given=_names("not_given", records),
         rewritten=_names("rewritten", records),
+        compared=_compared(records),
     )
+
+
+def _compared(records: Iterable[Record]) -> dict[str, tuple[str, ...]]:
+    """Return size → the cases of comparisons, sorted; of workloads their identities."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        # results of earlier versions have no sizes
+        if size := record.get("size"):
+            found[size].add(record.get("workload") or record["case"])
+    return {size: tuple(sorted(found[size])) for size in sorted(found)}
 
 
 def _names(field: str, records: Iterable[Record]) -> tuple[str, ...]:

@@ -81,6 +81,10 @@ class Case:
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = field(default=None, kw_only=True)
 
+    def as_record(self) -> dict[str, str]:
+        """Return what a results file has of the case that a comparison was of."""
+        return {"case": self.name, "size": self.size}
+
 
 @dataclass(frozen=True)
 class Backend:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from generator.dataset.json_file import read_json_lines
+from generator.dataset.workload_identity import workload_identity
 from generator.testing import generic
 from generator.testing.definition import WORKLOAD, Case, Definition
 from generator.testing.memory import dtype_of, shape_of, tensor_bytes
@@ -33,12 +34,18 @@ class WorkloadCase(Case):
     """Hold a workload: `inputs` are the entries of the file, `dataset` has its tensors.
 
     `of_op` makes what is random, by the parameters of one of the op's own `cases`.
+    `identity` tells it from other workloads in evidence.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     dataset: Path = field(default=Path(), kw_only=True)
     of_op: MakeInputs = field(default=generic.make_inputs, kw_only=True)
     cases: Sequence[Case] = field(default=(), kw_only=True)
+    identity: str = field(default="", kw_only=True)
+
+    def as_record(self) -> dict[str, str]:
+        """Return what a results file has of it: also what tells workloads apart."""
+        return {**super().as_record(), "workload": self.identity}
 
     def make_inputs(self, definition: Definition, case: Case, stream: Stream) -> Inputs:
         """Return the workload's inputs, on the CPU, in the definition's order.
@@ -160,6 +167,7 @@ def workload_case(
         dataset=dataset,
         of_op=of_op,
         cases=tuple(kinds.values()),
+        identity=workload_identity(workload),
     )
     tensor_bytes(definition, made)
     return made

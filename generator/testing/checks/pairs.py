@@ -161,7 +161,7 @@ def recorded(
     """Return a verdict with what is recorded of it, and the message of a failure."""
     record = {
         "definition": subject.name,
-        "case": trial.case.name,
+        **trial.case.as_record(),
         "source": source,
         "output": output,
         **about,

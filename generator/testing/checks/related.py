@@ -31,7 +31,7 @@ def metamorphic(
         verdict = claim.verdict(subject.run_tolerance, error_maps=trial.error_maps)
         record = {
             "definition": subject.name,
-            "case": trial.case.name,
+            **trial.case.as_record(),
             "source": source,
             "output": claim.output,
             "reason": claim.bound.reason,

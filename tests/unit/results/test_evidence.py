@@ -17,7 +17,7 @@ from generator.results.evidence import (
     read_evidence,
     runs_in,
 )
-from generator.results.kernel_evidence import KernelEvidence
+from generator.results.kernel_evidence import KernelEvidence, compared_workloads
 from generator.results.run_results import read_results, runs_of
 from generator.results.sources import backs_verified, is_ground_truth
 from generator.results.verification import VerificationLine, agreed
@@ -50,6 +50,56 @@ def test_a_source_is_summed_up_over_its_cases(tmp_path):
     )["oracle"]
     assert (found.verdict, found.cases, found.skipped) == ("PASSED", 2, 1)
     assert (found.nmse, found.lse, found.seconds) == (1.23e-7, 1e-4, 4.5)
+
+
+def test_evidence_says_at_which_cases_sizes_and_workloads(tmp_path):
+    at = "0a1b2c3d-00112233"
+    found = runs(
+        tmp_path,
+        result("flashinfer/fa2", comparison("flashinfer/fa2", case="b", size="small")),
+        result(
+            "flashinfer/fa2",
+            comparison("flashinfer/fa2", case="a", size="small"),
+            comparison("flashinfer/fa2", case="a", size="small", output="lse"),
+            comparison(
+                "flashinfer/fa2", case="workload x", size="workload", workload=at
+            ),
+            # of results that an earlier version wrote
+            comparison("flashinfer/fa2", case="c"),
+        ),
+        machine=H200,
+    )
+    compared = {"small": ("a", "b"), "workload": (at,)}
+    assert found[0].definitions[NAME].sources["flashinfer/fa2"].compared == compared
+    (tmp_path / "verification").mkdir()
+    (tmp_path / "verification/x.json").write_text(as_text(found))
+    (again,) = read_evidence(tmp_path, "verification/x.json")
+    assert again == found[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"verdict": "FAILED"}, False),
+        ({"not_given": ["lse"]}, False),
+        ({"rewritten": ["inputs rewritten: x"]}, False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("source", "machine"),
+    [("flashinfer/fa2", H200), ("oracle", H200), ("flashinfer/fa2", CPU)],
+)
+def test_a_workload_counts_where_a_live_kernel_agreed_on_a_gpu(
+    tmp_path, changes, counts, source, machine
+):
+    one = comparison(source, size="workload", workload="x", **changes)
+    found = runs(tmp_path, result(source, one, sha256="ab"), machine=machine)
+    known = SimpleNamespace(name=NAME, sha256="ab")
+    counts = counts and (source, machine) == ("flashinfer/fa2", H200)
+    assert compared_workloads(found, known) == ({"x"} if counts else set())
+    known.sha256 = "cd"
+    assert compared_workloads(found, known) == set()
 
 
 @pytest.mark.parametrize(
