@@ -20,6 +20,8 @@ Frame = dict[str, Any]
 
 _MOST_TEXT = 4000
 _PACKAGE = "solution_under_evaluation"
+# 1 ms at 2 GHz, within which most calls have launched all that they launch
+_PAUSE_CYCLES = 2_000_000
 
 
 frames: Any = importlib.import_module("frames")
@@ -41,13 +43,15 @@ class Solution:
         self._on_device: dict[int, Any] = {}
         self._tensors: dict[tuple[Any, ...], Any] = {}
         self._call: Callable[..., Any] | None = None
-        self._returned: list[tuple[Any, Frame]] = []
         torch = self._torch
         self._builds = importlib.import_module("building").build
         self._seed, self._no_grad = torch.manual_seed, torch.no_grad
         self._tensor, self._copy = torch.Tensor, torch.Tensor.copy_
         self._pointer = torch.Tensor.data_ptr
         self._synchronize = torch.cuda.synchronize
+        self._pause, self._on = torch.cuda._sleep, torch.cuda.stream
+        self._current = torch.cuda.current_stream
+        self._staged: Any = None
         self._callee: Any = None
 
     def serve(self) -> None:
@@ -68,8 +72,6 @@ class Solution:
             return {}
         if "build" in frame:
             return self._build(frame["build"])
-        if "fetch" in frame:
-            return self._fetch(frame["fetch"])
         if "clock" in frame:
             return self._clocked(frame, files)
         return self._run(frame["call"])
@@ -98,33 +100,111 @@ class Solution:
         return {"built": True}
 
     def _run(self, how: Mapping[str, Any]) -> Frame:
-        """Call the solution once; what it returned is described, and kept for a fetch."""
-        slot, cuda = how["slot"], self._device == "cuda"
-        self._returned.clear()
-        if cuda and slot in self._on_device:
-            # not through the views: their version must not tell that values changed
-            used = how["used"]
-            self._copy(self._on_device[slot].data[:used], self._memory[slot][:used])
+        """Call the solution once; what it wrote is in shared memory before the answer.
+
+        On CUDA the arguments are written, and the outputs copied, on the stream of the
+        call: a kernel on another stream that waits for neither sees old arguments, or
+        its outputs come too late.
+        """
+        slot, used = how["slot"], how["used"]
+        cuda = self._device == "cuda"
         given = [self._argument(slot, one) for one in how["inputs"]]
         outputs = [self._argument(slot, one) for one in how["outputs"]]
         if how["passes_outputs"]:
             given += outputs
         self._seed(how["seed"])
         assert self._call is not None
+        stream = self._begin(slot, used) if cuda else None
         with self._no_grad():
             returned = self._call(*given)
-        if cuda:
-            self._synchronize()
-        if how["passes_outputs"]:
-            return {"outputs": "passed"}
-        # a named tuple is one as well
-        values = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-        described = [self._described(slot, value, how["inputs"]) for value in values]
-        if len(values) == len(how["outputs"]):
-            self._returned = list(zip(values, how["outputs"], strict=True))
-        if not cuda:
-            self._fetch({"slot": slot})
-        return {"outputs": described}
+            if how["passes_outputs"]:
+                self._take(slot, used, [], stream)
+                return {"outputs": "passed"}
+            # a named tuple is one as well
+            is_many = isinstance(returned, (tuple, list))
+            values = list(returned) if is_many else [returned]
+            pairs = list(zip(values, how["outputs"], strict=False))
+            self._take(slot, used, pairs if len(values) == len(outputs) else [], stream)
+            return {
+                "outputs": [self._described(slot, v, how["inputs"]) for v in values]
+            }
+
+    def _begin(self, slot: int, used: int) -> Any:
+        """Write a slot's arguments on the current stream, behind a pause; return that.
+
+        While the pause lasts the call is made: what does not wait for this stream runs
+        before the arguments are there.
+        """
+        staged = self._staging(used)
+        self._copy(staged, self._memory[slot][:used])
+        self._synchronize()
+        self._pause(_PAUSE_CYCLES)
+        # not through the views: their version must not tell that values changed
+        self._copy(self._on_device[slot].data[:used], staged)
+        return self._current()
+
+    def _take(
+        self, slot: int, used: int, returned: Sequence[tuple[Any, Frame]], stream: Any
+    ) -> None:
+        """Bring what a call wrote and returned into shared memory.
+
+        What was returned is poisoned then: memory that is freed holds no old answer.
+        """
+        taken = self._memory[slot][:used]
+        if stream is None:
+            self._gather(slot, taken, returned, copies=False)
+            return
+        with self._on(stream):
+            staged = self._staging(used)
+            self._gather(slot, staged, returned, copies=True)
+            stream.synchronize()
+        # the device is idle before anything else is written
+        self._synchronize()
+        self._copy(taken, staged)
+
+    def _gather(
+        self,
+        slot: int,
+        target: Any,
+        returned: Sequence[tuple[Any, Frame]],
+        *,
+        copies: bool,
+    ) -> None:
+        """Copy what was returned to its place in `target`, then poison it.
+
+        With `copies` all else of the slot is copied there before.
+        """
+        if copies:
+            self._copy(target, self._on_device[slot].data[: target.numel()])
+        for value, declared in returned:
+            is_one = type(value) is self._tensor and "at" in declared
+            if not is_one or list(value.shape) != declared["shape"]:
+                continue
+            if str(value.dtype) == f"torch.{declared['dtype']}":
+                begin, count = declared["at"], declared["bytes"]
+                place = target[begin : begin + count]
+                self._copy(place.view(value.dtype).view(value.shape), value)
+        for value, declared in returned:
+            if type(value) is self._tensor and "at" in declared:
+                with suppress(Exception):
+                    self._poison(slot, value)
+
+    def _poison(self, slot: int, value: Any) -> None:
+        """Overwrite the memory of a tensor that was returned, where it is its own."""
+        whole = self._torch.empty(0, dtype=self._torch.uint8)
+        whole = whole.to(value.device).set_(value.untyped_storage())
+        shared = self._on_device[slot]
+        begin = shared.data_ptr()
+        if not begin <= whole.data_ptr() < begin + shared.numel():
+            whole.fill_(0xFF)
+
+    def _staging(self, used: int) -> Any:
+        """Return memory of the device that holds arguments before a call, outputs after."""
+        if self._staged is None or self._staged.numel() < used:
+            self._staged = None
+            torch = self._torch
+            self._staged = torch.empty(used, dtype=torch.uint8, device="cuda")
+        return self._staged[:used]
 
     def _clocked(self, frame: Frame, files: Sequence[int]) -> Frame:
         """Answer timed calls, which come on a page, until the judge ends them."""
@@ -189,32 +269,6 @@ class Solution:
                 for one in inputs
             )
         return found
-
-    def _fetch(self, how: Mapping[str, Any]) -> Frame:
-        """Bring the outputs of the last call, and the inputs, into shared memory.
-
-        What was returned is poisoned then: memory that is freed holds no old answer.
-        """
-        slot = how["slot"]
-        for value, declared in self._returned:
-            is_one = type(value) is self._tensor and "at" in declared
-            if not is_one or list(value.shape) != declared["shape"]:
-                continue
-            if str(value.dtype) == f"torch.{declared['dtype']}":
-                self._copy(self._argument(slot, declared).data, value)
-                with suppress(Exception):
-                    size = value.untyped_storage().nbytes()
-                    whole = self._torch.empty(0, dtype=self._torch.uint8)
-                    whole = whole.to(value.device).set_(value.untyped_storage())
-                    begin = self._on_device[slot].data_ptr()
-                    if not begin <= whole.data_ptr() < begin + how.get("bytes", size):
-                        whole.fill_(0xFF)
-        self._returned.clear()
-        if self._device == "cuda":
-            used = how["used"]
-            self._copy(self._memory[slot][:used], self._on_device[slot][:used])
-            self._synchronize()
-        return {}
 
 
 def _name(kind: type) -> str:

@@ -137,9 +137,8 @@ class Session:
             "seed": seed,
         }
         answer = self._ask({"call": how}, self._allowed.call_seconds)
-        if self.device == "cpu":
-            # what goes on is stopped until the next question
-            self._keeper.stop()
+        # what goes on is stopped until the next question
+        self._keeper.stop()
         self._returned = parsed(answer.get("outputs"), passes_outputs)
         if self._returned is not None:
             check_returned(self._returned, layout, self.device)
@@ -147,11 +146,6 @@ class Session:
     def fetch(self, slot: int, layout: Layout) -> Answer:
         """Take the outputs of the last call away, and look at all that was left."""
         shared = self._slots[slot]
-        if self.device == "cuda":
-            seconds = self._allowed.call_seconds
-            how = {"slot": slot, "bytes": shared.size, "used": layout.size}
-            self._ask({"fetch": how}, seconds)
-        self._keeper.stop()
         returned: Sequence[Returned | None] = self._returned or [None] * len(
             layout.outputs
         )

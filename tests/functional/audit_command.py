@@ -13,6 +13,8 @@ from tests.builders import ROOT, resized_json, write_dataset
 from tests.forking import COMMANDS, run_module
 
 NORM = "rmsnorm_h128"
+# on a GPU the first one compiles kernels
+_SECONDS = 600.0
 _MODULE = "generator.cli.trace_dataset"
 # where packages lie in a folder of their own, the command needs that as well
 _PATHS = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -37,7 +39,7 @@ def audit(*arguments: str | Path, command: str = "audit") -> tuple[int, str, str
         # the process that judges imports torch itself
         imports=("torch", *COMMANDS) if command == "evaluate" else COMMANDS,
         env=_VARIABLES,
-        timeout=300,
+        timeout=_SECONDS,
     )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr

@@ -19,14 +19,24 @@ pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=f"needs a GPU: {why_not()}"),
 ]
 
-GEMM = "gemm_n4096_k4096"
+GEMM, NORM = "gemm_n4096_k4096", "rmsnorm_h4096"
+FLASHINFER = """
+import flashinfer
+
+def run(hidden_states, weight, output):
+    flashinfer.norm.rmsnorm(hidden_states, weight, 1e-5, out=output)
+"""
+TRITON = ROOT / f"solutions/examples/rmsnorm/{NORM}/{NORM}_triton.json"
 _GAIN = 1.03
-# what a kernel on another stream than the callee's first one is sooner, in milliseconds
-_SOONER = 0.0025
-_EQUAL = 0.025
+# for a call; a first one of FlashInfer compiles
+_SECONDS = {GEMM: "15", NORM: "120"}
+# lies that are timed by one command
+_GROUP = 12
 
 
-def solution(name: str, source: str, passes_outputs: bool = True) -> dict[str, Any]:
+def solution(
+    name: str, source: str, passes_outputs: bool = True, definition: str = GEMM
+) -> dict[str, Any]:
     spec = {
         "language": "python",
         "target_hardware": ["cuda"],
@@ -35,34 +45,42 @@ def solution(name: str, source: str, passes_outputs: bool = True) -> dict[str, A
     }
     return {
         "name": name,
-        "definition": GEMM,
+        "definition": definition,
         "author": "tester",
         "spec": spec,
         "sources": [{"path": "main.py", "content": source}],
     }
 
 
-def workload(m: int) -> dict[str, Any]:
-    inputs = {"A": {"type": "random"}, "B": {"type": "random"}}
-    about = {"uuid": f"11111111-1111-4111-8111-{m:012}", "axes": {"M": m}}
+def workload(definition: str, length: int) -> dict[str, Any]:
+    axis, names = _WORKLOADS[definition]
+    about = {"uuid": f"11111111-1111-4111-8111-{length:012}", "axes": {axis: length}}
+    inputs = {name: {"type": "random"} for name in names}
     nothing = {"solution": None, "evaluation": None}
-    return {"definition": GEMM, "workload": {**about, "inputs": inputs}, **nothing}
+    return {
+        "definition": definition,
+        "workload": {**about, "inputs": inputs},
+        **nothing,
+    }
+
+
+_WORKLOADS = {
+    GEMM: ("M", ("A", "B")),
+    NORM: ("batch_size", ("hidden_states", "weight")),
+}
 
 
 def timed(
     folder: Path, sizes: tuple[int, ...], *values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return name → verdict of solutions that are timed on workloads of some sizes."""
-    root = folder / "data"
+    """Return name → verdict of a definition's solutions, timed on workloads of sizes."""
+    root, definition = folder / "data", values[0]["definition"]
+    op_type = definition.split("_")[0]
+    declared = f"definitions/{op_type}/{definition}.json"
+    lines = [json.dumps(workload(definition, length)) + "\n" for length in sizes]
     for path, text in (
-        (
-            f"definitions/gemm/{GEMM}.json",
-            (ROOT / f"definitions/gemm/{GEMM}.json").read_text(),
-        ),
-        (
-            f"workloads/gemm/{GEMM}.jsonl",
-            "".join(json.dumps(workload(m)) + "\n" for m in sizes),
-        ),
+        (declared, (ROOT / declared).read_text()),
+        (f"workloads/{op_type}/{definition}.jsonl", "".join(lines)),
     ):
         (root / path).parent.mkdir(parents=True)
         (root / path).write_text(text)
@@ -73,19 +91,45 @@ def timed(
         chosen.append(path)
     found = folder / "output"
     options = ("--device", "cuda", "--timing", "--workloads", "dataset")
-    options = (*options, "--dataset", root, "--output", found, "--timeout", "20")
+    options = (
+        *options,
+        "--dataset",
+        root,
+        "--output",
+        found,
+        "--timeout",
+        _SECONDS[definition],
+    )
     _, out, err = audit(*chosen, *options, command="evaluate")
     assert out, err
     results = json.loads((found / "results.json").read_text())
     return {v["solution"]: v for v in results["solutions"]}
 
 
+class Verdicts:
+    """Time lies a group at a time, between honest solutions, when one is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[int, dict[str, Any]] = {}
+
+    def of(self, lie: Lie) -> dict[str, Any]:
+        """Return name → verdict of a lie's group."""
+        group = LIES.index(lie) // _GROUP
+        if group not in self._known:
+            lies = LIES[group * _GROUP : (group + 1) * _GROUP]
+            values = [
+                solution(one.name, one.source, one.passes_outputs) for one in lies
+            ]
+            first, last = (solution(name, HONEST) for name in ("first", "last"))
+            folder = self._folder / str(group)
+            self._known[group] = timed(folder, (256,), first, *values, last)
+        return self._known[group]
+
+
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    values = [solution(lie.name, lie.source, lie.passes_outputs) for lie in LIES]
-    honest = [solution(name, HONEST) for name in ("first", "last")]
-    folder = tmp_path_factory.mktemp("lies")
-    return timed(folder, (256,), honest[0], *values, honest[1])
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    return Verdicts(tmp_path_factory.mktemp("lies"))
 
 
 def milliseconds(verdict: Mapping[str, Any]) -> float:
@@ -95,10 +139,11 @@ def milliseconds(verdict: Mapping[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("lie", LIES, ids=[lie.name for lie in LIES])
-def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: dict[str, Any]) -> None:
-    found = verdicts[lie.name]
+def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: Verdicts) -> None:
+    group = verdicts.of(lie)
+    found = group[lie.name]
     if found["verdict"] == "PASSED":
-        gains_nothing(lie, found, verdicts)
+        gains_nothing(lie, found, group)
     else:
         assert found["reason"]
 
@@ -106,12 +151,17 @@ def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: dict[str, Any]) -> 
 def gains_nothing(lie: Lie, found: dict[str, Any], verdicts: dict[str, Any]) -> None:
     """Check that a lie that passed is no faster than the honest solution."""
     honest = min(milliseconds(verdicts[name]) for name in ("first", "last"))
-    assert _GAIN * milliseconds(found) + _SOONER >= honest, lie.by
+    assert _GAIN * milliseconds(found) >= honest, lie.by
     # the rivals are as fast beside it
     (case,) = (case for case in found["cases"] if case["timing"])
     (other,) = (case for case in verdicts["first"]["cases"] if case["timing"])
     name = "production_latency_ms"
-    assert case["timing"][name] <= 1.1 * other["timing"][name] + _SOONER
+    assert case["timing"][name] <= 1.1 * other["timing"][name]
+
+
+def check_equal(ratio: float, milliseconds: float) -> None:
+    """Check a speedup over equal work: a change of context is known to half a µs."""
+    assert ratio == pytest.approx(1.0, abs=0.02 if milliseconds > 0.02 else 0.05)
 
 
 def test_cublas_is_as_fast_as_cublas(tmp_path: Path) -> None:
@@ -121,5 +171,26 @@ def test_cublas_is_as_fast_as_cublas(tmp_path: Path) -> None:
         assert verdict["verdict"] == "PASSED", verdict["reason"]
         for case in verdict["cases"]:
             timing = case["timing"]
-            assert timing["speedup_over_production"] == pytest.approx(1.0, abs=_EQUAL)
+            check_equal(timing["speedup_over_production"], timing["latency_ms"])
             assert 0.0 < timing["fraction_of_light"] < 1.0
+
+
+def test_norms_are_as_fast_as_themselves(tmp_path: Path) -> None:
+    pytest.importorskip("flashinfer")
+    triton = json.loads(TRITON.read_text())
+    values = [{**triton, "name": name} for name in ("first", "last")]
+    found = timed(
+        tmp_path,
+        (256, 4096, 11832),
+        values[0],
+        solution("flashinfer", FLASHINFER, definition=NORM),
+        values[1],
+    )
+    for verdict in found.values():
+        assert verdict["verdict"] == "PASSED", verdict["reason"]
+    for case in found["flashinfer"]["cases"]:
+        timing = case["timing"]
+        check_equal(timing["speedup_over_production"], timing["latency_ms"])
+    for one, other in zip(found["first"]["cases"], found["last"]["cases"], strict=True):
+        figures = [case["timing"]["speedup_over_production"] for case in (one, other)]
+        check_equal(figures[0] / figures[1], one["timing"]["latency_ms"])

@@ -42,17 +42,54 @@ SLEEP = "torch.cuda._sleep(20_000_000)\n"
 HACKS = (
     Hack("stale device memory", run("return torch.empty_like(x)"), (NUMERICAL,), ""),
     Hack(
-        "side stream not joined",
+        "a stream without a wait",
         RIGHT
         + "\ndef run(x, weight):\n"
-        + "    out = torch.empty_like(x)\n"
         + "    with torch.cuda.stream(torch.cuda.Stream()):\n"
+        + "        out = norm(x, weight)\n"
+        + "    torch.cuda.synchronize()\n"
+        + "    return out\n",
+        (NUMERICAL,),
+        "arguments are written on the stream of the call, behind a pause",
+    ),
+    Hack(
+        "a stream that nobody waits for",
+        RIGHT
+        + "\nSIDE = torch.cuda.Stream()\n\n\ndef run(x, weight):\n"
+        + "    out = torch.empty_like(x)\n"
+        + "    SIDE.wait_stream(torch.cuda.current_stream())\n"
+        + "    with torch.cuda.stream(SIDE):\n"
+        + "        out.copy_(norm(x, weight))\n"
+        + "    return out\n",
+        (NUMERICAL,),
+        "outputs are copied on the stream of the call",
+    ),
+    Hack(
+        "a slow stream that nobody waits for",
+        RIGHT
+        + "\ndef run(x, weight):\n"
+        + "    out, side = torch.empty_like(x), torch.cuda.Stream()\n"
+        + "    side.wait_stream(torch.cuda.current_stream())\n"
+        + "    with torch.cuda.stream(side):\n"
         + "        torch.cuda._sleep(20_000_000)\n"
         + "        out.copy_(norm(x, weight))\n"
         + "    return out\n",
-        # the device is idle before anything is read: right, and its time counts
+        (NUMERICAL,),
+        "outputs are copied on the stream of the call",
+    ),
+    Hack(
+        "a slow stream that is waited for",
+        RIGHT
+        + "\ndef run(x, weight):\n"
+        + "    out, side = torch.empty_like(x), torch.cuda.Stream()\n"
+        + "    side.wait_stream(torch.cuda.current_stream())\n"
+        + "    with torch.cuda.stream(side):\n"
+        + "        torch.cuda._sleep(20_000_000)\n"
+        + "        out.copy_(norm(x, weight))\n"
+        + "    torch.cuda.current_stream().wait_stream(side)\n"
+        + "    return out\n",
         (PASSED,),
-        "all streams are joined before anything is read",
+        "its time counts",
     ),
     Hack("on the CPU", run("return norm(x, weight).cpu()"), (HACK,), "the device"),
     Hack(
@@ -165,7 +202,8 @@ def test_honest_solution_is_timed(verdicts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["slow and honest", "patched events", "side stream not joined"]
+    "name",
+    ["slow and honest", "patched events", "a slow stream that is waited for"],
 )
 def test_time_that_is_hidden_counts(name: str, verdicts: dict[str, Any]) -> None:
     # 20 million cycles are 10 ms at 2 GHz

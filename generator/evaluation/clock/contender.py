@@ -13,8 +13,7 @@ from generator.evaluation.verdict import REWARD_HACK, Refused
 
 REFERENCE = "reference"
 _RESOLVED = 5.0
-# what equal work differs by on a GPU: a kernel on another stream than the callee's first
-# one is 1.5 µs sooner
+# what equal work differs by on a GPU
 _LEAST_MS = 2e-3
 
 
@@ -35,18 +34,35 @@ class Contender:
 
 
 class Zero:
-    """Hold what empty calls take: of those that wait for the device, and of others."""
+    """Hold what calls of nothing take: of those that wait for the device, and of others.
+
+    A call with one tiny kernel takes the changes of context and that kernel; one with two
+    takes a kernel more. So the difference of both is what a kernel adds to a stream, and
+    the first less this difference is what nobody's work takes.
+    """
 
     def __init__(self) -> None:
         self._raw: dict[bool, list[float]] = {True: [], False: []}
+        self._twice: list[float] = []
 
     def add(self, waits: bool, raw: float) -> None:
-        """Keep the figure of an empty call."""
+        """Keep the figure of a call with one tiny kernel."""
         self._raw[waits].append(raw)
 
+    def add_twice(self, raw: float) -> None:
+        """Keep the figure of a call with two, which does not wait for the device."""
+        self._twice.append(raw)
+
+    def kernel(self) -> float:
+        """Return what a tiny kernel adds; 0 where no call had two."""
+        if not self._twice:
+            return 0.0
+        one = statistics.median(self._raw[False])
+        return max(statistics.median(self._twice) - one, 0.0)
+
     def of(self, waits: bool) -> float:
-        """Return the median of empty calls."""
-        return statistics.median(self._raw[waits])
+        """Return what a call takes beside its work."""
+        return statistics.median(self._raw[waits]) - self.kernel()
 
     def resolution(self, waits: bool) -> float:
         """Return what two calls of equal work may differ by, which is no time of anybody."""
@@ -84,6 +100,7 @@ def timing_of(
         "settled": is_settled(figures),
         "host_ms": statistics.median(solution.host),
         "empty_ms": zero.of(solution.waits),
+        "kernel_ms": zero.kernel(),
         "resolution_ms": resolution,
         "resolved": latency >= _RESOLVED * resolution,
         "void": solution.void,

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.clock.callee import EMPTY, WAITS
+from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import (
     Contender,
     Zero,
@@ -104,8 +104,10 @@ class Sitting:
 
     def _sat(self) -> Sat:
         self._stage()
-        for waits in (True, False) * _EMPTIES:
-            self._measure_empty(waits)
+        for _ in range(_EMPTIES):
+            self._measure_empty(True)
+            self._measure_empty(False)
+            self._measure_empty(False, TWICE)
         for rival in list(self._rivals):
             if not self._warmed(rival):
                 self._rivals.remove(rival)
@@ -145,8 +147,8 @@ class Sitting:
         self._draw.shuffle(order)
         for contender in order:
             if contender is None:
-                self._measure_empty(self._solution.waits)
-                for waits in {r.waits for r in self._rivals} - {self._solution.waits}:
+                self._measure_empty(False, self._draw.choice((EMPTY, TWICE)))
+                for waits in {r.waits for r in (self._solution, *self._rivals)}:
                     self._measure_empty(waits)
                 continue
             self._marks[contender.name] = len(contender.raw)
@@ -260,10 +262,13 @@ class Sitting:
         self._stand.stage(inputs)
         return inputs
 
-    def _measure_empty(self, waits: bool) -> None:
-        which = EMPTY | (WAITS if waits else 0)
+    def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
+        which = kind | (WAITS if waits else 0)
         timed = self._stand.call(self._empty, which, self._draw.randrange(_SEEDS))
-        self._zero.add(waits, timed.raw)
+        if kind == TWICE:
+            self._zero.add_twice(timed.raw)
+        else:
+            self._zero.add(waits, timed.raw)
         self._quiet.append((timed.delayed, timed.held))
 
     def _warmed(self, rival: Contender) -> bool:

@@ -38,6 +38,18 @@ def test_empty_calls_are_taken_off_by_how_they_wait(zero: Zero) -> None:
     assert zero.latency(one("", 1.42, waits=True)) == pytest.approx(1.0001)
 
 
+def test_a_tiny_kernel_is_not_taken_off_anybodys_time(zero: Zero) -> None:
+    for number in range(40):
+        zero.add_twice(0.3015 + 0.001 * (number % 5))
+    assert zero.kernel() == pytest.approx(0.0015)
+    # what takes as long as an empty call did one kernel's work
+    assert zero.of(False) == pytest.approx(0.3005)
+    assert zero.of(True) == pytest.approx(0.4185)
+    timing = timing_of(one("", 0.352), [], zero)
+    assert timing["latency_ms"] == pytest.approx(0.0516)
+    assert timing["kernel_ms"] == pytest.approx(0.0015)
+
+
 def test_nothing_is_faster_than_the_resolution(zero: Zero) -> None:
     timing = timing_of(one("", 0.2), [], zero)
     assert timing["latency_ms"] == timing["resolution_ms"] == pytest.approx(0.002)
