@@ -33,6 +33,8 @@ def why_not_served(definition: Definition) -> str | None:
     The first difference from the nearest interface of the op_type's family: `moe: axis
     intermediate_size is missing`. An op_type without a family serves any interface.
     """
+    if _shapes_of(definition) in _exact(definition.op_type):
+        return None
     differences = [
         [*_differences(served, definition)] for served in _served(definition.op_type)
     ]
@@ -66,6 +68,25 @@ def _served(op_type: str) -> tuple[_Served, ...]:
         outputs = tuple((name, tensor.shape) for name, tensor in spec.outputs.items())
         found[_Served(inputs, outputs, frozenset(constant))] = None
     return tuple(found)
+
+
+_Shapes = tuple[frozenset[tuple[str, _Shape]], ...]
+
+
+@cache
+def _exact(op_type: str) -> frozenset[tuple[_Shapes, frozenset[str]]]:
+    """Return the interfaces that an op serves, to find an equal one at once."""
+    return frozenset(
+        ((frozenset(one.inputs), frozenset(one.outputs)), one.constant)
+        for one in _served(op_type)
+    )
+
+
+def _shapes_of(definition: Definition) -> tuple[_Shapes, frozenset[str]]:
+    groups = (definition.inputs, definition.outputs)
+    shapes = tuple(frozenset((n, t.shape) for n, t in g.items()) for g in groups)
+    used = _axes(shape for group in shapes for _, shape in group)
+    return shapes, frozenset(axis for axis in used if axis in definition.const_axes)
 
 
 def _differences(served: _Served, definition: Definition) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -61,8 +61,10 @@ def changes_of(file: str, old: str, new: str) -> Iterator[CheckChange]:
 
     A text that is no Python checks nothing.
     """
-    read = figures_of if file.endswith(".json") else facts_of
-    before, after = read(old), read(new)
+    if file.endswith(".json"):
+        before, after = figures_of(old), figures_of(new)
+    else:
+        before, after = map(_facts, _without_what_is_equal(old, new))
     for key in dict.fromkeys([*before, *after]):
         was, now = before.get(key), after.get(key)
         if was == now:
@@ -86,12 +88,78 @@ def _first_difference(old: str, new: str) -> tuple[str, str]:
     return was.strip(), now.strip()
 
 
-def facts_of(text: str) -> Facts:
-    """Return the facts of a module's text."""
+def _without_what_is_equal(
+    old: str, new: str
+) -> tuple[Sequence[ast.stmt], Sequence[ast.stmt]]:
+    """Return the statements of two modules, without those that both have.
+
+    Where a side binds a name twice, or runs more than definitions, the order of its
+    statements matters: all are returned then.
+    """
+    was, now = _statements(old), _statements(new)
+    before, after = _texts(was, _lines(old)), _texts(now, _lines(new))
+    if before is None or after is None:
+        return was, now
+    return (
+        [node for text, node in before.items() if text not in after],
+        [node for text, node in after.items() if text not in before],
+    )
+
+
+def _statements(text: str) -> list[ast.stmt]:
     try:
-        tree = ast.parse(text)
+        return ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return []
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines as the parser counts them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _texts(body: list[ast.stmt], lines: list[str]) -> dict[str, ast.stmt] | None:
+    """Return text → statement of a module that only defines; None of another.
+
+    A statement that begins a line of its own is what its lines are, whatever comes
+    before.
+    """
+    found: dict[str, ast.stmt] = {}
+    names: Counter[str] = Counter()
+    end = 0
+    for node in body:
+        first = min([node.lineno, *(d.lineno for d in _decorators(node))])
+        bound = _bound(node)
+        if bound is None or node.col_offset or first <= end:
+            return None
+        names.update(bound)
+        end = node.end_lineno or first
+        found["\n".join(lines[first - 1 : end])] = node
+    return None if any(count > 1 for count in names.values()) else found
+
+
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return getattr(node, "decorator_list", [])
+
+
+def _bound(node: ast.stmt) -> list[str] | None:
+    """Return the names that a statement binds; None where it may do more."""
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+        case ast.Expr(value=ast.Constant(value=str())):
+            return []
+    return None
+
+
+def _facts(body: Sequence[ast.stmt]) -> Facts:
+    """Return the facts of statements."""
     found: Facts = {}
     seen: Counter[tuple[str, str]] = Counter()
 
@@ -100,7 +168,7 @@ def facts_of(text: str) -> Facts:
         again = seen[kind, name]
         found[kind, name if again == 1 else f"{name} ({again})"] = value
 
-    for kind, name, value in _walk(tree.body, ""):
+    for kind, name, value in _walk(body, ""):
         add(kind, name, value)
     return found
 
@@ -120,7 +188,7 @@ def figures_of(text: str) -> Facts:
     }
 
 
-def _walk(body: list[ast.stmt], inside: str) -> Iterator[tuple[str, str, str]]:
+def _walk(body: Sequence[ast.stmt], inside: str) -> Iterator[tuple[str, str, str]]:
     for node in body:
         match node:
             case ast.ClassDef():
