@@ -57,7 +57,8 @@ def bend(root: Path, chance: random.Random, secret: Path) -> list[str]:
         how = chance.choice(_WAYS)
         try:
             how(place, chance, secret)
-        except (OSError, ValueError, UnicodeError):
+        # a line that is no object has no member to bend
+        except (OSError, ValueError, TypeError, IndexError):
             continue
         done.append(f"{how.__name__[1:]} {place.relative_to(root)}")
     return done

@@ -98,6 +98,11 @@ def read_json(root: Path, file: str, max_values: int = MAX_VALUES) -> JsonFile:
     data = read_text_file(root, file, MAX_BYTES)
     if isinstance(data, Problem):
         return JsonFile(None, (data,), ok=False)
+    return json_of(data, file, max_values)
+
+
+def json_of(data: bytes, file: str, max_values: int = MAX_VALUES) -> JsonFile:
+    """Return what the content of a JSON file is, with its SHA-256; raises nothing."""
     return replace(
         parse(data, file, None, max_values), sha256=hashlib.sha256(data).hexdigest()
     )

@@ -16,10 +16,12 @@ from typing import Any, Literal
 from jsonschema_rs import Draft202012Validator
 
 from generator.dataset.json_file import (
+    MAX_BYTES,
     MAX_SMALL,
     MAX_VALUES,
     JsonFile,
     JsonLines,
+    json_of,
     read_json,
     read_json_lines,
 )
@@ -69,7 +71,19 @@ _DUMP_FIX = (
 def read_checked(root: Path, file: str, kind: Kind) -> JsonFile:
     """Read a JSON file of a kind; `ok` is False where it does not fit the schema."""
     is_small = kind in ("definition", "solution")
-    read = read_json(root, file, MAX_SMALL if is_small else MAX_VALUES)
+    return _checked(
+        read_json(root, file, MAX_SMALL if is_small else MAX_VALUES), kind, file
+    )
+
+
+def checked_definition(data: bytes, file: str) -> JsonFile:
+    """Return the content of a definition's file, as `read_checked` does."""
+    if len(data) > MAX_BYTES:
+        return JsonFile(None, (), ok=False)
+    return _checked(json_of(data, file, MAX_SMALL), "definition", file)
+
+
+def _checked(read: JsonFile, kind: Kind, file: str) -> JsonFile:
     if not read.ok:
         return read
     broken = check(read.value, kind, file)

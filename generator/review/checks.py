@@ -93,8 +93,8 @@ def _without_what_is_equal(
 ) -> tuple[Sequence[ast.stmt], Sequence[ast.stmt]]:
     """Return the statements of two modules, without those that both have.
 
-    Where a side binds a name twice, or runs more than definitions, the order of its
-    statements matters: all are returned then.
+    Where a side binds a name twice, the order of its statements matters: all are returned
+    then.
     """
     was, now = _statements(old), _statements(new)
     before, after = _texts(was, _lines(old)), _texts(now, _lines(new))
@@ -119,20 +119,19 @@ def _lines(text: str) -> list[str]:
 
 
 def _texts(body: list[ast.stmt], lines: list[str]) -> dict[str, ast.stmt] | None:
-    """Return text → statement of a module that only defines; None of another.
+    """Return text → statement of a module; None where it binds a name twice.
 
     A statement that begins a line of its own is what its lines are, whatever comes
-    before.
+    before; where one does not, None is returned as well.
     """
     found: dict[str, ast.stmt] = {}
     names: Counter[str] = Counter()
     end = 0
     for node in body:
         first = min([node.lineno, *(d.lineno for d in _decorators(node))])
-        bound = _bound(node)
-        if bound is None or node.col_offset or first <= end:
+        if node.col_offset or first <= end:
             return None
-        names.update(bound)
+        names.update(_bound(node))
         end = node.end_lineno or first
         found["\n".join(lines[first - 1 : end])] = node
     return None if any(count > 1 for count in names.values()) else found
@@ -142,8 +141,8 @@ def _decorators(node: ast.stmt) -> list[ast.expr]:
     return getattr(node, "decorator_list", [])
 
 
-def _bound(node: ast.stmt) -> list[str] | None:
-    """Return the names that a statement binds; None where it may do more."""
+def _bound(node: ast.stmt) -> list[str]:
+    """Return the names that a definition, an assignment or an import binds."""
     match node:
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
             return [name]
@@ -153,9 +152,7 @@ def _bound(node: ast.stmt) -> list[str] | None:
             return [name]
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return [alias.asname or alias.name for alias in names]
-        case ast.Expr(value=ast.Constant(value=str())):
-            return []
-    return None
+    return []
 
 
 def _facts(body: Sequence[ast.stmt]) -> Facts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ from generator.review.tree import MAX_FILES, Tree, TreeEntry, check_total
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _LONGEST_PATH = 4096
 _LONGEST_POINTER = 1024
+_LFS_SIZE = re.compile(rb"^size ([0-9]{1,20})$", re.MULTILINE)
+_LARGE = 64 * 1024 * 1024
+UNREAD = "0" * 40
+"""Names the content of a large file that is none of the base's and was not read."""
+
 _LFS_POINTER = LFS_MAGIC + b".github.com/spec/v1\noid sha256:%s\nsize %d\n"
 # no index is written, and no submodule is opened
 _LOOSE = (
@@ -155,7 +161,7 @@ class Repository:
         config = self.git.config
         has_modes = "core.filemode" not in config or config.get_bool("core.filemode")
         for path in below | (lying - base.keys()):
-            entry = _entry_of(root / path, base.get(path), has_modes=has_modes)
+            entry = self._entry_of(root / path, base.get(path), has_modes=has_modes)
             if entry is not None:
                 found[path] = entry
         # what lies behind a link is elsewhere; a submodule is a folder, and no file
@@ -165,6 +171,50 @@ class Repository:
             if path in lying
             or not (is_dataset(path) and (entry.is_file or entry.is_link))
         }
+
+    def _entry_of(
+        self, file: Path, base: TreeEntry | None, *, has_modes: bool
+    ) -> TreeEntry | None:
+        """Return the entry that a file of the working tree would be; None if unreadable.
+
+        A large file of another size than `base` has is another one, and is not read.
+        """
+        try:
+            status = file.lstat()
+            size, mode = (
+                status.st_size,
+                "100755" if status.st_mode & 0o100 else "100644",
+            )
+            if not has_modes:
+                is_known = base is not None and base.is_file
+                mode = base.mode if base is not None and is_known else "100644"
+            if file.is_symlink():
+                content = os.fsencode(os.readlink(file))
+                return TreeEntry("120000", str(pygit2.hash(content)))
+            if not file.is_file():
+                return TreeEntry("000000", "") if file.exists() else None
+            if size > _LARGE and size not in self._sizes(base):
+                return TreeEntry(mode, UNREAD)
+            if base is not None and size > _LONGEST_POINTER:
+                digest = hashlib.sha256()
+                with open(file, "rb") as stream:
+                    while piece := stream.read(1 << 20):
+                        digest.update(piece)
+                pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
+                if str(pygit2.hash(pointer)) == base.oid:
+                    return TreeEntry(mode, base.oid)
+            return TreeEntry(mode, str(pygit2.hashfile(str(file))))
+        except (OSError, pygit2.GitError):
+            return None
+
+    def _sizes(self, entry: TreeEntry | None) -> set[int]:
+        """Return the bytes of an entry's content, and those that an LFS pointer names."""
+        blob = self.git.get(entry.oid) if entry is not None and entry.is_file else None
+        if not isinstance(blob, pygit2.Blob):
+            return set()
+        is_short = blob.size <= _LONGEST_POINTER
+        named = _LFS_SIZE.search(blob.data) if is_short else None
+        return {blob.size, int(named[1]) if named else blob.size}
 
 
 def _lying(root: Path) -> Iterator[str]:
@@ -179,34 +229,6 @@ def _lying(root: Path) -> Iterator[str]:
             links = [name for name in folders if os.path.islink(f"{where}/{name}")]
             yield from (f"{below}/{name}" for name in (*files, *links))
             folders[:] = [name for name in folders if name != ".git"]
-
-
-def _entry_of(
-    file: Path, base: TreeEntry | None, *, has_modes: bool
-) -> TreeEntry | None:
-    """Return the entry that a file of the working tree would be; None if unreadable."""
-    try:
-        status = file.lstat()
-        size, mode = status.st_size, "100755" if status.st_mode & 0o100 else "100644"
-        if not has_modes:
-            is_known = base is not None and base.is_file
-            mode = base.mode if base is not None and is_known else "100644"
-        if file.is_symlink():
-            content = os.fsencode(os.readlink(file))
-            return TreeEntry("120000", str(pygit2.hash(content)))
-        if not file.is_file():
-            return TreeEntry("000000", "") if file.exists() else None
-        if base is not None and size > _LONGEST_POINTER:
-            digest = hashlib.sha256()
-            with open(file, "rb") as stream:
-                while piece := stream.read(1 << 20):
-                    digest.update(piece)
-            pointer = _LFS_POINTER % (digest.hexdigest().encode(), size)
-            if str(pygit2.hash(pointer)) == base.oid:
-                return TreeEntry(mode, base.oid)
-        return TreeEntry(mode, str(pygit2.hashfile(str(file))))
-    except (OSError, pygit2.GitError):
-        return None
 
 
 def open_repository(dataset: Path) -> Repository:

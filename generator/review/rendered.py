@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,14 +25,12 @@ from generator.rendering.plan import SIZES, RenderOptions
 from generator.rendering.render import templates
 from generator.review.checks import CheckChange, changes_of
 from generator.review.findings import OWN_SOFTWARE, UNCOMPARED, UNRENDERED, WEAKER
-from generator.review.sources import Sources
+from generator.review.sources import SUPPORT, TESTS, Sources, op_types_to_render
 from generator.review.treatment import SOFTWARE, is_compared
 from generator.review.tree import Tree, write_tree
 from generator.rules.load import load_definitions
 
-TESTS = "tests/references/"
 _HEADER = '"""Reference tests of op_type '
-_SUPPORT = f"{TESTS}reference_support/"
 _LARGE = re.compile(r"^    sizes = \(.*'?\"?large", re.MULTILINE)
 _MAX_BYTES = 16 * 1024 * 1024
 _SECONDS = 600.0
@@ -67,7 +64,7 @@ def check_tests(sources: Sources) -> Checked:
         said = "The software that made this review has this file as the change has it."
         problems += [OWN_SOFTWARE.problem(path, said) for path in base.mine[:1]]
     equal = set()
-    made = base.render(_op_types(changed), changed) if changed else {}
+    made = base.render(op_types_to_render(sides)) if changed else {}
     for path in changed:
         if path == f"{TESTS}{SUMS}" or path not in sides.head:
             continue
@@ -81,17 +78,6 @@ def check_tests(sources: Sources) -> Checked:
     changes = list(_changes([*changed, *software], sources))
     weaker = _weaker(changes, equal)
     return Checked((*problems, *weaker), tuple(changes), frozenset(equal))
-
-
-def _op_types(paths: Iterable[str]) -> set[str]:
-    """Return the op_types whose tests lie at paths."""
-    found = set()
-    for path in paths:
-        name = path.removeprefix(TESTS)
-        if name.startswith("test_") and "/" not in name:
-            op_type = name[5:].removesuffix(".py")
-            found |= {op_type, op_type.removesuffix("_custom_inputs")}
-    return found
 
 
 def _unequal(
@@ -222,19 +208,9 @@ class _Base:
                 continue
         return False
 
-    def render(self, op_types: set[str], changed: Iterable[str]) -> dict[str, bytes]:
+    def render(self, chosen: set[str]) -> dict[str, bytes]:
         """Return path → content of what is rendered of op_types out of the head."""
-        tree = self._sources.sides.head
-        folders = (p.split("/")[1] for p in tree if p.startswith("definitions/"))
-        known = Counter(folders)
-        has_support = any(path.startswith(_SUPPORT) for path in tree)
-        chosen = op_types & known.keys()
-        if any(path.startswith(_SUPPORT) for path in changed):
-            # which helpers are rendered depends on all tests
-            chosen = {*known}
-        elif not chosen and known:
-            # the files that all tests share
-            chosen = {min(known, key=lambda op_type: known[op_type])}
+        has_support = any(p.startswith(SUPPORT) for p in self._sources.sides.head)
         large = {op_type for op_type in chosen if self._has_large(op_type)}
         found: dict[str, bytes] = {}
         for some, sizes in ((chosen - large, SIZES[:2]), (large, SIZES)):

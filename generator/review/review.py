@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import Sorted
 from generator.dataset.paths import NOTHING_THERE, VERIFICATION
+from generator.dataset.schema import checked_definition, read_checked
 from generator.problems import Failure, Problem, Severity
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
@@ -26,7 +27,11 @@ from generator.review.rendered import check_tests
 from generator.review.settings import read_settings
 from generator.review.sources import Revisions, Sides, Sources
 from generator.review.treatment import SOLUTIONS, TRACES, TREATMENTS, Treatment
-from generator.validation.definition_check import DefinitionFiles, summarised
+from generator.validation.definition_check import (
+    CheckedDefinition,
+    DefinitionFiles,
+    summarised,
+)
 from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
@@ -60,15 +65,12 @@ def compare_problems(
     the new one.
     """
     counts = Counts()
-    head, base = make_plan(sources.head), make_plan(sources.base)
+    head = make_plan(sources.head, elsewhere=sources.unwritten_head)
+    base = make_plan(sources.base, elsewhere=sources.unwritten_base)
     # a dataset that begins with this change mends nothing
     there = tuple(p for p in base.problems if p.rule not in NOTHING_THERE)
     base = replace(base, problems=there)
-    others = {
-        _of(unit): summarised(sources.head, unit.file)
-        for unit in head.units
-        if _of(unit) not in sources.judged
-    }
+    others = _others(sources, head)
 
     def problems(plan: ValidationPlan, counts: Counts) -> Iterator[Problem]:
         judged = [unit for unit in plan.units if _of(unit) not in others]
@@ -92,6 +94,21 @@ def compare_problems(
     mended = (problem for left in old.values() for problem in left)
     by_place = sorted(mended, key=lambda problem: (problem.file, problem.rule))
     return ProblemChanges(tuple(new), tuple(by_place), known, counts)
+
+
+def _others(sources: Sources, head: ValidationPlan) -> dict[Key, CheckedDefinition]:
+    """Return what the definitions beside those that are judged are compared by."""
+    oids = [sources.sides.head[file.path].oid for file in sources.unwritten_head]
+    found = {
+        (file.op_type, file.name): summarised(checked_definition(data, file.path), file)
+        for file, data in zip(sources.unwritten_head, sources.blobs(oids), strict=True)
+    }
+    lying = (unit for unit in head.units if _of(unit) not in sources.judged)
+    for key, file in ((_of(unit), unit.file) for unit in lying):
+        if key not in found:
+            read = read_checked(sources.head, file.path, "definition")
+            found[key] = summarised(read, file)
+    return found
 
 
 def _of(unit: DefinitionFiles) -> Key:

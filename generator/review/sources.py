@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,9 @@ from generator.dataset.changes import Files, Sorted, owner_of, sort_changes
 from generator.dataset.file_reading import opened, read_at_most
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import (
+    DatasetFile,
     is_dataset,
+    is_portable,
     is_rendered,
     is_written_by_rendering,
 )
@@ -22,6 +25,8 @@ from generator.review.settings import SETTINGS
 from generator.review.treatment import Treatment, is_compared, treatment_of
 from generator.review.tree import HOLLOW, Blobs, Tree, TreeEntry, write_tree
 
+TESTS = "tests/references/"
+SUPPORT = f"{TESTS}reference_support/"
 RECORDINGS = "blob/ground_truth/"
 
 
@@ -79,8 +84,9 @@ class Sources:
     """Hold two folders with the sides of a review, and what changed between them.
 
     `judged` are the definitions with all their files: those of which a file changed, or
-    a blob of another definition that their workloads name. Of others head has at least
-    the definition's own file, and base only names.
+    a blob of another definition that their workloads name. Of the others, which are the
+    same on both sides, `unwritten_base` and `unwritten_head` lie in no folder: only
+    `blobs` has them.
     """
 
     base: Path
@@ -90,6 +96,8 @@ class Sources:
     sorted: Sorted
     judged: Collection[Key]
     blobs: Blobs
+    unwritten_base: tuple[DatasetFile, ...] = ()
+    unwritten_head: tuple[DatasetFile, ...] = ()
 
     def read(self, path: str, most: int, *, of_base: bool = False) -> bytes | None:
         """Return a file that was written of a side; None where there is none to read.
@@ -99,12 +107,20 @@ class Sources:
         tree = self.sides.base if of_base else self.sides.head
         if path not in tree or not tree[path].is_file:
             return None
+        if path in self._unwritten[of_base]:
+            data = next(self.blobs([tree[path].oid]))
+            return data if len(data) <= most else None
         try:
             with opened(self.base if of_base else self.head, path) as descriptor:
                 data = read_at_most(descriptor, most + 1)
         except (OSError, ValueError):
             return None
         return data if len(data) <= most else None
+
+    @cached_property
+    def _unwritten(self) -> tuple[frozenset[str], frozenset[str]]:
+        head, base = self.unwritten_head, self.unwritten_base
+        return frozenset(f.path for f in head), frozenset(f.path for f in base)
 
 
 def write_sides(
@@ -123,6 +139,8 @@ def write_sides(
     base, head = folder / "base", lying or folder / "head"
     judged = {*found.definitions, *_touched(sides, blobs, folder / "named", lying)}
     op_types = {op_type for op_type, _ in judged}
+    rendered = op_types_to_render(sides)
+    unwritten: dict[Path, list[DatasetFile]] = {base: [], head: []}
     written = {base: sides.base} if lying else {base: sides.base, head: sides.head}
     for side, tree in written.items():
         os.makedirs(side)
@@ -139,6 +157,10 @@ def write_sides(
                 is_left_out |= kind == "workloads" and lying is None
                 if known and is_left_out:
                     continue
+                is_rendered = side == head and op_type in rendered
+                if kind == "definition" and not is_rendered and _is_plain(path, entry):
+                    unwritten[side].append(DatasetFile(op_type, name, path))
+                    continue
                 is_text = side == head and kind in ("definition", "custom_inputs")
                 if entry.is_file and not is_text:
                     kept = HOLLOW
@@ -150,7 +172,34 @@ def write_sides(
         named = {path for line in lines for path in blobs_named(side, line)}
         elsewhere = {p: tree[p] for p in named if p in tree and p not in shallow}
         write_tree(blobs, elsewhere, side)
-    return Sources(base, head, revisions, sides, found, judged, blobs)
+    missing = tuple(unwritten[base]), tuple(unwritten[head])
+    return Sources(base, head, revisions, sides, found, judged, blobs, *missing)
+
+
+def _is_plain(path: str, entry: TreeEntry) -> bool:
+    """Return whether discovery takes a file of a definition as it is, without a word."""
+    parts = path.split("/")
+    return entry.is_file and all(
+        is_portable(part) and not part.startswith(".") for part in parts
+    )
+
+
+def op_types_to_render(sides: Sides) -> set[str]:
+    """Return the op_types whose tests a review renders: those of which a test changed.
+
+    Of the files that all tests share, the op_type with the fewest definitions has as
+    much; which helpers are rendered beside tests depends on all of them.
+    """
+    changed = [path for path in sides.changed if is_written_by_rendering(path)]
+    known = Counter(p.split("/")[1] for p in sides.head if p.startswith("definitions/"))
+    if not changed or not known:
+        return set()
+    if any(path.startswith(SUPPORT) for path in changed):
+        return {*known}
+    names = (path.removeprefix(TESTS) for path in changed)
+    tests = {n[5:].removesuffix(".py") for n in names if n.startswith("test_")}
+    tests |= {name.removesuffix("_custom_inputs") for name in tests}
+    return tests & known.keys() or {min(known, key=lambda op_type: known[op_type])}
 
 
 def _what_is_read(

@@ -12,6 +12,7 @@ from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
 from generator.dataset.definition import Definition, build_definition
 from generator.dataset.file_reading import mode_of
+from generator.dataset.json_file import JsonFile
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, inside
 from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
@@ -102,9 +103,8 @@ def check_unit(
     )
 
 
-def summarised(root: Path, file: DatasetFile) -> CheckedDefinition:
-    """Return what other definitions are compared with; the file is not judged."""
-    read = read_checked(root, file.path, "definition")
+def summarised(read: JsonFile, file: DatasetFile) -> CheckedDefinition:
+    """Return what other definitions are compared with; what was read is not judged."""
     if not read.ok:
         return CheckedDefinition(None, (), 0, None)
     definition = build_definition(read.value, file.path, read.sha256)

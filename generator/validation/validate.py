@@ -10,6 +10,8 @@ from typing import Any
 
 from generator.dataset.artifacts import BLOB_UNUSED, discover_artifacts
 from generator.dataset.paths import (
+    NOTHING_THERE,
+    DatasetFile,
     Discovered,
     discover_definitions,
     problems_of_paths,
@@ -63,10 +65,18 @@ class Counts:
 
 
 def make_plan(
-    root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
+    root: Path,
+    *,
+    op_types: Sequence[str] = (),
+    names: Sequence[str] = (),
+    elsewhere: Sequence[DatasetFile] = (),
 ) -> ValidationPlan:
-    """Find a dataset's files, all or those of op_types or names; raises UnknownName."""
-    found = discover_definitions(root)
+    """Find a dataset's files, all or those of op_types or names; raises UnknownName.
+
+    `elsewhere` are definitions of the dataset whose files are not below `root`: the
+    caller has what checking them gives.
+    """
+    found = _with(discover_definitions(root), elsewhere)
     if not found.op_types:
         return ValidationPlan(root, (), found, found.problems, whole=True)
     files = select(found, op_types, names)
@@ -84,6 +94,17 @@ def make_plan(
         traces = tuple(artifacts.traces.get(key, ()))
         units.append(DefinitionFiles(file, workloads, solutions, traces))
     return ValidationPlan(root, tuple(units), found, tuple(problems), whole)
+
+
+def _with(found: Discovered, elsewhere: Sequence[DatasetFile]) -> Discovered:
+    """Return what was discovered, with definitions that lie elsewhere."""
+    if not elsewhere:
+        return found
+    return Discovered(
+        tuple(sorted({*found.files, *elsewhere})),
+        tuple(sorted({*found.op_types, *(file.op_type for file in elsewhere)})),
+        tuple(p for p in found.problems if p.rule not in NOTHING_THERE),
+    )
 
 
 def run_plan(
