@@ -11,10 +11,24 @@ from typing import Any
 
 @cache
 def model_figures() -> Mapping[str, Mapping[str, Any]]:
-    """Return model name → figures of its config.json, `same_as` resolved."""
-    text = (Path(__file__).parent / "data" / "models.json").read_text("utf-8")
-    table = {k: v for k, v in json.loads(text).items() if not k.startswith("_")}
+    """Return model name → figures of its config.json, those of another one resolved.
+
+    `same_as` is another model with the same figures, `spelling_of` the same model.
+    """
+    table = _table()
     return {
-        name: table[figures["same_as"]] if "same_as" in figures else figures
+        name: table[figures.get("same_as", figures.get("spelling_of", name))]
         for name, figures in table.items()
     }
+
+
+def usual_spelling(model: str) -> str:
+    """Return the name that tags have for a model: its own where no other is known."""
+    spelt: str = _table().get(model, {}).get("spelling_of", model)
+    return spelt
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    text = (Path(__file__).parent / "data" / "models.json").read_text("utf-8")
+    return {k: v for k, v in json.loads(text).items() if not k.startswith("_")}

@@ -33,7 +33,9 @@ class OpSpec:
     the op's convention for it, None where there is none. `variant_constants` are those
     that a definition has only where its name states them. `absent` says why the op's
     module has no adapter for a provider. `filled_inputs` names the inputs that `run()`
-    writes to, as buffers that callers pass for that.
+    writes to, as buffers that callers pass for that. `kernels` maps the beginning of a
+    name to FlashInfer's function for it, which a fi_api tag of such definitions names;
+    where tags differ from definition to definition, families write them.
     """
 
     op_type: str
@@ -45,6 +47,7 @@ class OpSpec:
     name_constants: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, Figure] = field(default_factory=dict)
     filled_inputs: tuple[str, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
     def stated(self, name: str) -> dict[str, Any]:
         """Return constant → value for the words of a definition's name that state one."""
@@ -54,3 +57,15 @@ class OpSpec:
                 constant, value = self.name_words[word]
                 found.setdefault(constant, value)
         return found
+
+    def kernel_of(self, name: str) -> str | None:
+        """Return FlashInfer's function for a definition's name, None where none is."""
+        found = (
+            f for beginning, f in self.kernels.items() if name.startswith(beginning)
+        )
+        return next(found, None)
+
+    def kernel_tags(self, name: str) -> tuple[str, ...]:
+        """Return the tag of that function."""
+        symbol = self.kernel_of(name)
+        return () if symbol is None else (f"fi_api:{symbol}",)

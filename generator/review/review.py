@@ -27,6 +27,7 @@ from generator.review.rendered import check_tests
 from generator.review.settings import read_settings
 from generator.review.sources import Revisions, Sides, Sources
 from generator.review.treatment import SOLUTIONS, TRACES, TREATMENTS, Treatment
+from generator.rules.accepted import read_accepted
 from generator.validation.definition_check import (
     CheckedDefinition,
     DefinitionFiles,
@@ -79,7 +80,9 @@ def compare_problems(
             (unit, others[_of(unit)]) if _of(unit) in others else next(fresh)
             for unit in plan.units
         )
-        return run_plan(plan, counts, checked=checked)
+        # of both sides by the base's word: a change can't accept its own errors
+        accepted = replace(read_accepted(sources.base), problems=())
+        return run_plan(plan, counts, checked=checked, accepted=accepted)
 
     old: dict[tuple[str, ...], list[Problem]] = defaultdict(list)
     for problem in problems(base, Counts()):

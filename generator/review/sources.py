@@ -24,6 +24,7 @@ from generator.rendering.files import SUMS
 from generator.review.settings import SETTINGS
 from generator.review.treatment import Treatment, is_compared, treatment_of
 from generator.review.tree import HOLLOW, Blobs, Tree, TreeEntry, write_tree
+from generator.rules.accepted import ACCEPTED
 
 TESTS = "tests/references/"
 SUPPORT = f"{TESTS}reference_support/"
@@ -210,7 +211,7 @@ def _what_is_read(
         is_named = path.rsplit("/", 1)[1] == SUMS
         is_named |= is_rendered(path) and path.rsplit("/", 1)[1][5:-3] in op_types
         return entry if is_named or path in sides.changed else None
-    if is_dataset(path) or path == SETTINGS:
+    if is_dataset(path) or path in (SETTINGS, ACCEPTED):
         return entry
     return entry if path in sides.changed and is_compared(path) else None
 

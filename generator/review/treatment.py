@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from generator.dataset.changes import UNRECORDED, PathClass, class_of, owner_of
 from generator.review.settings import SETTINGS
 from generator.review.tree import TreeEntry
+from generator.rules.accepted import ACCEPTED
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ CARDS = _runs(
 )
 SETTINGS_FILE = _runs(
     "settings of the review",
-    "it says which points are required; this review used the base's",
+    "it says which points are required, or which errors are accepted; this review used "
+    "the base's",
     "what the next reviews will ask for",
 )
 
@@ -264,7 +266,7 @@ def _by_path(path: str) -> Treatment:
         return CUSTOM
     if kind is PathClass.PAGES:
         return DOCUMENTS if path in _LICENCES else CARDS
-    if path == SETTINGS:
+    if path in (SETTINGS, ACCEPTED):
         return SETTINGS_FILE
     if _SOFTWARE.fullmatch(path):
         return SOFTWARE

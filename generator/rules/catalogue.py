@@ -12,9 +12,9 @@ _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
     rules.names rules.reference rules.static rules.torch_names rules.screen
     rules.elsewhere rules.constants rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
-    rules.constraints rules.made_up rules.tags rules.cross rules.figures
+    rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls
-    rules.unproven"""
+    rules.accepted rules.unproven"""
 """What declares rules, in the order in which a group lists them."""
 
 _PREFIXES: Mapping[str, str] = {
@@ -30,7 +30,7 @@ _PREFIXES: Mapping[str, str] = {
     "solutions": "solution- baseline- loader-solution",
     "traces": "trace- loader-trace",
     "cross": "cross- model-",
-    "routes": "route-",
+    "routes": "route- accepted-",
     "audit": "audit-",
     "rendered": "rendered- custom-",
 }

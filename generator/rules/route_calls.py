@@ -16,15 +16,15 @@ from typing import Any
 
 from generator.dataset.definition import Definition
 from generator.ops.registry import op_specs
-from generator.problems import Problem, warning
+from generator.problems import Problem, error, warning
 from generator.problems.messages import quote
 from generator.rules.constants import resolve_constants
 from generator.rules.routes import routes_to
 
-ROUTE_INTERFACE = warning("""route-interface: FlashInfer finds solutions of this name, and
+ROUTE_INTERFACE = error("""route-interface: FlashInfer finds solutions of this name, and
     calls them by another interface.
-    Fix: Give a new definition the inputs and outputs of the function's trace template; a
-    published one stays as it is, and its solutions need an adapter of that interface.
+    Fix: Give the definition the inputs and outputs of the function's trace template; of a
+    published one, which stays as it is, say why in accepted.toml.
     Finds: fused_add_rmsnorm_h4096, which returns one tensor where calls update residual
     as well""")
 ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a parameter of

@@ -23,6 +23,7 @@ from generator.rules import (
     route_calls,
     routes,
     static,
+    tag_claims,
     tags,
     torch_names,
 )
@@ -118,6 +119,7 @@ def _of_definition(
     if spec is not None:
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
+    yield from tag_claims.check(definition)
     yield from static.check(definition)
     yield from torch_names.check(definition)
     yield from loadable.check_definition(definition)

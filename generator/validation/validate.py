@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from generator.problems import Problem, Severity, in_file
 from generator.problems.messages import plural
 from generator.reports.report import Conclusion, Report, Status
 from generator.results.kernel_evidence import KernelEvidence
+from generator.rules.accepted import Accepted, read_accepted
 from generator.rules.catalogue import GROUPS
 from generator.rules.cross import Beside, installed_flashinfer
 from generator.rules.load import repeated_names
@@ -115,16 +116,23 @@ def run_plan(
     config: Mapping[str, Any] | None = None,
     jobs: int = 1,
     checked: Checked | None = None,
+    accepted: Accepted | None = None,
 ) -> Iterator[Problem]:
     """Yield the Problems of `rules`, or of all rules, sorted by file.
 
     Only the first 20,000 are sorted: more are yielded as they are found.
     `counts` grows with them and is right once the last one was yielded. `checked` are
-    the plan's units in order with their outcomes, where the caller has them.
+    the plan's units in order with their outcomes, where the caller has them. `accepted`
+    are the errors that the dataset lives with, its own where the caller has no others.
     """
     if checked is None:
         checked = outcomes(plan.root, plan.units, config, jobs)
-    found = _found(plan, counts, checked)
+    of_others = accepted is not None
+    if accepted is None:
+        accepted = read_accepted(plan.root)
+    found = _judged(_found(plan, counts, checked), accepted)
+    if plan.whole and not of_others:
+        found = chain(found, accepted.unused())
     chosen = found if rules is None else (p for p in found if p.rule in rules)
     for problem in _ordered(chosen):
         counts.found[problem.severity] += 1
@@ -163,6 +171,11 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     )
     selected = (unit.file for unit in plan.units)
     yield from repeated_names(plan.found.files, renamed, selected)
+
+
+def _judged(problems: Iterable[Problem], accepted: Accepted) -> Iterator[Problem]:
+    yield from accepted.problems
+    yield from map(accepted.judged, problems)
 
 
 def _ordered(problems: Iterable[Problem]) -> Iterator[Problem]:

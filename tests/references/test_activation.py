@@ -690,7 +690,7 @@ class TestSiluAndMulI8192(ActivationTests):
 # Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
 # min(gate, 10) and u = up between -10 and 10. The first 2048 columns of a row are the
 # gate, the other 2048 the up projection. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v4
+# model:deepseek-v4-flash
 class TestSwigluClamp10I2048(ActivationTests):
     name = "swiglu_clamp10_i2048"
     interface = INTERFACE_GELU_AND_MUL
@@ -699,7 +699,7 @@ class TestSwigluClamp10I2048(ActivationTests):
     GATE_UP_SIZE = 4096
     constants = ("limit",)
     LIMIT = 10  # "clamp10" in the name
-    sha256 = "778bfbed978edbfdba247e17677158dbd6d980b32d6a6078407ca3609b610e96"
+    sha256 = "ccbc79265729687c020ea89be908d5c008dec2bb22e7cb8418c23251c979367c"
 
 
 # Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)

@@ -719,7 +719,8 @@ class TestGdnDecodeQk8V16D128KLast(GdnTests):
 # it was until the drafts are verified: it is returned unchanged. If there is a buffer,
 # the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
 # its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last, tp:1
+# stage:mtp, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:1
 class TestGdnMtpQk16V32D128KLast(GdnTests):
     name = "gdn_mtp_qk16_v32_d128_k_last"
     interface = INTERFACE_GDN_MTP
@@ -727,7 +728,7 @@ class TestGdnMtpQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    sha256 = "6e9463f7b1b06cd7107703e59383ed51b62c13a172d7b4d8bd8f710feb4dbf20"
+    sha256 = "222ff358ffc2c3a0b5233277da8c01ca214b6fcc0746c488638cc2740355bdb7"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -737,7 +738,8 @@ class TestGdnMtpQk16V32D128KLast(GdnTests):
 # it was until the drafts are verified: it is returned unchanged. If there is a buffer,
 # the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
 # its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last, tp:4
+# stage:mtp, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:4
 class TestGdnMtpQk4V8D128KLast(GdnTests):
     name = "gdn_mtp_qk4_v8_d128_k_last"
     interface = INTERFACE_GDN_MTP
@@ -745,7 +747,7 @@ class TestGdnMtpQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    sha256 = "642d7da1160123db6e0a05ea91c083636b1ff7221600eff052e4587e0fb97672"
+    sha256 = "1511ff6f5ae5733e4d8f2731180da0323e25ef0ed015365b8499c985dc60cd4a"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -755,7 +757,8 @@ class TestGdnMtpQk4V8D128KLast(GdnTests):
 # it was until the drafts are verified: it is returned unchanged. If there is a buffer,
 # the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
 # its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last, tp:2
+# stage:mtp, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:2
 class TestGdnMtpQk8V16D128KLast(GdnTests):
     name = "gdn_mtp_qk8_v16_d128_k_last"
     interface = INTERFACE_GDN_MTP
@@ -763,7 +766,7 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    sha256 = "0ecabd2a13795133e724a2282ac8a432ef169d2d071f60817745b943b7e5a04d"
+    sha256 = "f2a581b6f389ddef1f24164aed1c1e3d8c8473361ee468824a4c057cbc527d43"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =

@@ -188,290 +188,291 @@ class GemmTests(
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 3072 to 128256 features.
-# model:llama-3.2-3b
+# model:llama-3.2-3b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N128256K3072(GemmTests):
     name = "gemm_bf16_n128256_k3072"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 3072
-    sha256 = "7311671f45061979b723e6f62e5e7cef765c6e1c943b6d206cff35e61a4f431a"
+    sha256 = "8ed67b4ae7ea888201cba2459f52aac42206480bb8c7363226b69bc82074f5c7"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 4096 to 128256 features.
-# model:llama-3.1-8b
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N128256K4096(GemmTests):
     name = "gemm_bf16_n128256_k4096"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 4096
-    sha256 = "61688ceb686afd32f716704bcb7b21da69915a5b2e0c0990d769fcbc3f89f12c"
+    sha256 = "13d1350ecd0a4a64b2ae7c5390084d3e43473be3df82afa018e7e11f2f6444ae"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 8192 to 128256 features.
-# model:llama-3.1-70b
+# model:llama-3.1-70b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N128256K8192(GemmTests):
     name = "gemm_bf16_n128256_k8192"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 8192
-    sha256 = "9d2575ffad380dfcdbc97eb50349e3d9bbe62bfeea53ccfcb182f23cc5ad5415"
+    sha256 = "2011764c9d027b15ae2262f9c1eee73d7d326aa51615b797d0cba08d57957499"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
 # to 128 features.
-# model:gpt-oss-120b
+# model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N128K2880(GemmTests):
     name = "gemm_bf16_n128_k2880"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 2880
-    sha256 = "e176f592e5e1dc6e8a82986cfef32e0d07a2d05309dabeb7e2644151232ff19c"
+    sha256 = "2bad6b9f3da19f20fcb96c0e52bb2470caa343124591c89529d0efe695afcbba"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
 # to 128 features.
-# model:qwen3-235b-a22b
+# model:qwen3-235b-a22b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N128K4096(GemmTests):
     name = "gemm_bf16_n128_k4096"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 4096
-    sha256 = "d71aedb133d9f70c9a5bf671b5eb66da4599fea5f4732e887a18c4e336e7c90c"
+    sha256 = "57508c115b432246c6a0ba7e1fa87e19bdbc03efd05efc8bf71e92a894b63571"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 7168 to 129280 features.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2,
+# fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N129280K7168(GemmTests):
     name = "gemm_bf16_n129280_k7168"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 129280
     K = 7168
-    sha256 = "a7f4de6cb4fac41adc8152ed5a38ad2478cef6de1c381d881123fedc21fda8e0"
+    sha256 = "8ed0192ae33f8b6a7f046171276d2c87516b540d581f0e6c027f56514bdfb5b1"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 2048 to 151936 features.
-# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N151936K2048(GemmTests):
     name = "gemm_bf16_n151936_k2048"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 2048
-    sha256 = "aa067cdad4619c0cf79cefff5ca904ae2f43e7081e42b1d93221988f068b9a3a"
+    sha256 = "a7a863ace42a0ae2f0d9995887a9f65aea6d83820a0d4856adfd854acf6391d4"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 4096 to 151936 features.
-# model:qwen3-8b, model:qwen3-235b-a22b
+# model:qwen3-8b, model:qwen3-235b-a22b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N151936K4096(GemmTests):
     name = "gemm_bf16_n151936_k4096"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 4096
-    sha256 = "9d4bf92bd0f427a4658ba2453c41bd791e1353b336b55626de7deec3cb396924"
+    sha256 = "89608c2b72168fbbca5b8dc0a2508d816d673dccbeac544cefdd347b60f60c58"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 5120 to 151936 features.
-# model:qwen3-14b, model:qwen3-32b
+# model:qwen3-14b, model:qwen3-32b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N151936K5120(GemmTests):
     name = "gemm_bf16_n151936_k5120"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 5120
-    sha256 = "3583663d3865d651547d2e05b8c63c9a234188cfaab74ed8e0b1a87d7cdd0aa7"
+    sha256 = "1737a03cd67e19f89795dcbb14ff3163d699bd230e00bc1e1dc3e79a3d23267e"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 3584 to 152064 features.
-# model:qwen2.5-7b
+# model:qwen2.5-7b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N152064K3584(GemmTests):
     name = "gemm_bf16_n152064_k3584"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 152064
     K = 3584
-    sha256 = "09cb36660767474d79fc4d43a9cb303f051bef992df127ce5a0f8b37b8832306"
+    sha256 = "3ee78bfda8c9f4872bb6c2a6c8b0cb2e0e8fed1d8ac34aa7bf774066537a8159"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
 # to 160 features.
-# model:glm-4.6
+# model:glm-4.6, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N160K5120(GemmTests):
     name = "gemm_bf16_n160_k5120"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 160
     K = 5120
-    sha256 = "9b6dd808decc2788d8a7551eb30bc7374f3d6ee2be166f76b9cf7ac5cac3f5bb"
+    sha256 = "3dd813e8a277b51ac6e99495507fe1d8f4e67bcdc33b9fb5cde08ad7c918d6a9"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 7168 to 163840 features.
-# model:kimi-k2
+# model:kimi-k2, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N163840K7168(GemmTests):
     name = "gemm_bf16_n163840_k7168"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 163840
     K = 7168
-    sha256 = "4bdc7f981ba5b8fc8f9c2eb36f9efcd8c14b7330dcb976649ff6f8a3fd0f773d"
+    sha256 = "718a63b24744fa4dfae2ea52e537ae9a6da0d0cf5b82ec4a9086f84729d406bf"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
 # to 16 features.
-# model:llama-4-scout
+# model:llama-4-scout, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N16K5120(GemmTests):
     name = "gemm_bf16_n16_k5120"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 16
     K = 5120
-    sha256 = "526c4de7092fa3031fa73e465d87c9f892228f6a921dc9118417a4d05a1923a5"
+    sha256 = "3f2038de5466c0398a9f3d8d58a70fbd8e786e506693a58c3b3e8e44d4ad02e5"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 3072 to 200064 features.
-# model:minimax-m2
+# model:minimax-m2, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N200064K3072(GemmTests):
     name = "gemm_bf16_n200064_k3072"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 200064
     K = 3072
-    sha256 = "0f56f020abb2925cd7a2b8f6a4e443c601f9649661f09e83ce35840ad574aac7"
+    sha256 = "3c587a76d9da984560ae1172b40349332f63e5494e269bc63fba8f57b5026761"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 2880 to 201088 features.
-# model:gpt-oss-20b, model:gpt-oss-120b
+# model:gpt-oss-20b, model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N201088K2880(GemmTests):
     name = "gemm_bf16_n201088_k2880"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 201088
     K = 2880
-    sha256 = "618038b95c7cbcea31bff3d607267c90cce80f72b472064f0f25d27d437cf0c5"
+    sha256 = "9365768715f558f276f3e70772bf13aa51019240aefb4730348c1b102a85da83"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
 # a vocabulary entry, 5376 to 262208 features.
-# model:gemma-3-27b
+# model:gemma-3-27b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N262208K5376(GemmTests):
     name = "gemm_bf16_n262208_k5376"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 262208
     K = 5376
-    sha256 = "14543014e0242d42cf23648c9dbacd148395a64126e3d28980a15a87cbc0da69"
+    sha256 = "c631822af1a2f5ca63086c0d29933e8ebb41a68a93f74f1c3767a06c420eb49e"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection, 4096 to 2880 features.
-# model:gpt-oss-20b, model:gpt-oss-120b
+# model:gpt-oss-20b, model:gpt-oss-120b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N2880K4096(GemmTests):
     name = "gemm_bf16_n2880_k4096"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 2880
     K = 4096
-    sha256 = "8f594b4eb00f9dceddab8c7aaba89d0613c0bc0a0c2ccd553be9f1840c459881"
+    sha256 = "f3e1a31246d1b865553563e8a2b59abc1b17be2c42514c48cca451d944dcd919"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
 # to 32 features.
-# model:gpt-oss-20b
+# model:gpt-oss-20b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N32K2880(GemmTests):
     name = "gemm_bf16_n32_k2880"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 32
     K = 2880
-    sha256 = "8ec8ff53ddcd6664df01414547b11b4babf8ded4606637a099e6e329ee7a3c4f"
+    sha256 = "2df78cbf2c838fe9b73bcecb2c56e4f51e1e7dc623a49866ab378530f54c35cb"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
 # to 384 features.
-# model:kimi-k2
+# model:kimi-k2, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N384K7168(GemmTests):
     name = "gemm_bf16_n384_k7168"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 384
     K = 7168
-    sha256 = "30860ebab7173d12f79ba82ff5ccb2ec3978d3e2fb804b80252b29c27c8c5f67"
+    sha256 = "56d0ddb806de4a120e4eddb0d7f8bab8576848c7a16918dabac9a77bf68074bf"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection, 8192 to 4096 features.
-# model:qwen3-235b-a22b, model:nemotron-h-8b
+# model:qwen3-235b-a22b, model:nemotron-h-8b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N4096K8192(GemmTests):
     name = "gemm_bf16_n4096_k8192"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 4096
     K = 8192
-    sha256 = "778a11db8daec3c3dbae490e1a5a20477ae68e40d13054fdcd7f83cd246ce9ee"
+    sha256 = "3b8a84a2c6efc32d08982d08c65c512fe408a8e30337b6cc975f8a0e4042ec48"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection, 8192 to 5120 features.
-# model:qwen3-32b
+# model:qwen3-32b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N5120K8192(GemmTests):
     name = "gemm_bf16_n5120_k8192"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 5120
     K = 8192
-    sha256 = "cbf6731736ddfd6b2c87e749291ef633f5508ebf6b31d23441c4c73c89050818"
+    sha256 = "b6edaca4759420bcaea6ea718ad38450556287e40c4da633b6629e6c230279f3"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
 # to 512 features.
-# model:qwen3-next-80b-a3b
+# model:qwen3-next-80b-a3b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N512K2048(GemmTests):
     name = "gemm_bf16_n512_k2048"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 512
     K = 2048
-    sha256 = "300089955415cfcc21bb4bd8170cbed8eb820ef56dd168c2618a3f9712c964b2"
+    sha256 = "795b7e869c400ea9139093bd068710a17cb4469fae9beb131bc48eedbeb90fd4"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection, 6144 to 6144 features.
-# model:mixtral-8x22b
+# model:mixtral-8x22b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N6144K6144(GemmTests):
     name = "gemm_bf16_n6144_k6144"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 6144
     K = 6144
-    sha256 = "aeda77e7431a4dadba9998415eac2f30f7ed1db3e9ba37019e620507bb66192c"
+    sha256 = "fa70977ea9403a35d256a41e996951075ccbfc55c2bccae20b4e1fa77a1fb8f7"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
 # to 8 features.
-# model:mixtral-8x22b
+# model:mixtral-8x22b, fi_api:flashinfer.gemm.mm_bf16
 class TestGemmBf16N8K6144(GemmTests):
     name = "gemm_bf16_n8_k6144"
     interface = INTERFACE_GEMM_BF16
     reference = staticmethod(reference_gemm_bf16)
     N = 8
     K = 6144
-    sha256 = "445c18c1e398d9de4ec068b2485642e122afd808c1b0ef6f42bebb73cb8f666b"
+    sha256 = "1b0d559bebe35575fbb52d05d210040ebf83bb7277b4774f0926ab94dfd99ca7"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and

@@ -303,7 +303,8 @@ class GemmFp8Tests(
 # Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
 # space, 512 to 128 features. A and B have one scale each. In float32, rounded to
 # bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B128N128K512(GemmFp8Tests):
     name = "bmm_fp8_b128_n128_k512"
     interface = INTERFACE_BMM_FP8
@@ -311,13 +312,14 @@ class TestBmmFp8B128N128K512(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 128
     K = 512
-    sha256 = "1eaad3c47513e4c944610027a73a613a3c338a50af5663ceae0070dc10c320b8"
+    sha256 = "ae47d75600e7853efa17108a759c8ea3d2d4d0151bbdea084cb2c818b2a7a6d6"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
 # space, 128 to 512 features. A and B have one scale each. In float32, rounded to
 # bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B128N512K128(GemmFp8Tests):
     name = "bmm_fp8_b128_n512_k128"
     interface = INTERFACE_BMM_FP8
@@ -325,13 +327,13 @@ class TestBmmFp8B128N512K128(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 512
     K = 128
-    sha256 = "b7c571bb65978bdbf828ef828036a5ea326aa35641466ebc141e84ede006f420"
+    sha256 = "c2d781c9891b1039157bb5ddbdb89ae91d18415dfb850116c66fd11b7778c557"
 
 
 # Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
 # and B have one scale each. In float32, rounded to bfloat16 at the end. FlashInfer's
 # bmm_fp8 takes B transposed.
-# model:llama-3.1-8b, quantization:float8_e4m3fn
+# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B1N28672K4096(GemmFp8Tests):
     name = "bmm_fp8_b1_n28672_k4096"
     interface = INTERFACE_BMM_FP8
@@ -339,13 +341,13 @@ class TestBmmFp8B1N28672K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 28672
     K = 4096
-    sha256 = "78319099c8e53c18b9f03d456f8456692267ff954a0a0e68e44c44b7e4f87353"
+    sha256 = "c17ef147efe2223c0cdfc88209a397a809265d2675eb456fe76b486de554da0d"
 
 
 # Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
 # features. A and B have one scale each. In float32, rounded to bfloat16 at the end.
 # FlashInfer's bmm_fp8 takes B transposed.
-# model:llama-3.1-8b, quantization:float8_e4m3fn
+# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B1N6144K4096(GemmFp8Tests):
     name = "bmm_fp8_b1_n6144_k4096"
     interface = INTERFACE_BMM_FP8
@@ -353,13 +355,13 @@ class TestBmmFp8B1N6144K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 6144
     K = 4096
-    sha256 = "fba4eab64ee77c49d045305485d42e9c2b8ba3db7d3941142ad90ac1df94859c"
+    sha256 = "4f42d6c1f3d647fd1224a888f97b018a8be7053927ff082a5ac489c5f6830a03"
 
 
 # Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
 # space, 512 to 128 features. A and B have one scale each. In float32, rounded to
 # bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:kimi-k2, quantization:float8_e4m3fn
+# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B64N128K512(GemmFp8Tests):
     name = "bmm_fp8_b64_n128_k512"
     interface = INTERFACE_BMM_FP8
@@ -367,13 +369,13 @@ class TestBmmFp8B64N128K512(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 128
     K = 512
-    sha256 = "3223d95583648be7a430a60edf914c29657e34d63aa7ed9bc3827bbfc4801466"
+    sha256 = "e56d6320211f256f64164095a6f040223343e8e90be04871dd1affd9bf9d25f9"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
 # space, 128 to 512 features. A and B have one scale each. In float32, rounded to
 # bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:kimi-k2, quantization:float8_e4m3fn
+# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
 class TestBmmFp8B64N512K128(GemmFp8Tests):
     name = "bmm_fp8_b64_n512_k128"
     interface = INTERFACE_BMM_FP8
@@ -381,7 +383,7 @@ class TestBmmFp8B64N512K128(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 512
     K = 128
-    sha256 = "a57fd9722537f3024d12f49e9bd142734689d09fa753de7ffa6c7d10b2a6a5d9"
+    sha256 = "906b86c57677f9a7ac9be367758a337a2a3bcefdbc8103ffb5598adf53b80d7f"
 
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to

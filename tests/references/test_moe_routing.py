@@ -574,7 +574,7 @@ class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
 # vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. No
 # routed_scaling_factor: the model multiplies the experts' sum by it (1.5 in DeepSeek
 # V4). All in float32.
-# model:deepseek-v4, fi_api:flashinfer.fused_moe.hash_topk
+# model:deepseek-v4-flash, fi_api:flashinfer.fused_moe.hash_topk
 class TestHashTopkE256K6(MoeRoutingTests):
     name = "hash_topk_e256_k6"
     interface = INTERFACE_HASH_TOPK
@@ -582,7 +582,7 @@ class TestHashTopkE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
-    sha256 = "ac7fe9e255be471f26834671cb5ff67bc39caadd32bf99eb72a88b687bc1883e"
+    sha256 = "c2bbba4e235e67b64b87dd4d284619a4f4c5f7089897421c45f108d495dea43d"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
@@ -687,7 +687,7 @@ class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
 # 6 experts; the scores without the bias, divided by their sum and multiplied by
 # routed_scaling_factor, weigh them. Experts stand in falling order of the score that
 # chooses them. All in float32.
-# model:deepseek-v4
+# model:deepseek-v4-flash
 class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
     name = "topk_sqrtsoftplus_e256_k6"
     interface = INTERFACE_TOPK
@@ -695,7 +695,7 @@ class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "sqrtsoftplus" in the name
-    sha256 = "c43f1213c286fa2ee0fb6d1ce4f6cbd61bcf17ac2e5d0378089b9588f8fc493c"
+    sha256 = "a9b97950cce95014afd2c0e7ed11ed96e42327a0e6a631471b5af59e95865fa3"
 
 
 if __name__ == "__main__":

@@ -591,7 +591,8 @@ class TestMxfp4DequantizeK2880(QuantizationTests):
 # for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
 # lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
 # FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4, gpu:sm100
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp4_quantize
 class TestMxfp4QuantizeK2880(QuantizationTests):
     name = "mxfp4_quantize_k2880"
     interface = INTERFACE_MXFP4_QUANTIZE
@@ -599,7 +600,7 @@ class TestMxfp4QuantizeK2880(QuantizationTests):
     K = 2880
     K_PACKED = 1440
     NUM_BLOCKS = 90
-    sha256 = "904a2235d16127ba0931d310b0045a60c31079a2b7cd174500a7124c28f1633d"
+    sha256 = "395833cb8b632f39a4b9a7a54a1ae9776fe6947749dbf13b8a86ed48bfadd7eb"
 
 
 # Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
@@ -607,7 +608,8 @@ class TestMxfp4QuantizeK2880(QuantizationTests):
 # for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
 # lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
 # FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:llama-3.1-8b, quantization:mxfp4, gpu:sm100
+# model:llama-3.1-8b, quantization:mxfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp4_quantize
 class TestMxfp4QuantizeK4096(QuantizationTests):
     name = "mxfp4_quantize_k4096"
     interface = INTERFACE_MXFP4_QUANTIZE
@@ -615,35 +617,37 @@ class TestMxfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 128
-    sha256 = "e838d145eaad8579a8ad466e261fec16956b36a9af3129c6786c15390dd6a74d"
+    sha256 = "14adb1e011a97e31371ffeacd84ed6fe54c096d597fd3454f05bda499f297b6e"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
 # of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
 # for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
 # FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp8, gpu:sm100
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp8, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp8_quantize
 class TestMxfp8QuantizeK2880(QuantizationTests):
     name = "mxfp8_quantize_k2880"
     interface = INTERFACE_MXFP8_QUANTIZE
     reference = staticmethod(reference_mxfp8_quantize)
     K = 2880
     NUM_BLOCKS = 90
-    sha256 = "95836ab02da62a40cbd3662c2f4d279dd05147677fb522cc6e4ed4161929e8ee"
+    sha256 = "dd01edd94141dbc3aa3a95b0ca792bef899bc3d89904c3906a0238bdc529368d"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
 # of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
 # for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
 # FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:llama-3.1-8b, quantization:mxfp8, gpu:sm100
+# model:llama-3.1-8b, quantization:mxfp8, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp8_quantize
 class TestMxfp8QuantizeK4096(QuantizationTests):
     name = "mxfp8_quantize_k4096"
     interface = INTERFACE_MXFP8_QUANTIZE
     reference = staticmethod(reference_mxfp8_quantize)
     K = 4096
     NUM_BLOCKS = 128
-    sha256 = "01fec4a070cdfb966ca209878abc21d42796b6259708dd279c8103cd6db5840d"
+    sha256 = "154ef72e0477d7b2193d6151ba65d88e6331f4610e7c2be8762118fd46687088"
 
 
 # Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
@@ -667,7 +671,8 @@ class TestNvfp4DequantizeK7168(QuantizationTests):
 # two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
 # capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
 # source.
-# model:llama-3.1-8b, quantization:nvfp4, gpu:sm100
+# model:llama-3.1-8b, quantization:nvfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.nvfp4_quantize
 class TestNvfp4QuantizeK4096(QuantizationTests):
     name = "nvfp4_quantize_k4096"
     interface = INTERFACE_NVFP4_QUANTIZE
@@ -675,7 +680,7 @@ class TestNvfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 256
-    sha256 = "34f948b1ed9f7dd58f992196649d3414bc1d00080a280e0e75cd1e358c9e6dc0"
+    sha256 = "7edabe37a054987367247904660e4ac6ae185c4e487ad47f129105b8c1b3c947"
 
 
 # Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
@@ -684,7 +689,8 @@ class TestNvfp4QuantizeK4096(QuantizationTests):
 # two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
 # capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
 # source.
-# model:deepseek-r1, quantization:nvfp4, gpu:sm100
+# model:deepseek-r1, quantization:nvfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.nvfp4_quantize
 class TestNvfp4QuantizeK7168(QuantizationTests):
     name = "nvfp4_quantize_k7168"
     interface = INTERFACE_NVFP4_QUANTIZE
@@ -692,7 +698,7 @@ class TestNvfp4QuantizeK7168(QuantizationTests):
     K = 7168
     K_PACKED = 3584
     NUM_BLOCKS = 448
-    sha256 = "6ae1369aa4c7cbc16b9b9d94a79d569976333065533ff6aea1b193f801412e51"
+    sha256 = "12375eb604df95084ca4f81bbed9bf099b0074cf238e866698e6bcc10564508d"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is

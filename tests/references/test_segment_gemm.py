@@ -180,45 +180,45 @@ class SegmentGemmTests(
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, from rank 16.
 # FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
 class TestSegmentGemmFp16K16N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k16_n4096"
     N = 4096
     K = 16
-    sha256 = "eb48a9ef0fc097cb4c413c8477b310f35e3c0757ba6ed177518f0cb083d798ff"
+    sha256 = "2134a3d5f81f781e28045ce9ffc1090d9e661bba39df71febd0ee5fbbec97911"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, to rank 16.
 # FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
 class TestSegmentGemmFp16K4096N16(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n16"
     N = 16
     K = 4096
-    sha256 = "16c81b0cf00e343193597cfdd7535dff95a1cc5042a48f3e148451d922ba8864"
+    sha256 = "049dfd1e89138677e04701ea7133160981ce0769e88c6c5ede1a8adb5b258da1"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, to rank 64.
 # FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
 class TestSegmentGemmFp16K4096N64(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n64"
     N = 64
     K = 4096
-    sha256 = "838203f1dd19eeb06fa2c7817865ae391052a4a022492de836fa960524f45644"
+    sha256 = "eb8c58eaac8a232508e6f452fd9c976c7aa3054deefbfb2764b83cfc3b2400c5"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, from rank 64.
 # FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
 class TestSegmentGemmFp16K64N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k64_n4096"
     N = 4096
     K = 64
-    sha256 = "2383c88b0b4709562f1351e610a96b676e13fa293e390b06a3b307fb8ee69146"
+    sha256 = "576a3424e61b24794667ac1349d0b89c992f3baf09cf2d07edfe64767f248e6b"
 
 
 if __name__ == "__main__":

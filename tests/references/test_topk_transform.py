@@ -390,7 +390,7 @@ class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
 # fewer, and returns their places: page * 1 + offset in the page, where the page is that
 # of the row's sequence. -1 stands behind them. The order is free, and of scores that
 # tie with the last any may be chosen.
-# model:deepseek-v4, fi_api:flashinfer.topk.top_k_page_table_transform
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
 class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
     name = "top_k_page_table_transform_k512_ps1"
     interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
@@ -398,14 +398,14 @@ class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 1  # "ps1" in the name
-    sha256 = "c3c3017fe66c086650fc6b15d9fa98472c077f8849860b95dba97bf78099606e"
+    sha256 = "c89383fec6116f586c6ea2fbffedd8022ceb7a71a6eddbebc4d98a9cee7b2506"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
 # fewer, and returns their places: page * 64 + offset in the page, where the page is
 # that of the row's sequence. -1 stands behind them. The order is free, and of scores
 # that tie with the last any may be chosen.
-# model:deepseek-v4, fi_api:flashinfer.topk.top_k_page_table_transform
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
 class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
     name = "top_k_page_table_transform_k512_ps64"
     interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
@@ -413,7 +413,7 @@ class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 64  # "ps64" in the name
-    sha256 = "c9315cd0cebf046bbc6882fe284c559fd53aba8d12627443bc0dbea1f72580db"
+    sha256 = "fd8581b6a23992d8f3a8ea04e482f77d318f89ea09ba87f9e2906a1f1123bc4a"
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are
@@ -431,13 +431,13 @@ class TestTopKRaggedTransformK2048(TopkTransformTests):
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
 # fewer, and returns their places: the row's offset + column. -1 stands behind them. The
 # order is free, and of scores that tie with the last any may be chosen.
-# model:deepseek-v4, fi_api:flashinfer.topk.top_k_ragged_transform
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_ragged_transform
 class TestTopKRaggedTransformK512(TopkTransformTests):
     name = "top_k_ragged_transform_k512"
     interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k512)
     K = 512
-    sha256 = "3308a2aa1826e922c12c344fa14d07bedc00e253fe3399fcce1c3be651d7cf76"
+    sha256 = "918ff852e6958206c4eb3e711225caef9c6bd90f0720bfc05a33f31bd69f437a"
 
 
 if __name__ == "__main__":

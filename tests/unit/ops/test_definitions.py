@@ -34,7 +34,7 @@ EPS = {
     "qwen3-30b-a3b": 1e-06,
     "qwen3-next-80b-a3b": 1e-06,
     # its norm has none: this is FlashInfer's default, which the names state
-    "wan-2.1-vae": 1e-06,
+    "wan2.1-vae": 1e-06,
 }
 HEADS = {
     "baichuan2-13b": (40, 40),

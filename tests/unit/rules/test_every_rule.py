@@ -335,6 +335,12 @@ ELSEWHERE = {
     "tag-fi-api": "tests/unit/rules/test_flashinfer_symbols.py",
     "name-route": "tests/unit/rules/test_routes.py",
     "name-route-other": "tests/unit/rules/test_routes.py",
+    "accepted-file": "tests/unit/rules/test_accepted.py",
+    "accepted-unused": "tests/unit/rules/test_accepted.py",
+    **dict.fromkeys(
+        ("tag-kernel", "tag-parallel", "tag-spelling", "tag-layout"),
+        "tests/unit/rules/test_tag_claims.py",
+    ),
     "route-interface": "tests/unit/rules/test_route_calls.py",
     "route-constant": "tests/unit/rules/test_route_calls.py",
     "model-config": "tests/functional/test_validate_options.py",

@@ -100,7 +100,7 @@ WIDTHS = (
     Width(21504, ("gemma-3-27b",), DENSE, LLAMA, "gelu_tanh_and_mul"),
     Width(36864, ("gemma-2-27b",), DENSE, LLAMA, "gelu_tanh_and_mul"),
     Width(2880, ("gpt-oss-120b", "gpt-oss-20b"), EXPERT, QWEN, "swiglu_oai"),
-    Width(2048, ("deepseek-v4",), EXPERT, DEEPSEEK, "swiglu_clamp10"),
+    Width(2048, ("deepseek-v4-flash",), EXPERT, DEEPSEEK, "swiglu_clamp10"),
     Width(21504, ("nemotron-h-8b",), DENSE, LLAMA, "relu2"),
 )
 

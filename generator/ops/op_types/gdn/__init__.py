@@ -7,5 +7,6 @@ from generator.ops.spec import OpSpec
 SPEC = OpSpec(
     "gdn",
     name_tokens={"qk": "num_q_heads", "v": "num_v_heads", "d": "head_size"},
+    kernels={"gdn_mtp_": "flashinfer.gdn_decode.gated_delta_rule_mtp"},
     filled_inputs=("intermediate_states_buffer",),
 )

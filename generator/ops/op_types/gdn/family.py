@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generator.ops.family import Axis, Spec, Tensor
-from generator.ops.op_types.gdn import workloads
+from generator.ops.op_types.gdn import SPEC, workloads
 from generator.ops.reference_text import reference_text
 
 # Query and key heads, value heads, tensor parallelism.
@@ -84,7 +84,7 @@ def mtp_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
             " sequence b is written to intermediate_states_buffer[b, t]: its rows are"
             " those of the batch, not slots of the pool, and others are left alone."
         ),
-        tags=(),
+        tags=SPEC.kernel_tags("gdn_mtp_"),
         axes={
             "batch_size": Axis("Number of sequences."),
             "seq_len": Axis("Tokens of each sequence."),

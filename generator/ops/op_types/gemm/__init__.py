@@ -7,4 +7,5 @@ from generator.ops.spec import OpSpec
 SPEC = OpSpec(
     "gemm",
     name_tokens={"n": "N", "k": "K"},
+    kernels={"gemm_bf16_": "flashinfer.gemm.mm_bf16"},
 )

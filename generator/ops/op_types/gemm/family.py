@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.gemm import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import MEMORY_LIMIT
@@ -128,7 +129,7 @@ def layer_spec(layer: Layer) -> Spec:
             f"{layer.use}, {layer.k} to {layer.n} features."
         ),
         op_type="gemm",
-        tags=tuple(f"model:{model}" for model in layer.models),
+        tags=(*(f"model:{m}" for m in layer.models), *SPEC.kernel_tags(name)),
         axes={
             "M": Axis("Number of tokens."),
             "N": Axis("Output features.", layer.n),

@@ -7,4 +7,5 @@ from generator.ops.spec import OpSpec
 SPEC = OpSpec(
     "gemm_fp8",
     name_tokens={"b": "batch_size", "n": "N", "k": "K"},
+    kernels={"bmm_fp8_": "flashinfer.gemm.bmm_fp8"},
 )

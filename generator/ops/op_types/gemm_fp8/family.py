@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.gemm_fp8 import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
@@ -128,7 +129,7 @@ def _batched(layer: Layer, tags: tuple[str, ...]) -> Spec:
             "bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed."
         ),
         op_type="gemm_fp8",
-        tags=tags,
+        tags=(*tags, *SPEC.kernel_tags("bmm_fp8_")),
         axes={
             "batch_size": Axis("Number of products.", layer.batch),
             "M": Axis("Number of tokens."),

@@ -81,8 +81,8 @@ ROUTERS = (
     Router("fused_topk_deepseek", 384, 8, ("kimi-k2",), factor=2.827),
     Router("fused_topk_deepseek", 160, 8, ("glm-4.6",), factor=2.5),
     Router("fused_topk_deepseek", 256, 8, ("minimax-m2",)),
-    Router("topk_sqrtsoftplus", 256, 6, ("deepseek-v4",), factor=1.5),
-    Router("hash_topk", 256, 6, ("deepseek-v4",)),
+    Router("topk_sqrtsoftplus", 256, 6, ("deepseek-v4-flash",), factor=1.5),
+    Router("hash_topk", 256, 6, ("deepseek-v4-flash",)),
 )
 
 

@@ -4,4 +4,11 @@ from __future__ import annotations
 
 from generator.ops.spec import OpSpec
 
-SPEC = OpSpec("quantization", name_tokens={"k": "K"})
+SPEC = OpSpec(
+    "quantization",
+    name_tokens={"k": "K"},
+    kernels={
+        f"{name}_": f"flashinfer.quantization.{name}"
+        for name in ("mxfp4_quantize", "mxfp8_quantize", "nvfp4_quantize")
+    },
+)

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.quantization import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
@@ -56,7 +57,7 @@ KINDS = {
         "a 448th of their largest magnitude rounded up; its exponent plus 127 is the "
         "scale's byte, 0 for a block of zeros. Scales lie row by row." + _HOPPER,
         "int8",
-        ("quantization:mxfp8", "gpu:sm100"),
+        ("quantization:mxfp8", "gpu:sm100", "layout:linear"),
     ),
     "mxfp4_quantize": Kind(
         32,
@@ -65,7 +66,7 @@ KINDS = {
         "scale's byte, 0 for a block of zeros. Codes are e2m1, ties go to even; the "
         "first of two is in the lower half of a byte. Scales lie row by row." + _HOPPER,
         "int8",
-        (*_MXFP4, "gpu:sm100"),
+        (*_MXFP4, "gpu:sm100", "layout:linear"),
         packed=2,
     ),
     "nvfp4_quantize": Kind(
@@ -76,7 +77,7 @@ KINDS = {
         "go to even; the first of two is in the lower half of a byte. Scales lie row by "
         "row." + _HOPPER,
         "float8_e4m3fn",
-        (*_NVFP4, "gpu:sm100"),
+        (*_NVFP4, "gpu:sm100", "layout:linear"),
         packed=2,
         is_global=True,
     ),
@@ -147,7 +148,11 @@ def quantization_spec(
         name=f"{name}_k{length}",
         description=kind.description,
         op_type="quantization",
-        tags=(*(f"model:{model}" for model in models), *kind.tags),
+        tags=(
+            *(f"model:{model}" for model in models),
+            *kind.tags,
+            *SPEC.kernel_tags(f"{name}_"),
+        ),
         axes={
             "M": Axis("Number of rows."),
             "K": Axis("Length of a row.", length),

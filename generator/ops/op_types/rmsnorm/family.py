@@ -42,7 +42,7 @@ LLAMA_4 = ("llama-4-scout", "llama-4-maverick")
 QWEN_14B = ("qwen3-14b",)
 QWEN_30B = ("qwen3-30b-a3b",)
 QWEN_NEXT = ("qwen3-next-80b-a3b",)
-WAN = ("wan-2.1-vae",)
+WAN = ("wan2.1-vae",)
 HEADS = "query and key heads (one row a head)"
 PIXELS = "the channels of a video decoder's pixels (one row a pixel)"
 # as a calibration gives it for rows whose largest element is 5.6

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.op_types.segment_gemm import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, split
@@ -46,7 +47,7 @@ def adapter_spec(adapter: Adapter) -> Spec:
             f"in a batch, {adapter.use}. FlashInfer's SegmentGEMMWrapper computes them."
         ),
         op_type="segment_gemm",
-        tags=("model:llama-3.1-8b",),
+        tags=("model:llama-3.1-8b", *SPEC.kernel_tags("segment_gemm_")),
         axes={
             "total_rows": Axis("Rows of all segments."),
             "num_weights": Axis("Number of weights."),

@@ -10,7 +10,7 @@ from generator.ops.op_types.topk_transform import workloads
 from generator.ops.reference_text import reference_text
 
 # k: the models whose indexer chooses so many
-MODELS = {2048: ("deepseek-v3.2", "glm-5"), 512: ("deepseek-v4",)}
+MODELS = {2048: ("deepseek-v3.2", "glm-5"), 512: ("deepseek-v4-flash",)}
 # pages of the indexer's cache, and the flat table that sparse attention reads
 PAGES = (64, 1)
 ROWS = ("num_rows",)
