@@ -196,7 +196,8 @@ class _Bench:
                 cases = judge.judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
                     rivals = self._rivals()
-                    cases = timed(session, asked, cases, passes, secret, rivals)
+                    how = (session, asked, cases, passes, secret, rivals, notes)
+                    cases = timed(*how)
             return cases
 
     def _begin_rivals(self, asked: Asked) -> None:

@@ -30,7 +30,7 @@ from generator.evaluation.clock.rivals import (
     places,
 )
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.sitting import Sat, Sitting
+from generator.evaluation.clock.sitting import Sat, Sitting, Throttled
 from generator.evaluation.clock.stand import Line, Stand
 from generator.evaluation.clock.telemetry import Telemetry
 from generator.evaluation.confined_reference import ConfinedReference
@@ -131,10 +131,12 @@ def timed(
     passes_outputs: bool,
     secret: int,
     rivals: Field,
+    notes: list[str],
 ) -> list[CaseVerdict]:
     """Return the verdicts with times of all workloads, or of all cases without any.
 
-    What timed calls wrote is judged again; a wrong one replaces the case's verdict.
+    What timed calls wrote is judged again; a wrong one replaces the case's verdict. Why
+    a case has no times is added to `notes`.
     """
     rounds = timed_rounds(asked)
     table = _Table(session, asked, passes_outputs, secret, rivals)
@@ -147,6 +149,9 @@ def timed(
                 continue
             try:
                 found.append(replace(case, timing=table.timing(case.case, one)))
+            except Throttled as throttled:
+                notes.append(f"{case.case}: not timed: {throttled}")
+                found.append(case)
             except Refused as refused:
                 why = f"in a timed call: {refused.reason}"
                 found.append(replace(case, verdict=refused.verdict, reason=why))

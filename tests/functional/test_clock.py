@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.dataset.paths import DatasetFile
+from generator.evaluation.clock import sitting
+from generator.evaluation.clock.telemetry import Sample, Telemetry
 from generator.evaluation.evaluate import Asks, _arguments
 from generator.evaluation.solution import Solution
 from generator.evaluation.task import evaluate
@@ -45,17 +48,15 @@ class Link:
         pass
 
 
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    root = dataset(tmp_path_factory.mktemp("dataset"))
+def timed(root: Path, *values: dict[str, Any]) -> dict[str, Any]:
+    """Return name → verdict of solutions that are timed on one workload."""
+    dataset(root)
     path = root / f"workloads/rmsnorm/{NORM}.jsonl"
     path.parent.mkdir(parents=True)
     inputs = {"hidden_states": {"type": "random"}, "weight": {"type": "random"}}
     workload = {"uuid": "u", "axes": {"batch_size": 64}, "inputs": inputs}
     nothing = {"solution": None, "evaluation": None}
     path.write_text(json.dumps({"definition": NORM, "workload": workload, **nothing}))
-    values = [solution("returns", HONEST), solution("writes", WRITES, True)]
-    values += [solution(name, source, True) for name, source in LIES.items()]
     found = [Solution(value, f"{value['name']}.json") for value in values]
     file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
     asks = Asks(workloads="dataset", timing=True, timeout=30.0)
@@ -66,6 +67,13 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         judged = evaluate(task, Link())["verdicts"]
         gc.collect()
     return {v["solution"]: v for v in judged}
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    values = [solution("returns", HONEST), solution("writes", WRITES, True)]
+    values += [solution(name, source, True) for name, source in LIES.items()]
+    return timed(tmp_path_factory.mktemp("dataset"), *values)
 
 
 @pytest.mark.parametrize("name", ["returns", "writes"])
@@ -89,3 +97,16 @@ def test_lie_is_refused(name: str, verdicts: dict[str, Any]) -> None:
 def test_what_only_timed_calls_do_is_seen_there(verdicts: dict[str, Any]) -> None:
     for name in ("stops", "late", "spoils"):
         assert "timed call" in verdicts[name]["reason"], verdicts[name]
+
+
+def test_gpu_that_is_slowed_down_is_no_fault_of_a_solution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot = Sample(reasons=0x40, sm_mhz=900)
+    monkeypatch.setattr(Telemetry, "sample", lambda _: hot)
+    monkeypatch.setattr(sitting, "_MOST", 3)
+    found = timed(tmp_path, solution("honest", HONEST))["honest"]
+    assert found["verdict"] == "PASSED"
+    assert [case["timing"] for case in found["cases"]] == [None]
+    (note,) = found["notes"]
+    assert "not timed: the GPU was slowed down throughout (hw thermal" in note

@@ -64,6 +64,10 @@ class Kept:
     filled: tuple[torch.Tensor, ...]
 
 
+class Throttled(Exception):
+    """Say why no figure counts: the GPU was slowed down throughout."""
+
+
 @dataclass(frozen=True)
 class Sat:
     """Hold what a sitting came to: the figures, and the calls to be judged."""
@@ -98,7 +102,11 @@ class Sitting:
         self._odd: list[tuple[float, Kept]] = []
 
     def sit(self) -> Sat:
-        """Return the figures. Raises Refused for what the solution did."""
+        """Return the figures.
+
+        Raises Refused for what the solution did, Throttled where the GPU was slowed down
+        in every round.
+        """
         with _switching():
             return self._sat()
 
@@ -119,7 +127,8 @@ class Sitting:
             contender.raw, contender.host, contender.plans = [], [], []
             contender.spent = 0.0
         turns = 0
-        while turns < _MOST and (turns < LEAST or time.monotonic() < end):
+        figures = self._solution.raw
+        while turns < _MOST and (len(figures) < LEAST or time.monotonic() < end):
             before = self._telemetry.sample()
             self._turn()
             after = self._telemetry.sample()
@@ -131,10 +140,14 @@ class Sitting:
                     break
                 continue
             turns += 1
-            if turns >= LEAST and self._is_settled():
+            if len(figures) >= LEAST and self._is_settled():
                 break
+        about = summary(samples, throttled)
+        if throttled > _MOST and not turns:
+            why = ", ".join(about["throttle_reasons"])
+            raise Throttled(f"the GPU was slowed down throughout ({why})")
         timing = timing_of(self._solution, self._rivals, self._zero)
-        timing |= {"fresh": self._fresh.is_fresh, **summary(samples, throttled)}
+        timing |= {"fresh": self._fresh.is_fresh, **about}
         return Sat(timing, self._to_judge())
 
     def _turn(self) -> None:

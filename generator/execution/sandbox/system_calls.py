@@ -30,8 +30,11 @@ _REFUSED = """
 """
 """Other processes, the view of files, namespaces, keys, memory of nobody, the machine."""
 
-_ABSENT = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"]
-"""Answered with ENOSYS: the C library then uses an older call, which can be checked."""
+_ABSENT = [
+    *("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"),
+    "memfd_create",
+]
+"""Answered with ENOSYS: programs then use an older call, which can be checked, or a file."""
 
 _SIGNAL_AT = {
     **dict.fromkeys(("kill", "tkill", "rt_sigqueueinfo", "pidfd_send_signal"), 1),
@@ -72,8 +75,9 @@ def lacks_filter() -> str | None:
 def filter_of_calls(*, devices: bool) -> bytes:
     """Return the filter as the kernel reads it.
 
-    Without `devices` all memory is that of a process or lies in a file system of known
-    size: no files without a name, no shared memory without a file. CUDA needs both.
+    All memory is that of a process or lies in a file system of known size: no files
+    without a name and, without `devices`, no shared memory without a file, which CUDA
+    needs.
     Unix sockets remain: CUDA opens one when it starts, and the namespaces keep those of
     other processes out of reach.
     Raises ImportError without pyseccomp, RuntimeError without libseccomp.
@@ -97,12 +101,10 @@ def filter_of_calls(*, devices: bool) -> bytes:
     rules.append(("fcntl", [masked(1, _INT, _SET_SIGNAL)]))
     if not devices:
         flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
-        rules += [("mmap", [flags]), ("memfd_create", [])]
+        rules.append(("mmap", [flags]))
     made = seccomp.SyscallFilter(seccomp.ALLOW)
     for name, arguments in rules:
-        # programs then use an older call, or a file
-        is_absent = name in _ABSENT or name == "memfd_create"
-        error = errno.ENOSYS if is_absent else errno.EPERM
+        error = errno.ENOSYS if name in _ABSENT else errno.EPERM
         # unknown to this release of libseccomp, or to this architecture
         with suppress(OSError):
             made.add_rule(seccomp.ERRNO(error), name, *arguments)

@@ -351,3 +351,15 @@ def test_memory_of_no_process_is_refused(hostile, call) -> None:
         sys.exit(0)
     """
     assert hostile(script).ok
+
+
+@pytest.mark.calls_are_filtered
+def test_cuda_has_no_file_without_a_name_either(hostile) -> None:
+    script = """
+    import errno, os
+    try:
+        os.memfd_create("x")
+    except OSError as error:
+        print(error.errno == errno.ENOSYS)
+    """
+    assert hostile(script, devices=True).stdout == "True\n"
