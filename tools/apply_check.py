@@ -24,7 +24,7 @@ from generator.ops.registry import op_module
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rules.load import load_definitions
 from generator.rules.route_calls import check as check_calls
-from generator.rules.routes import routes_to
+from generator.rules.routes import installed_as, routes_to
 from generator.testing.compare import compare
 from generator.testing.definition import Definition, Interface
 from generator.testing.providers import backend_obstacle
@@ -74,7 +74,7 @@ def checked(loaded: Any, device: torch.device) -> str:
     except Skip as reason:
         return f"not compared: {reason}"
     before = hits(apply)
-    apply.enable_apply({loaded.name: run_of(loaded.reference)})
+    apply.enable_apply({installed_as(loaded.name): run_of(loaded.reference)})
     try:
         actual = call()
         if hits(apply) == before:

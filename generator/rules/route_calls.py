@@ -34,7 +34,10 @@ ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a pa
 
 
 def check(definition: Definition) -> Iterator[Problem]:
-    """Yield a Problem if solutions are called otherwise than the definition says."""
+    """Yield a Problem if solutions are called otherwise than the definition says.
+
+    Those of `fused_add_rmsnorm_residual_h4096` are called by `fused_add_rmsnorm_h4096`.
+    """
     for api, prefix in routes_to(definition):
         call = calls().get(api, {}).get(prefix)
         if call is None:

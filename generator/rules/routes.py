@@ -32,6 +32,14 @@ NAME_ROUTE_OTHER = warning("""name-route-other: FlashInfer asks for this name wh
     weight""")
 
 
+AS_CALLED = ("residual", "return_lse")
+"""Words of names that say: the interface is that of calls, the published one another.
+
+The published definition has the name that is asked for; solutions of this one are
+installed under it.
+"""
+
+
 def check(definition: Definition) -> Iterator[Problem]:
     """Yield a Problem if solutions of a definition are not found by its name."""
     apis = definition.tag_values("fi_api")
@@ -57,12 +65,23 @@ def check(definition: Definition) -> Iterator[Problem]:
 
 
 def routes_to(definition: Definition) -> Iterator[tuple[str, str]]:
-    """Yield the functions, with the beginning of the name, whose calls ask for a name."""
-    for beginning in accumulate(definition.name.split("_"), "{}_{}".format):
+    """Yield the functions, with the beginning of the name, whose calls ask for a name.
+
+    It is the name under which solutions of the definition are installed.
+    """
+    name = installed_as(definition.name)
+    for beginning in accumulate(name.split("_"), "{}_{}".format):
         for api in _functions().get(beginning, ()):
             of_prefix = [route for route in _routes()[api] if route[0] == beginning]
-            if definition.name in _names(of_prefix, definition):
+            if name in _names(of_prefix, definition):
                 yield api, beginning
+
+
+def installed_as(name: str) -> str:
+    """Return the name that solutions are installed under: without a word of AS_CALLED."""
+    for word in AS_CALLED:
+        name = name.replace(f"_{word}_", "_", 1)
+    return name
 
 
 def _names(

@@ -102,12 +102,19 @@ class ReferenceCall:
 
     def __call__(self, inputs: Inputs) -> Outputs:
         """Return what `run()` gives for inputs, drawn from a seed of its own."""
+        given, outputs = self._called(inputs)
+        filled = () if self._filled is None else self._filled(inputs)
+        return self.named(outputs, {name: given[name] for name in filled})
+
+    def answer(self, inputs: Inputs) -> tuple[Any, ...]:
+        """Return what `run()` gives where a flag asks for other outputs than declared."""
+        return self._called(inputs)[1]
+
+    def _called(self, inputs: Inputs) -> tuple[dict[str, Any], tuple[Any, ...]]:
         given = {name: fresh(value, self._device) for name, value in inputs.items()}
         self._calls += 1
         seed(self._run_seed + self._calls)
-        outputs = as_tuple(self._run(*given.values()))
-        filled = () if self._filled is None else self._filled(inputs)
-        return self.named(outputs, {name: given[name] for name in filled})
+        return given, as_tuple(self._run(*given.values()))
 
     def named(self, outputs: tuple[Any, ...], filled: Inputs) -> Outputs:
         """Return outputs by name, and the filled inputs after them."""

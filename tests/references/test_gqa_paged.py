@@ -100,6 +100,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
     specs = definition.interface.input_specs
     made: dict[str, Any] = {
+        "return_lse": True,
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
@@ -382,6 +383,25 @@ INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3 = Interface(
         "q_scale.min() > 0",
         "k_scale.min() > 0",
         "v_scale.min() > 0",
+    ),
+)
+INTERFACE_GQA_PAGED_DECODE_RETURN_LSE = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "sm_scale": "float32",
+        "return_lse": "bool",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
 INTERFACE_GQA_PAGED_DECODE_SINK = Interface(
@@ -1073,6 +1093,52 @@ def reference_gqa_paged_decode_qe4m3_kve4m3():
             # Base 2: log2 of the sum of exponentials.
             lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
         return output, lse
+
+    return run
+
+
+# of gqa_paged_decode_return_lse_h16_kv2_d128_ps1 and 3 more definitions
+def reference_gqa_paged_decode_return_lse():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        sm_scale: float,
+        return_lse: bool = False,
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        batch_size, num_qo_heads, head_dim = q.shape
+        num_kv_heads = k_cache.shape[2]
+        group_size = num_qo_heads // num_kv_heads
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q)
+        lse = torch.full(q.shape[:2], -math.inf, dtype=torch.float32, device=q.device)
+
+        kv_bounds = kv_indptr.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            keys = k_cache[pages, 0].float()  # [kv_len, num_kv_heads, head_dim]
+            values = v_cache[pages, 0].float()
+
+            # Query heads h * group_size ... (h + 1) * group_size - 1 share KV head h.
+            queries = q[b].float().reshape(num_kv_heads, group_size, head_dim)
+            logits = torch.einsum("hgd,khd->hgk", queries, keys) * sm_scale
+            attended = torch.einsum("hgk,khd->hgd", logits.softmax(dim=-1), values)
+            output[b] = attended.flatten(0, 1).to(q.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1).flatten() / math.log(2)
+        return (output, lse) if return_lse else output
 
     return run
 
@@ -3117,6 +3183,78 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
     sha256 = "a9cf03599aa27b4f7457bf39625daf737fba4bd86a3c1d51e2cd51faa2d765dc"
+
+
+# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
+# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:llama-3.1-70b, model:qwen3-32b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
+class TestGqaPagedDecodeReturnLseH16Kv2D128Ps1(GqaPagedTests):
+    name = "gqa_paged_decode_return_lse_h16_kv2_d128_ps1"
+    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_gqa_paged_decode_return_lse)
+    NUM_QO_HEADS = 16
+    NUM_KV_HEADS = 2
+    HEAD_DIM = 128
+    PAGE_SIZE = 1
+    sha256 = "fb6dd8742725101997e323c6f29e55fd87ad3b969011e3d1ba3829d7a0d1e291"
+
+
+# Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
+# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:qwen3-14b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
+class TestGqaPagedDecodeReturnLseH20Kv4D128Ps1(GqaPagedTests):
+    name = "gqa_paged_decode_return_lse_h20_kv4_d128_ps1"
+    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_gqa_paged_decode_return_lse)
+    NUM_QO_HEADS = 20
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+    PAGE_SIZE = 1
+    sha256 = "eeb2c61bb63dea2154ad8010936901575ac62282d1e2057ff690366a71c50624"
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
+# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:qwen3-30b-a3b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeReturnLseH32Kv4D128Ps1(GqaPagedTests):
+    name = "gqa_paged_decode_return_lse_h32_kv4_d128_ps1"
+    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_gqa_paged_decode_return_lse)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 4
+    HEAD_DIM = 128
+    PAGE_SIZE = 1
+    sha256 = "f31f45cafcc6c82ba071c863ea5009f4acea729bf64a9f4b6c2b1be6681c694b"
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
+# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:llama-3.1-8b,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedTests):
+    name = "gqa_paged_decode_return_lse_h32_kv8_d128_ps1"
+    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_gqa_paged_decode_return_lse)
+    NUM_QO_HEADS = 32
+    NUM_KV_HEADS = 8
+    HEAD_DIM = 128
+    PAGE_SIZE = 1
+    sha256 = "391d0ee50791e8a10dec6095268be72cb5b1fb646458a985273aedda223e40c3"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV

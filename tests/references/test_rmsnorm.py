@@ -171,7 +171,12 @@ def flashinfer_ground_truth(
         return kernel(x, weight, eps)
     fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
     fused(x, inputs["residual"], weight, eps)
-    return x
+    return _outputs(definition, x, inputs["residual"])
+
+
+def _outputs(definition: Definition, *rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the rows, and the sum where the definition has it."""
+    return rows[: len(definition.interface.outputs)]
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -205,7 +210,7 @@ def sglang_ground_truth(
     else:
         rows = norm.forward_native(x.float(), inputs["residual"].float())
     if backend == "native":
-        return rows[0].to(x.dtype)
+        return _outputs(definition, *(row.to(x.dtype) for row in rows))
     from sglang.kernels.ops.quantization.fp8_kernel import static_quant_fp8
 
     scale = torch.tensor([inputs["scale"]], device=x.device)
@@ -237,6 +242,17 @@ INTERFACE_FUSED_ADD_RMSNORM_QUANT = Interface(
         "new_residual": "bfloat16[batch_size, hidden_size]",
     },
     constraints=("scale > 0",),
+)
+INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL = Interface(
+    inputs={
+        "hidden_states": "bfloat16[batch_size, hidden_size]",
+        "residual": "bfloat16[batch_size, hidden_size]",
+        "weight": "bfloat16[hidden_size]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, hidden_size]",
+        "new_residual": "bfloat16[batch_size, hidden_size]",
+    },
 )
 INTERFACE_RMSNORM = Interface(
     inputs={
@@ -371,6 +387,46 @@ def reference_fused_add_rmsnorm_quant_h5120():
     return run
 
 
+# of fused_add_rmsnorm_residual_h2048 and 3 more definitions
+def reference_fused_add_rmsnorm_residual():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # The sum is rounded where it is returned, but not before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        output = x * inverse_rms * weight.float()
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
+
+    return run
+
+
+# of fused_add_rmsnorm_residual_h4096
+def reference_fused_add_rmsnorm_residual_h4096():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # The sum is rounded where it is returned, but not before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        output = x * inverse_rms * weight.float()
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
+
+    return run
+
+
 # of fused_rmsnorm_silu_eps_1em6_h384, fused_rmsnorm_silu_eps_1em6_h96
 def reference_fused_rmsnorm_silu_eps_1em6():
     import torch
@@ -385,6 +441,27 @@ def reference_fused_rmsnorm_silu_eps_1em6():
         # Not rounded between the norm and the activation.
         normed = x * inverse_rms * weight.float()
         return torch.nn.functional.silu(normed).to(hidden_states.dtype)
+
+    return run
+
+
+# of gemma_fused_add_rmsnorm_residual_h2048, gemma_fused_add_rmsnorm_residual_h5376
+def reference_gemma_fused_add_rmsnorm_residual():
+    import torch
+
+    EPS = 1e-06
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # The sum is rounded where it is returned, but not before it is normalised.
+        x = hidden_states.float() + residual.float()
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        # Gemma stores its weights around zero: the scale is one plus the weight.
+        output = x * inverse_rms * (1.0 + weight.float())
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
 
     return run
 
@@ -656,6 +733,83 @@ class TestFusedAddRmsnormQuantH8192(RmsnormTests):
     sha256 = "84238672cd1c01b34a14c62f7b0dafebbfc7513e76ada58fd1c5d3cf88171b2d"
 
 
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h2048.
+# model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm,
+# status:unverified
+class TestFusedAddRmsnormResidualH2048(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h2048"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 2048
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
+    sha256 = "42b79d949e4fa4a935a0b1de44f026b64d4925a9ca74d134c613ede27f4f9ab4"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h3072.
+# model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+class TestFusedAddRmsnormResidualH3072(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h3072"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 3072
+    EPS = 1e-06  # rms_norm_eps of minimax-m2
+    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
+    sha256 = "032538abbd0ecf6af22c470c7bffac51d6f0c7edc80caa5710ca1bb739f3b27c"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h4096.
+# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+class TestFusedAddRmsnormResidualH4096(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h4096"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_fused_add_rmsnorm_residual_h4096)
+    HIDDEN_SIZE = 4096
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "5eca1ff9f27fe4dd278ddf95f5a659fbddc1905b11efe960e61d227dffa5d56e"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h5120.
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+class TestFusedAddRmsnormResidualH5120(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h5120"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 5120
+    EPS = 1e-06  # rms_norm_eps of qwen3-14b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "2ba1fd4218060b624b4e1a36c88150d5121faae1212fa5957c32ab9cf0ef8f00"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h7168.
+# model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm,
+# status:unverified
+class TestFusedAddRmsnormResidualH7168(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h7168"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 7168
+    EPS = 1e-06  # rms_norm_eps of deepseek-v3
+    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
+    sha256 = "eb86d7a10c80604c9d54dd6d33e674b0842b35a06ef4c66a2672a8313b585ec0"
+
+
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
 # rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
 # in float32, rounded to bfloat16 at the end.
@@ -700,6 +854,38 @@ class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
     sha256 = "30d4b2ccb49b4b2dda33f5c2f92ed3bd0853b2b366fb6062984babc4284e5f76"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
+# kernel write both in place. Solutions are installed as gemma_fused_add_rmsnorm_h2048.
+# model:qwen3-next-80b-a3b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm,
+# status:unverified
+class TestGemmaFusedAddRmsnormResidualH2048(RmsnormTests):
+    name = "gemma_fused_add_rmsnorm_residual_h2048"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 2048
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "ec3fc298539f6d6111dbf2be01358ca7f16b687d74cc3eac142a066f1744603d"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
+# kernel write both in place. Solutions are installed as gemma_fused_add_rmsnorm_h5376.
+# model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm,
+# status:unverified
+class TestGemmaFusedAddRmsnormResidualH5376(RmsnormTests):
+    name = "gemma_fused_add_rmsnorm_residual_h5376"
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm_residual)
+    HIDDEN_SIZE = 5376
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
+    UNIT_OFFSET = True  # "gemma" in the name
+    sha256 = "85f76f8c01c39e39fed7caf05d915368b1a2bd78b8c4c9f3add77298e1e2ab99"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +

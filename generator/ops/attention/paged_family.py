@@ -19,6 +19,14 @@ KV_LEN = (
     " none where it has no pages."
 )
 
+CALLED = (
+    "The interface is that of calls of FlashInfer's wrapper: without return_lse output is"
+    " the one value. Solutions are installed under the name without return_lse."
+)
+RETURN_LSE = Tensor(
+    None, "bool", "Whether lse is returned; calls pass it always.", optional=True
+)
+
 VAR_AXES = {
     "batch_size": Axis("Number of sequences."),
     "total_q": Axis("Number of queries of all sequences."),

@@ -65,7 +65,7 @@ def peer(
         wanted = (replace(wanted[0], window_left=-1), *wanted[1:])
     if plain:
         alone = Variant(causal=wanted[0].causal if causal is None else causal)
-        wanted = (alone, False, False, False, ["bfloat16"])
+        wanted = (alone, False, False, False, ["bfloat16"], False)
 
     def accepts(other: Definition) -> bool:
         same = _stated(other) == wanted
@@ -74,8 +74,10 @@ def peer(
     return accepts
 
 
-def _stated(definition: Definition) -> tuple[Variant, bool, bool, bool, list[str]]:
-    """Return what tells a variant: constants, sinks, mask, layout, dtypes."""
+def _stated(
+    definition: Definition,
+) -> tuple[Variant, bool, bool, bool, list[str], bool]:
+    """Return what tells a variant: constants, sinks, mask, layout, dtypes, a flag."""
     specs = definition.interface.input_specs.values()
     dtypes = {spec.dtype for spec in specs if spec.shape and len(spec.shape) > 1}
     return (
@@ -84,7 +86,13 @@ def _stated(definition: Definition) -> tuple[Variant, bool, bool, bool, list[str
         has_mask(definition),
         is_head_major(definition),
         sorted(dtypes),
+        takes_flag(definition),
     )
+
+
+def takes_flag(definition: Definition) -> bool:
+    """Return whether LSE is returned only where the input return_lse is true."""
+    return "return_lse" in definition.interface.inputs
 
 
 def run_on(

@@ -20,6 +20,7 @@ from generator.ops.attention.related import (
     merged,
     peer,
     run_on,
+    takes_flag,
 )
 from generator.ops.attention.sequences import Batch, is_paged, is_prefill
 from generator.ops.attention.variant import has_mask, variant_of
@@ -66,6 +67,8 @@ def attention_relations(definition: Definition) -> list[Relation]:
     if not variant_of(definition).slopes:
         found.append(head_shards(head_axes(definition), ALIKE, cases[:1]))
     found += variant_relations(definition, cases)
+    if takes_flag(definition):
+        found.append(Relation("output-alone", _output_alone, cases[:1]))
     if is_paged(definition):
         found.append(Relation("pages-permuted", _pages_permuted, cases))
         if is_prefill(definition):
@@ -94,6 +97,12 @@ def _cases(definition: Definition) -> list[RelatedCase]:
             case = ragged_case(name, size, q_lens, kv_lens)
         found.append(RelatedCase(name, size, case.axes, case.params))
     return found
+
+
+def _output_alone(subject: RelatedCalls) -> Iterator[Claim]:
+    """Ask for no LSE: the output is the one value, and the same."""
+    (output,) = subject.run.answer({**subject.inputs, "return_lse": False})
+    yield Claim("output", output.cpu(), subject.whole["output"], ALIKE["output"])
 
 
 def _pages_permuted(subject: RelatedCalls) -> Iterator[Claim]:

@@ -113,7 +113,7 @@ def reference_modules(definition):
         return [moe_module(definition)]
     if op_type == "rmsnorm":
         kernel = re.search(
-            "(fused_(add_)?)?rmsnorm(_quant|_silu)?", definition["name"]
+            "(fused_(add_)?)?rmsnorm(_quant|_silu|_residual)?", definition["name"]
         )[0]
         offset = ("model:gemma-3-27b", "model:qwen3-next-80b-a3b")
         gemma = not set(offset).isdisjoint(definition["tags"])
@@ -128,7 +128,8 @@ def reference_modules(definition):
         if words := variant_words(definition["name"]):
             return [f"{op_type}_{stage}_{words}"]
         page_size = definition["axes"]["page_size"]["value"]
-        return [f"{op_type}_{stage}" + ("_ps1" if page_size == 1 else "")]
+        flag = "_return_lse" if "return_lse" in definition["inputs"] else ""
+        return [f"{op_type}_{stage}{'_ps1' if page_size == 1 else ''}{flag}"]
     if op_type == "gqa_ragged":
         words = variant_words(definition["name"])
         return [f"gqa_ragged_prefill_{words}" if words else "gqa_ragged_prefill"]
@@ -289,4 +290,10 @@ def test_gemma_norms_are_tagged_with_the_gemma_kernels():
         "gemma_rmsnorm_h256": ["flashinfer.norm.gemma_rmsnorm"],
         "gemma_rmsnorm_h2048": ["flashinfer.norm.gemma_rmsnorm"],
         "gemma_fused_add_rmsnorm_h2048": ["flashinfer.norm.gemma_fused_add_rmsnorm"],
+        **{
+            f"gemma_fused_add_rmsnorm_residual_h{size}": [
+                "flashinfer.norm.gemma_fused_add_rmsnorm"
+            ]
+            for size in (2048, 5376)
+        },
     }

@@ -10,7 +10,7 @@ import pytest
 
 from generator.rules.load import load_definitions
 from generator.rules.route_calls import calls, check
-from generator.rules.routes import routes_to
+from generator.rules.routes import installed_as, routes_to
 from tests.builders import ROOT, loaded
 
 
@@ -99,6 +99,28 @@ def test_the_file_says_when_each_input_is_passed(api: str) -> None:
     for call in calls()[api].values():
         assert set(call["inputs"].values()) <= {"always", "maybe", "never"}
         assert not set(call["inputs"]) & set(call["dropped"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        d.name
+        for d in load_definitions(ROOT).definitions
+        if installed_as(d.name) != d.name
+    ],
+)
+def test_a_definition_with_the_interface_of_calls_is_held_to_it(name: str) -> None:
+    definition = loaded(name)
+    ((api, _),) = routes_to(definition)
+    assert api.rpartition(".")[2] in "".join(definition.tags)
+    assert found(definition) == []
+    (first, *_) = definition.outputs
+    one = {first: definition.outputs[first]}
+    spoilt = [without(definition, [*definition.inputs][-1])]
+    if "residual" in definition.inputs:
+        spoilt.append(replace(definition, outputs=one))
+    for other in spoilt:
+        assert found(other)
 
 
 def test_what_breaks_in_this_dataset() -> None:

@@ -16,6 +16,7 @@ from generator.ops.attention.variant_family import (
 )
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gqa_paged.family_table import (
+    CALLED,
     DECODE,
     DECODE_API,
     DECODE_ENDS,
@@ -34,7 +35,7 @@ _SCALE_OF = {"model:gemma-3-27b": 168}
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    decode = tuple(attention_spec(heads, prefill=False) for heads in DECODE)
+    decode = tuple(attention_spec(heads, prefill=False) for heads in (*DECODE, *CALLED))
     prefill = tuple(attention_spec(heads, prefill=True) for heads in PREFILL)
     variants = (
         variant_spec(geometry, stage)
@@ -149,7 +150,10 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
     qo, kv, page_size = heads.num_qo_heads, heads.num_kv_heads, heads.page_size
     module = "gqa_paged_prefill" if prefill else "gqa_paged_decode"
     return Spec(
-        name=f"gqa_paged_{stage}_h{qo}_kv{kv}_d{HEAD_DIM}_ps{page_size}",
+        name=(
+            f"gqa_paged_{stage}{'_return_lse' * heads.flag}_h{qo}_kv{kv}_d{HEAD_DIM}"
+            f"_ps{page_size}"
+        ),
         description=_description(heads, prefill),
         op_type="gqa_paged",
         tags=("stage:prefill" if prefill else "stage:decode", *heads.tags),
@@ -159,16 +163,20 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
             "k_cache": _cache("Keys"),
             "v_cache": _cache("Values"),
             **paged.structural_inputs(prefill, page_size),
+            **({"return_lse": paged.RETURN_LSE} if heads.flag else {}),
         },
         outputs=_outputs(rows),
         constraints=_constraints(heads, prefill),
         reference=reference_text(
-            "gqa_paged", module, () if page_size > 1 else ("ps1",)
+            "gqa_paged",
+            module,
+            (*("ps1",) * (page_size == 1), *("return_lse",) * heads.flag),
         ),
         captured_from=_captured_from(heads, stage),
         structure=workloads.paged,
         fits=workloads.paged_fits,
         sm_scale=1 / math.sqrt(_SCALE_OF.get(heads.tags[0], HEAD_DIM)),
+        scalars={"return_lse": True} if heads.flag else {},
     )
 
 
@@ -187,6 +195,7 @@ def _description(heads: Heads, prefill: bool) -> str:
             paged.KV_LEN if heads.page_size > 1 else paged.KV_LEN_PS1,
             paged.EMPTY_PREFILL if prefill else paged.EMPTY_DECODE,
             "lse is base 2.",
+            *((paged.CALLED,) if heads.flag else ()),
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DECODE_API = "fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper"
 PREFILL_API = "fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper"
@@ -22,7 +22,10 @@ PREFILL_AXES_BATCH_LAST = (*PREFILL_AXES, "batch_size")
 
 @dataclass(frozen=True)
 class Heads:
-    """Name the constants of one definition; `tags` follow its stage tag."""
+    """Name the constants of one definition; `tags` follow its stage tag.
+
+    `flag` says that it takes return_lse, as calls of FlashInfer's wrapper pass it.
+    """
 
     num_qo_heads: int
     num_kv_heads: int
@@ -30,6 +33,7 @@ class Heads:
     axes: tuple[str, ...]
     tags: tuple[str, ...]
     head_dim: int = 128
+    flag: bool = False
 
 
 def _decode(
@@ -75,6 +79,14 @@ DECODE = (
     _decode(5, 1, 1, "llama-4-scout", 8),
     _decode(6, 1, 1, "minimax-m2", 8),
     _decode(6, 1, 64, "minimax-m2", 8),
+)
+
+# Of pages of one token alone: calls do not say how long the last page is.
+CALLED = tuple(
+    replace(heads, flag=True)
+    for heads in DECODE
+    if heads.page_size == 1
+    and (heads.num_qo_heads, heads.num_kv_heads) in ((32, 8), (32, 4), (16, 2), (20, 4))
 )
 
 PREFILL = (

@@ -2,7 +2,8 @@
 
 Decode has one query a sequence. Prefill, which has the input `qo_indptr`, has several
 under a causal mask aligned bottom-right. LSE is base 2. Interfaces of page size 1 have
-no kv_last_page_len. A name may state a sliding window (`w127`), a soft cap (`cap50`),
+no kv_last_page_len. With the input `return_lse`, which calls pass, LSE is returned where
+it is true. A name may state a sliding window (`w127`), a soft cap (`cap50`),
 sinks, ALiBi, that there is no mask (`noncausal`) or one of its own (`custom_mask`), and
 how the cache is stored (`kve4m3`, `hnd`).
 """
@@ -87,6 +88,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
     specs = definition.interface.input_specs
     made: dict[str, Any] = {
+        "return_lse": True,
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,

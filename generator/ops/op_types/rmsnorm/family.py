@@ -18,7 +18,8 @@ class Norm:
 
     `prefix` and `word` are what its name says of the variant, before and behind the
     kernel: FlashInfer's name for a norm has neither eps nor 1 + weight. `then` is what
-    follows in the same kernel: "quant" rounds to e4m3, "silu" is the activation.
+    follows in the same kernel: "quant" rounds to e4m3, "silu" is the activation, and
+    "residual" says that the sum is an output, as calls of the kernel have it.
     """
 
     hidden_size: int
@@ -80,6 +81,19 @@ NORMS = (
         )
         for fused_add in (False, True)
     ),
+    # what calls of FlashInfer's fused norms write: both tensors
+    *(
+        Norm(size, models, eps, captured, True, offset, prefix=prefix, then="residual")
+        for size, models, eps, captured, offset, prefix in (
+            (2048, QWEN_30B, 1e-06, 2048, False, ""),
+            (3072, MINIMAX, 1e-06, 2048, False, ""),
+            (4096, LLAMA, 1e-05, 4096, False, ""),
+            (5120, QWEN_14B, 1e-06, 2048, False, ""),
+            (7168, DEEPSEEK, 1e-06, 7168, False, ""),
+            (2048, QWEN_NEXT, 1e-06, 2048, True, "gemma_"),
+            (5376, GEMMA, 1e-06, 4096, True, "gemma_"),
+        )
+    ),
     *(
         Norm(size, WAN, 1e-06, 128, use=PIXELS, word="_eps_1em6", then="silu")
         for size in (96, 384)
@@ -98,7 +112,8 @@ def instance(
     """Return the definition of a name for a model, None for another kind's."""
     kernel = "fused_add_rmsnorm" if "fused_add_rmsnorm" in name else "rmsnorm"
     prefix, found, word = name.rpartition("_")[0].partition(kernel)
-    if not found or prefix not in ("", "gemma_") or "quant" in word or "silu" in word:
+    other = any(kind in word for kind in ("quant", "silu", "residual"))
+    if not found or prefix not in ("", "gemma_") or other:
         return None
     eps, offset, size = constants["eps"], constants["unit_offset"], sizes["h"]
     fused = kernel != "rmsnorm"
@@ -112,6 +127,8 @@ def norm_spec(norm: Norm) -> Spec:
     plain = "fused_add_rmsnorm" if norm.fused_add else "rmsnorm"
     kernel = plain if norm.then != "silu" else "fused_rmsnorm_silu"
     kernel += "_quant" if norm.then == "quant" else ""
+    api = f"gemma_{kernel}" if norm.unit_offset else kernel
+    kernel += "_residual" if norm.then == "residual" else ""
     module = f"gemma_{kernel}" if norm.unit_offset else kernel
     fused = ("fused",) if norm.fused_add or norm.then else ()
     return Spec(
@@ -121,7 +138,7 @@ def norm_spec(norm: Norm) -> Spec:
         tags=(
             *(f"model:{model}" for model in norm.models),
             *fused,
-            f"fi_api:flashinfer.norm.{module}",
+            f"fi_api:flashinfer.norm.{api}",
             *(("status:unverified",) if norm.then else ()),
         ),
         axes={
@@ -151,7 +168,13 @@ def _description(norm: Norm) -> str:
     if norm.then == "silu":
         text += ", then y * sigmoid(y) of it"
     text += ", in float32, rounded to bfloat16 at the end."
-    if norm.fused_add:
+    if norm.then == "residual":
+        text += (
+            " The sum, rounded to bfloat16, is the second output: calls of the kernel"
+        )
+        text += " write both in place. Solutions are installed as"
+        text += f" {norm.prefix}fused_add_rmsnorm_h{norm.hidden_size}."
+    elif norm.fused_add:
         text += " The sum itself is not an output."
     return text
 
@@ -172,9 +195,10 @@ def _inputs(norm: Norm) -> dict[str, Tensor]:
 
 
 def _outputs(norm: Norm) -> dict[str, Tensor]:
-    if norm.then != "quant":
-        return {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
-    found = {"output": Tensor(ROWS, "float8_e4m3fn", "The normalised rows, in 8 bits.")}
-    if norm.fused_add:
+    found = {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
+    if norm.then == "quant":
+        rows = "The normalised rows, in 8 bits."
+        found = {"output": Tensor(ROWS, "float8_e4m3fn", rows)}
+    if norm.fused_add and norm.then:
         found["new_residual"] = Tensor(ROWS, "bfloat16", "hidden_states + residual.")
     return found

@@ -37,6 +37,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         *(_divided(definition, name, length) for name, length in lengths.items()),
         *_of_weight(definition),
         *_of_residual(definition),
+        *(() if "quantized" in definition.constants else _of_new_residual(definition)),
     )
 
 

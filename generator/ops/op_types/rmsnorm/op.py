@@ -154,7 +154,12 @@ def flashinfer_ground_truth(
         return kernel(x, weight, eps)
     fused = norm.gemma_fused_add_rmsnorm if unit_offset else norm.fused_add_rmsnorm
     fused(x, inputs["residual"], weight, eps)
-    return x
+    return _outputs(definition, x, inputs["residual"])
+
+
+def _outputs(definition: Definition, *rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the rows, and the sum where the definition has it."""
+    return rows[: len(definition.interface.outputs)]
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -188,7 +193,7 @@ def sglang_ground_truth(
     else:
         rows = norm.forward_native(x.float(), inputs["residual"].float())
     if backend == "native":
-        return rows[0].to(x.dtype)
+        return _outputs(definition, *(row.to(x.dtype) for row in rows))
     from sglang.kernels.ops.quantization.fp8_kernel import static_quant_fp8
 
     scale = torch.tensor([inputs["scale"]], device=x.device)
