@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
+from generator.dataset.workload_identity import workload_identity
 from generator.ops.registry import op_packages
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
 from generator.results.evidence import DefinitionEvidence, Run
+from generator.results.kernel_evidence import compared_workloads
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
@@ -22,6 +24,9 @@ from generator.rules.unproven import never, why_unproven
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ADVICE = "advice"
 """Answers a point that is not met and that the dataset does not require."""
+
+AT_WORKLOADS = "at-workloads"
+"""The point that a run on a GPU answers only at the workloads that it compared."""
 
 CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
@@ -169,6 +174,41 @@ def _captured(change: Change, new: Definition, known: ReviewContext) -> Finding:
     if set(kinds) == {_RANDOM}:
         return Finding(UNKNOWN, f"{seen}: no file shows that a server ran")
     return Finding(NO, seen or "there are none")
+
+
+def _at_workloads(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    path = f"workloads/{new.op_type}/{new.name}.jsonl"
+    if path not in known.sides.head or not known.sides.head[path].is_file:
+        return Finding(NO, "there are no workloads")
+    read = read_json_lines(known.root, path)
+    asked = {found for _, line in read.lines if (found := _identity(line))}
+    if not asked or len(asked) < read.count:
+        return Finding(NO, "they can't all be told apart: see the problems")
+    mine = [(run, known.counts(run, new.name)) for run in known.after]
+    kept = asked & compared_workloads((run for run, counts in mine if counts), new)
+    claimed = asked & compared_workloads((run for run, _ in mine), new)
+    if kept == asked:
+        return Finding(
+            YES, f"a kernel on a GPU agreed at {plural(len(asked), 'workload')}"
+        )
+    if claimed == asked:
+        said = f"agreed at {plural(len(asked), 'workload')}"
+        return Finding(UNKNOWN, CLAIMED + said, needs_gpu=True)
+    told = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
+    command = f"pytest tests/references --definition {new.name} --device cuda"
+    return Finding(
+        UNKNOWN,
+        one_line(f"{told}: {command} --workloads all --results results.jsonl", 300),
+        needs_gpu=True,
+    )
+
+
+def _identity(line: object) -> str | None:
+    workload = line.get("workload") if isinstance(line, dict) else None
+    try:
+        return workload_identity(workload) if isinstance(workload, dict) else None
+    except KeyError:
+        return None
 
 
 _DERIVED = "derived (the uuid is of version 5)"
@@ -320,6 +360,7 @@ POINTS: tuple[
     ("agreed", "agreed with a production kernel on a GPU", "", _green),
     ("workloads", "has workloads", "", _workloads),
     ("captured", "workloads captured from real inference", "workloads", _captured),
+    (AT_WORKLOADS, "agreed at the sizes of its workloads", "", _at_workloads),
     ("blobs", "blobs of the workloads", "blobs", _blobs),
     ("baseline", "baseline solution", "solutions", _baseline),
     ("traces", "traces, all PASSED", "traces", _traces),

@@ -22,6 +22,7 @@ from generator.review.checks import CheckChange
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight, by_weight, decide
 from generator.review.findings import CLAIM, of_paths, reasons_of
+from generator.review.points import AT_WORKLOADS
 from generator.review.removals import Accepted, removals
 from generator.review.rendered import check_tests
 from generator.review.settings import read_settings
@@ -319,6 +320,7 @@ def with_results(review: Review, executed: Executed) -> Review:
             reason
             for answer in review.answers
             if answer.needs_gpu
+            and answer.id != AT_WORKLOADS
             and agreed.issuperset(answer.others or (answer.definition,))
             and (reason := answer.reason) is not None
         }
@@ -376,6 +378,8 @@ def _commands(answers: Sequence[Answer]) -> Iterator[str]:
         chosen = " ".join(f"--definition-name {name}" for name in names)
         tested = "".join(f" --definition {name}" for name in names)
     yield f"gen-tests {chosen}"
+    if any(answer.id == AT_WORKLOADS for answer in answers):
+        tested += " --workloads all"
     yield f"pytest tests/references{tested} --device cuda --results results.jsonl"
     yield "trace-dataset verify --record results.jsonl"
     yield f"trace-dataset record {chosen}"

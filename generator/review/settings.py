@@ -42,6 +42,7 @@ POINTS: Mapping[str, bool] = MappingProxyType(
         "agreed": True,
         "workloads": True,
         "captured": False,
+        "at-workloads": False,
         "blobs": True,
         "baseline": False,
         "traces": False,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from generator.dataset.workload_identity import workload_identity
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,
@@ -127,3 +129,48 @@ def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
     write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
     found = reviewed(root, status=GPU)
     assert answers(found)["recording of a kernel's outputs, replayed"] == "unknown"
+
+
+AT_WORKLOADS = "agreed at the sizes of its workloads"
+
+
+def _at_workloads(root: Path, *workloads: dict[str, Any]) -> None:
+    run = run_of(root, "gemm_n8_k4")
+    source = run["definitions"]["gemm_n8_k4"]["sources"]["flashinfer/fa2"]
+    source["compared"] = {
+        "small": ["a"],
+        "workload": [workload_identity(workload) for workload in workloads],
+    }
+    write_runs(root, "gpu", run)
+
+
+def test_evidence_counts_at_the_workloads_that_it_names(root: Path) -> None:
+    write(root, "review.toml", "[points]\nrequired = ['at-workloads']\n")
+    one: Any = WORKLOAD["workload"]
+    _at_workloads(root, one)
+    commit(root)
+    changed(root, description="x")
+    _at_workloads(root, one)
+    assert answers(reviewed(root, status=GPU))[AT_WORKLOADS] == "unknown"
+    found = reviewed(root, "--trust-evidence", status=APPROVE)
+    assert answers(found)[AT_WORKLOADS] == "yes"
+    # another workload of the same uuid is none that was compared
+    other = {**one, "axes": {"M": one["axes"]["M"] + 1}}
+    write(root, LINES, json.dumps({**WORKLOAD, "workload": other}) + "\n")
+    accepted = ("--trust-evidence", "--accept", f"removal:{LINES}")
+    found = reviewed(root, *accepted, status=GPU)
+    assert answers(found)[AT_WORKLOADS] == "unknown"
+    assert "--workloads all" in found["to_run"][1]
+    assert "0 of 1 workload on record" in str(found["checklist"])
+
+
+def test_where_a_dataset_does_not_ask_workloads_in_evidence_are_told(
+    root: Path,
+) -> None:
+    evidence(root)
+    commit(root)
+    changed(root, description="x")
+    evidence(root)
+    found = reviewed(root, "--trust-evidence", status=APPROVE)
+    assert answers(found)[AT_WORKLOADS] == "unknown"
+    assert "--workloads" not in " ".join(found["to_run"])

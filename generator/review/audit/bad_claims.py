@@ -11,10 +11,14 @@ from generator.dataset.paths import CHECKERS_KEPT, WAIVERS
 from generator.review.audit.changes import (
     RECORDING,
     add_third,
+    agreed_at_workloads,
+    asking_for,
     audits,
+    more,
     render,
     runs,
     third_with_evidence,
+    workloads,
 )
 from generator.review.audit.pull_request import (
     Change,
@@ -26,6 +30,7 @@ from generator.review.audit.pull_request import (
 )
 from generator.review.audit.subject import EVIDENCE, Files, Subject, evidence
 from generator.review.findings import CLAIM, REMOVED
+from generator.review.points import AT_WORKLOADS
 from generator.review.review import NOT_RUN, Asked
 
 _NOTHING_SURVIVED = {
@@ -39,6 +44,12 @@ TRUSTED = Asked(trust_evidence=True)
 
 def of_claims() -> Iterator[PullRequest]:
     """Yield evidence, audits, recordings, solutions and traces that nobody has seen."""
+    yield PullRequest(
+        "claim: agreed at all workloads, of which one is new",
+        workloads(more(1)),
+        AT_WORKLOADS,
+        before=together(asking_for("at-workloads"), agreed_at_workloads),
+    )
     yield PullRequest(
         "claim: a survivor is off the audit",
         audits(lambda found, made: found[made.first].update(survivors=[])),

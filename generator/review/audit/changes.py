@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 from generator.dataset.paths import AUDIT
+from generator.dataset.workload_identity import workload_identity
 from generator.rendering.files import format_sums
 from generator.review.audit.pull_request import (
     Change,
     NotApplicable,
+    adding,
     editing,
     replacing,
     together,
@@ -23,7 +25,9 @@ from generator.review.audit.subject import (
     evidence,
     rendered,
 )
+from generator.review.settings import SETTINGS
 
+UUID = "00000000-0000-4000-8000-00000000000{}"
 FIRST, SECOND = "definitions/{op}/{1}.json", "definitions/{op}/{2}.json"
 LINES = "workloads/{op}/{1}.jsonl"
 RECORDING = "blob/ground_truth/{op}/{1}.safetensors"
@@ -100,6 +104,38 @@ def workloads(edit: Any) -> Change:
         files[path] = "".join(json.dumps(line) + "\n" for line in lines).encode()
 
     return change
+
+
+def more(count: int) -> Any:
+    """Return an edit that adds workloads to a list of lines."""
+
+    def edit(lines: list[dict[str, Any]]) -> None:
+        for n in range(count):
+            more = json.loads(json.dumps(lines[0]))
+            more["workload"]["uuid"] = UUID.format(n)
+            axes = more["workload"]["axes"]
+            name = next(iter(axes))
+            axes[name] += 1001 + 17 * n * n
+            lines.append(more)
+
+    return edit
+
+
+def asking_for(*points: str) -> Change:
+    """Return a change of review.toml, which requires points."""
+    names = ", ".join(f"'{point}'" for point in points)
+    return adding(SETTINGS, f"[points]\nrequired = [{names}]\n")
+
+
+def agreed_at_workloads(files: Files, made: Subject) -> None:
+    """Let a kernel on record agree at each workload of the first definition."""
+    lines = map(json.loads, files[made.workloads(made.first)].splitlines())
+    names = [workload_identity(line["workload"]) for line in lines]
+
+    def edit(found: dict[str, Any], made: Subject) -> None:
+        found[made.first]["sources"]["flashinfer"]["compared"] = {"workload": names}
+
+    runs(edit)(files, made)
 
 
 def runs(edit: Any) -> Change:

@@ -15,7 +15,10 @@ from generator.review.audit.changes import (
     LINES,
     RECORDING,
     add_third,
+    agreed_at_workloads,
+    asking_for,
     audits,
+    more,
     reference,
     render,
     runs,
@@ -24,7 +27,6 @@ from generator.review.audit.changes import (
     workloads,
 )
 from generator.review.audit.pull_request import (
-    Change,
     PullRequest,
     adding,
     editing,
@@ -43,8 +45,6 @@ from generator.review.audit.subject import (
 )
 from generator.review.review import Asked
 from generator.review.settings import SETTINGS
-
-UUID = "00000000-0000-4000-8000-00000000000{}"
 
 
 def good() -> Iterator[PullRequest]:
@@ -70,7 +70,7 @@ def _of_definitions() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "definition: a workload more, described anew",
-        together(described, render, workloads(_more(1))),
+        together(described, render, workloads(more(1))),
     )
     yield PullRequest(
         "definition: new, its evidence was there first",
@@ -119,8 +119,14 @@ def _of_definitions() -> Iterator[PullRequest]:
 
 
 def _of_workloads() -> Iterator[PullRequest]:
-    yield PullRequest("workloads: one more", workloads(_more(1)))
-    yield PullRequest("workloads: three more", workloads(_more(3)))
+    yield PullRequest("workloads: one more", workloads(more(1)))
+    yield PullRequest(
+        "workloads: one less, where a kernel agreed at each",
+        workloads(lambda lines: lines[:-1]),
+        asked=Asked(accepted=("removal:workloads/",)),
+        before=together(asking_for("at-workloads"), agreed_at_workloads),
+    )
+    yield PullRequest("workloads: three more", workloads(more(3)))
     yield PullRequest(
         "workloads: in another order", workloads(lambda lines: lines[::-1])
     )
@@ -188,7 +194,7 @@ def _accepted() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "accepted: a workload is gone",
-        workloads(lambda lines: lines[1:]),
+        workloads(lambda lines: lines[:-1]),
         asked=taking("workloads/"),
         before=removing("{traces}"),
     )
@@ -221,19 +227,6 @@ def _commented(files: Files, made: Subject) -> None:
 def _laid_out(files: Files, made: Subject) -> None:
     path = made.definition(made.first)
     files[path] = json.dumps(json.loads(files[path]), indent=8).encode()
-
-
-def _more(count: int) -> Change | Any:
-    def edit(lines: list[dict[str, Any]]) -> None:
-        for n in range(count):
-            more = json.loads(json.dumps(lines[0]))
-            more["workload"]["uuid"] = UUID.format(n)
-            axes = more["workload"]["axes"]
-            name = next(iter(axes))
-            axes[name] += 1001 + 17 * n * n
-            lines.append(more)
-
-    return edit
 
 
 def _evidence_first(files: Files, made: Subject) -> None:
