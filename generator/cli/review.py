@@ -92,11 +92,13 @@ def review(
         Asked,
         make_review,
         with_results,
+        with_software,
         with_solutions,
     )
 
     if execute or output is not None:
         # rendering and the sandbox take time to import
+        from generator.review.crossed import cross_run
         from generator.review.execute import execute_changes, render_changes, why_not
         from generator.review.solutions import evaluate_change
     if execute and (reason := why_not(device)) is not None:
@@ -109,6 +111,9 @@ def review(
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
             made = made if executed is None else with_results(made, executed)
+            with progress("Running the tests of both sides' software"):
+                crossed = cross_run(made.changes, sources, trust)
+            made = made if crossed is None else with_software(made, crossed)
             with progress("Evaluating the solutions that the change brings"):
                 found = evaluate_change(made.changes, sources, device, usable_cores())
             made = made if found is None else with_solutions(made, found)

@@ -195,6 +195,7 @@ def page(review: Review) -> str:
         claims=of_claims(review.evaluated) if review.evaluated else None,
         rows=[*(row for row, _ in groups), *kept],
         run=list(of_run(executed)) if executed is not None else [],
+        crossed=list(review.crossed.lines) if review.crossed is not None else [],
         ids={comparison: f"c{n}" for n, comparison in enumerate(comparisons, 1)},
         drawings={*[c for c in comparisons if c.where][:FIGURES]},
         result_of=result_of,

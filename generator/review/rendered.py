@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import generator
 from generator.dataset.paths import is_written_by_rendering
 from generator.execution.processes import run_python, safe_environment
 from generator.problems import Failure, Problem
@@ -22,9 +21,9 @@ from generator.problems.messages import one_line, quote
 from generator.rendering.files import SUMS, format_sums
 from generator.rendering.generate import generate
 from generator.rendering.plan import SIZES, RenderOptions
-from generator.rendering.render import templates
 from generator.review.checks import CheckChange, changes_of
 from generator.review.findings import OWN_SOFTWARE, UNCOMPARED, UNRENDERED, WEAKER
+from generator.review.software import running, software_of
 from generator.review.sources import SUPPORT, TESTS, Sources, op_types_to_render
 from generator.review.treatment import SOFTWARE, is_compared
 from generator.review.tree import Tree, write_tree
@@ -167,46 +166,19 @@ class _Base:
 
     @cached_property
     def _kept(self) -> Tree:
-        """Return the files of the software that the base holds; none in most datasets."""
-        tree = self._sources.sides.base
-        if "generator/__init__.py" not in tree:
-            return {}
-        tops = ("generator/", "templates/")
-        return {p: e for p, e in tree.items() if p.startswith(tops) and e.is_file}
+        return software_of(self._sources.sides.base)
 
     @cached_property
     def mine(self) -> list[str]:
         """Return the files of the base's software that are others in what runs."""
-        package = Path(generator.__file__).parent
-        roots = {"generator": package, "templates": templates()}
-        found = []
-        for path, entry in self._kept.items():
-            top, _, below = path.partition("/")
-            try:
-                data = (roots[top] / below).read_bytes()
-            except OSError:
-                data = None
-            if data is None or _git_id(data) != entry.oid:
-                found.append(path)
-        return found
+        return [p for p, entry in self._kept.items() if _git_id_of(p) != entry.oid]
 
     @property
     def is_changed_by_the_change(self) -> bool:
         """Return whether what runs has a file of the software as the head has it."""
         sides = self._sources.sides
-        package = Path(generator.__file__).parent
-        for path in self.mine:
-            top, _, below = path.partition("/")
-            root = package if top == "generator" else templates()
-            entry = sides.head.get(path)
-            if entry is None or path not in sides.changed:
-                continue
-            try:
-                if _git_id((root / below).read_bytes()) == entry.oid:
-                    return True
-            except OSError:
-                continue
-        return False
+        changed = (p for p in self.mine if p in sides.changed and p in sides.head)
+        return any(_git_id_of(path) == sides.head[path].oid for path in changed)
 
     def render(self, chosen: set[str]) -> dict[str, bytes]:
         """Return path → content of what is rendered of op_types out of the head."""
@@ -269,7 +241,11 @@ class _Base:
             )
 
 
-def _git_id(data: bytes) -> str:
-    """Return the name that git gives to content."""
+def _git_id_of(path: str) -> str | None:
+    """Return the name that git gives to a file of the software that runs."""
+    try:
+        data = running(path).read_bytes()
+    except OSError:
+        return None
     head = b"blob %d\0" % len(data)
     return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()

@@ -140,6 +140,8 @@ def _details(review: Review) -> Iterator[Section]:
     yield Section("What changed", changes, is_open=False, count=len(changes))
     if review.executed is not None:
         yield Section("Executed", [_quoted(of_run(review.executed))])
+    if review.crossed is not None:
+        yield Section("Software", [_quoted(review.crossed.lines)])
     if review.evaluated is not None:
         yield Section("Solutions", [of_solutions(review.evaluated)])
         yield Section("Traces against a fresh run", [of_claims(review.evaluated)])

@@ -38,6 +38,7 @@ from generator.validation.parallel import outcomes
 from generator.validation.validate import Counts, ValidationPlan, make_plan, run_plan
 
 if TYPE_CHECKING:
+    from generator.review.crossed import Crossed
     from generator.review.executed import Executed
     from generator.review.solutions import EvaluatedChange
 
@@ -161,6 +162,7 @@ class Review:
     executed: Executed | None = None
     known: ReviewContext | None = None
     evaluated: EvaluatedChange | None = None
+    crossed: Crossed | None = None
 
     @property
     def decision(self) -> Decision:
@@ -225,6 +227,7 @@ class Review:
             "to_run": self.to_run,
             "executed": self.executed,
             "evaluated": self.evaluated and self.evaluated.as_dict(),
+            "software_runs": self.crossed,
         }
 
     def by_treatment(self) -> dict[Treatment, list[str]]:
@@ -327,6 +330,12 @@ def with_results(review: Review, executed: Executed) -> Review:
         kept = [reason for reason in kept if reason not in met]
     grounds = by_weight([*kept, *reasons])
     return replace(review, grounds=grounds, executed=executed)
+
+
+def with_software(review: Review, crossed: Crossed) -> Review:
+    """Return a review with what the tests of both sides' software showed."""
+    grounds = by_weight([*review.grounds, *crossed.reasons])
+    return replace(review, grounds=grounds, crossed=crossed)
 
 
 def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
