@@ -194,13 +194,13 @@ def _compared(
     unchanged: set[str],
 ) -> tuple[SoftwareRun, SoftwareRun]:
     """Return both runs with what of their failures speaks against the change."""
-    failed = [t for t in results if t.status == "failed"]
+    failed = [test for test in results if test.is_bad]
     known = {t.test for t in failed if t.definition in unchanged}
-    asked = {t.test for t in others if t.status in ("passed", "failed")}
+    asked = {test.test for test in others if test.status != "skipped"}
     passed = {
         t.test for t in results if t.status == "passed" and t.definition in unchanged
     }
-    bad = [t.test for t in others if t.status == "failed"]
+    bad = [test.test for test in others if test.is_bad]
     return (
         _with(
             on_head,

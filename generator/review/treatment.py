@@ -113,6 +113,7 @@ def _runs(name: str, could: str, unchecked: str = "everything it does") -> Treat
 SOFTWARE = _runs(
     "the software itself",
     "it renders the tests, compares, and judges: any check can be weakened there",
+    "everything else it does; --execute runs its tests on the base's dataset",
 )
 CUSTOM = _runs(
     "custom inputs",

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from generator.evaluation.verdict import PASSED, SKIPPED
+from generator.evaluation.verdict import (
+    PASSED,
+    SKIPPED,
+    CaseVerdict,
+    SolutionVerdict,
+)
 from generator.review import shown
 from generator.review.decision import Decision
 from generator.review.review import Review, make_review, with_solutions
@@ -136,3 +143,60 @@ def test_change_without_solutions_evaluates_nothing(root: Path) -> None:
 def test_only_a_pass_is_a_false_claim(status: str, found: str, is_false: bool) -> None:
     claim = Claim("traces/a/gemm/b.jsonl", 1, "mine", UUID, status, found)
     assert claim.is_false is is_false
+
+
+def _measured(latency: float, spread: float) -> SolutionVerdict:
+    """Return what a judge on a GPU says: its clock is made up here."""
+    timing = {
+        "latency_ms": latency,
+        "reference_latency_ms": 2 * latency,
+        "speedup_factor": 2.0,
+        "spread_ms": spread,
+    }
+    workload: Any = WORKLOAD["workload"]
+    case = CaseVerdict("workload", PASSED, workload=workload, timing=timing)
+    path = f"solutions/tester/gemm/{NAME}/right.json"
+    return SolutionVerdict("right", "tester", NAME, "gemm", path, PASSED, cases=[case])
+
+
+@pytest.mark.parametrize(
+    ("latency", "spread", "hardware", "is_false"),
+    [
+        (1.0, 0.01, "a GPU", False),
+        (1.04, 0.001, "a GPU", False),
+        (1.3, 0.2, "a GPU", False),
+        (1.3, 0.01, "a GPU", True),
+        # of another GPU a run says nothing
+        (1.3, 0.01, "another GPU", False),
+    ],
+)
+def test_with_a_gpu_claimed_times_are_measured_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    latency: float,
+    spread: float,
+    hardware: str,
+    is_false: bool,
+) -> None:
+    make(tmp_path)
+    add(tmp_path, "right", RIGHT)
+    trace(tmp_path, ("right", PASSED))
+    asked = []
+
+    def evaluate(solutions: Sequence[Any], *arguments: Any) -> list[SolutionVerdict]:
+        asked.append((len(solutions), arguments[2].device, arguments[2].timing))
+        return [_measured(latency, spread) for _ in solutions]
+
+    monkeypatch.setattr("generator.evaluation.evaluate.evaluate", evaluate)
+    told = {"hardware": hardware, "libs": {}}
+    monkeypatch.setattr("generator.evaluation.environment.environment", lambda _: told)
+    with open_sources(tmp_path, None, None) as sources:
+        made = make_review(sources, 1)
+        found = evaluate_change(made.changes, sources, "cuda", 1)
+    assert found is not None
+    assert asked == [(1, "cuda", True), (0, "cuda", True)]
+    made = with_solutions(made, found)
+    (claim,) = found.claims
+    assert claim.is_false == is_false
+    assert (made.decision is Decision.CHANGES) == is_false
+    assert ("it claims 1.0000 ms" in str(claim)) == is_false
