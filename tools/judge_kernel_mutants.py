@@ -1,4 +1,4 @@
-"""Judge mutants of the example kernels, many at once, and say which pass.
+"""Judge mutants of the example kernels, many at once, and sort those that pass.
 
 Called by `python tools/evaluate_mutants.py --kernels`. Results are written as JSON lines as
 they come, so that a run that reaches its limit has what it judged. A mutant that does not
@@ -12,7 +12,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,16 +30,26 @@ from generator.evaluation.verdict import (
 )
 from generator.execution.gpus import visible_gpus
 from generator.execution.local import LocalExecutor
+from tools.kernel_equivalence import (
+    DEFECT,
+    ROUNDING,
+    SAME_BITS,
+    SAME_CODE,
+    UNKNOWN,
+    Fate,
+    fates,
+)
 from tools.kernel_mutants import KernelMutant, mutated
 
 _SECRET = 21
 _EXAMPLES = Path("solutions/examples")
+REFUSED, NOT_BUILT, NOT_JUDGED = "refused", "not built", "not judged"
 _FATES = {
-    PASSED: "passed",
-    COMPILE_ERROR: "not built",
-    SKIPPED: "not judged",
-    INVALID: "not judged",
-    JUDGE_ERROR: "not judged",
+    PASSED: UNKNOWN,
+    COMPILE_ERROR: NOT_BUILT,
+    SKIPPED: NOT_JUDGED,
+    INVALID: NOT_JUDGED,
+    JUDGE_ERROR: NOT_JUDGED,
 }
 
 
@@ -58,10 +68,12 @@ def judge_kernel_mutants(
 ) -> int:
     """Judge up to `most` mutants of each example that runs on a device.
 
-    `names` are those of examples, all without any. Return the exit status: 1 where
-    over 1 % of what was built passes, or something was not judged.
+    `names` are those of examples, all without any. What passes is compared with its
+    kernel (`kernel_equivalence`). Return the exit status: 1 where over 1 % of what is built
+    and not equivalent passes, or something was not judged.
     """
     planned: dict[str, KernelMutant] = {}
+    values: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     solutions = []
     for value in _examples(names, device):
         mutants = mutated(value)
@@ -70,6 +82,7 @@ def judge_kernel_mutants(
             mutants = draw.sample(mutants, most)
         for mutant, made in mutants:
             planned[made["name"]] = mutant
+            values[made["name"]] = value, made
             solutions.append(Solution(made, made["name"]))
     definitions = discover_definitions(Path()).files
     gpus: tuple[str, ...] = ()
@@ -91,13 +104,18 @@ def judge_kernel_mutants(
             raise _Over
 
     try:
-        evaluate(solutions, definitions, Path(), asks, LocalExecutor(jobs), jobs, keep)
+        # large parts: each starts sandboxes of its own
+        parts = -(-jobs // max(len({v["definition"] for v, _ in values.values()}), 1))
+        evaluate(solutions, definitions, Path(), asks, LocalExecutor(jobs), parts, keep)
     except _Over:
         print(f"the limit of {seconds:g} s was reached", file=sys.stderr)
-    finally:
-        if file is not None:
-            file.close()
-    return _said(verdicts, planned, len(solutions))
+    passed = [values[v.solution] for v in verdicts if v.verdict == PASSED]
+    sorted_out = fates(passed, device, jobs, _SECRET)
+    if file is not None:
+        for name, fate in sorted_out.items():
+            file.write(json.dumps({"solution": name, **asdict(fate)}) + "\n")
+        file.close()
+    return _said(verdicts, planned, sorted_out, len(solutions))
 
 
 def _examples(names: Sequence[str], device: str) -> list[dict[str, Any]]:
@@ -120,25 +138,29 @@ def _line(verdict: SolutionVerdict, mutant: KernelMutant) -> dict[str, Any]:
 
 
 def _said(
-    verdicts: Sequence[SolutionVerdict], planned: dict[str, KernelMutant], total: int
+    verdicts: Sequence[SolutionVerdict],
+    planned: Mapping[str, KernelMutant],
+    sorted_out: Mapping[str, Fate],
+    total: int,
 ) -> int:
-    """Print the table by class, and who passed; return the exit status."""
+    """Print the table by class, and who is no equivalent; return the exit status."""
     counts = Counter[tuple[str, str]]()
     for verdict in verdicts:
-        fate = _FATES.get(verdict.verdict, "refused")
-        kind = planned[verdict.solution].kind
-        counts[kind, fate] += 1
+        name = verdict.solution
+        fate, why = _FATES.get(verdict.verdict, REFUSED), verdict.reason
+        if name in sorted_out:
+            fate, why = sorted_out[name].kind, sorted_out[name].detail
+        counts[planned[name].kind, fate] += 1
         counts["all", fate] += 1
-        if fate in ("passed", "not judged"):
-            why = "" if fate == "passed" else f" ({verdict.reason})"
-            print(f"{fate}: {verdict.solution}: {planned[verdict.solution].name}{why}")
-    print(
-        "| class | refused | passed | not built | not judged |\n|---|---|---|---|---|"
-    )
+        if fate in (DEFECT, ROUNDING, UNKNOWN, NOT_JUDGED):
+            print(f"{fate}: {name}: {planned[name].name} ({why})")
+    alike = (SAME_CODE, SAME_BITS, ROUNDING)
+    every = (REFUSED, *alike, DEFECT, UNKNOWN, NOT_BUILT, NOT_JUDGED)
+    print("| class | " + " | ".join(every) + " |")
+    print("|---" * (len(every) + 1) + "|")
     for kind in sorted({kind for kind, _ in counts}):
-        fates = ("refused", "passed", "not built", "not judged")
-        print(f"| {kind} | " + " | ".join(str(counts[kind, f]) for f in fates) + " |")
+        print(f"| {kind} | " + " | ".join(str(counts[kind, f]) for f in every) + " |")
     print(f"{len(verdicts)} of {total} mutants were judged")
-    built = counts["all", "refused"] + counts["all", "passed"]
-    share = counts["all", "passed"] / max(built, 1)
-    return int(share > 0.01 or counts["all", "not judged"] > 0)
+    survived = counts["all", DEFECT] + counts["all", UNKNOWN]
+    share = survived / max(counts["all", REFUSED] + survived, 1)
+    return int(share > 0.01 or counts["all", NOT_JUDGED] > 0)

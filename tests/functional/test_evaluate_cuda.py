@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -156,31 +157,55 @@ HACKS = (
 )
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of results and traces of all solutions."""
-    root = dataset(tmp_path_factory.mktemp("dataset"))
+# timed: what is honest, and what would hide its time
+TIMED = (
+    "patched events",
+    "slow and honest",
+    "a slow stream that is waited for",
+)
+
+
+def evaluated(folder: Path, hacks: Sequence[Hack], *options: str) -> Path:
+    """Return the folder of results and traces of hacks between honest solutions."""
+    root = dataset(folder / "dataset")
     # of a definition with workloads only these are timed
     workloads = root / f"workloads/rmsnorm/{NORM}.jsonl"
     workloads.parent.mkdir(parents=True)
     workloads.write_text(json.dumps(WORKLOAD) + "\n")
-    folder = tmp_path_factory.mktemp("solutions")
-    values = [solution(hack.name, hack.source) for hack in HACKS]
+    values = [solution(hack.name, hack.source) for hack in hacks]
     values = [solution("first", HONEST), *values, solution("last", HONEST)]
+    chosen = []
     for number, value in enumerate(values):
-        (folder / f"{number:03}.json").write_text(json.dumps(value))
-    chosen = sorted(map(str, folder.glob("*.json")))
-    found = tmp_path_factory.mktemp("output")
-    options = ("--dataset", root, "--device", "cuda", "--timing", "--output", found)
-    _, out, err = audit(*chosen, *options, command="evaluate")
+        chosen.append(folder / f"{number:03}.json")
+        chosen[-1].write_text(json.dumps(value))
+    found = folder / "output"
+    how = ("--dataset", root, "--device", "cuda", *options, "--output", found)
+    _, out, err = audit(*chosen, *how, command="evaluate")
     assert out, err
     return found
 
 
-@pytest.fixture(scope="module")
-def verdicts(output: Path) -> dict[str, Any]:
+def verdicts_of(output: Path) -> dict[str, Any]:
     results = json.loads((output / "results.json").read_text())
     return {v["solution"]: v for v in results["solutions"]}
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the results of timed solutions."""
+    hacks = [hack for hack in HACKS if hack.name in TIMED]
+    options = ("--timing", "--workloads", "dataset")
+    return evaluated(tmp_path_factory.mktemp("timed"), hacks, *options)
+
+
+@pytest.fixture(scope="module")
+def timed(output: Path) -> dict[str, Any]:
+    return verdicts_of(output)
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return verdicts_of(evaluated(tmp_path_factory.mktemp("hacks"), HACKS))
 
 
 @pytest.mark.parametrize("hack", HACKS, ids=[hack.name for hack in HACKS])
@@ -193,21 +218,18 @@ def milliseconds(verdict: dict[str, Any]) -> list[float]:
     return [c["timing"]["latency_ms"] for c in verdict["cases"] if c["timing"]]
 
 
-def test_honest_solution_is_timed(verdicts: dict[str, Any]) -> None:
+def test_honest_solution_is_timed(timed: dict[str, Any]) -> None:
     for name in ("first", "last"):
-        assert verdicts[name]["verdict"] == PASSED, verdicts[name]["reason"]
-        found = milliseconds(verdicts[name])
+        assert timed[name]["verdict"] == PASSED, timed[name]["reason"]
+        found = milliseconds(timed[name])
         assert found
         assert all(0.0 < ms < 5.0 for ms in found)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["slow and honest", "patched events", "a slow stream that is waited for"],
-)
-def test_time_that_is_hidden_counts(name: str, verdicts: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", TIMED)
+def test_time_that_is_hidden_counts(name: str, timed: dict[str, Any]) -> None:
     # 20 million cycles are 10 ms at 2 GHz
-    assert min(milliseconds(verdicts[name])) > 5.0
+    assert min(milliseconds(timed[name])) > 5.0
 
 
 def test_traces_are_written(output: Path) -> None:
