@@ -19,18 +19,18 @@ from generator.ops.reference_text import reference_text, variants
 from generator.ops.registry import op_packages
 from generator.rules.load import load_definitions
 from generator.rules.subjects import subject_of
-from generator.testing.checks.pairs import compared, pairs
-from generator.testing.definition import Case, Definition
-from generator.testing.harness import (
+from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesPyTorch,
     MatchesRecorded,
 )
-from generator.testing.reference import load_run
-from generator.testing.skipping import Skip
-from generator.testing.subject import Subject
-from generator.testing.trial import Trial
+from kernel_judge.checks.pairs import compared, pairs
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.reference import load_run
+from kernel_judge.skipping import Skip
+from kernel_judge.subject import Subject
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")

@@ -25,12 +25,12 @@ from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rules.load import load_definitions
 from generator.rules.route_calls import check as check_calls
 from generator.rules.routes import installed_as, routes_to
-from generator.testing.compare import compare
-from generator.testing.definition import Definition, Interface
-from generator.testing.providers import backend_obstacle
-from generator.testing.skipping import Skip
-from generator.testing.tolerance import choose_tolerance
-from generator.testing.trial import Trial, as_tuple
+from kernel_judge.comparison.compare import compare
+from kernel_judge.comparison.tolerance import choose_tolerance
+from kernel_judge.definition import Definition, Interface
+from kernel_judge.inputs.trial import Trial, as_tuple
+from kernel_judge.providers import backend_obstacle
+from kernel_judge.skipping import Skip
 
 ROOT = Path(__file__).parent.parent
 HIT = "hit"

@@ -30,11 +30,11 @@ from generator.cli.trace_dataset import cli as trace_dataset
 
 # what an op_type of another distribution imports, and the values that reports are of
 MODULES = (
-    "generator.testing.definition",
-    "generator.testing.seeded_inputs",
-    "generator.testing.tolerance",
-    "generator.testing.relation",
-    "generator.testing.compare",
+    "kernel_judge.definition",
+    "kernel_judge.inputs.seeded_inputs",
+    "kernel_judge.comparison.tolerance",
+    "kernel_judge.relation",
+    "kernel_judge.comparison.compare",
     "generator.ops.spec",
     "generator.ops.family",
     "generator.ops.variation",

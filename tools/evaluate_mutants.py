@@ -46,8 +46,8 @@ from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
 from generator.ops.domain_mutants import domain_mutants
 from generator.problems import Failure
 from generator.rules.load import load_definitions
-from generator.testing.memory import dtype_of, shape_of
-from generator.testing.trial import as_tuple, same_bits, seed
+from kernel_judge.inputs.memory import dtype_of, shape_of
+from kernel_judge.inputs.trial import as_tuple, same_bits, seed
 from tools.judge_kernel_mutants import judge_kernel_mutants
 
 _SECONDS = 120.0

@@ -28,8 +28,8 @@ from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE
 from generator.rules.load import load_definitions
-from generator.testing.memory import dtype_of, shape_of, tensor_bytes
-from generator.testing.trial import as_tuple, seed
+from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
+from kernel_judge.inputs.trial import as_tuple, seed
 
 SAME_CODE, SAME_BITS = "same code", "same bits"
 ROUNDING, DEFECT, UNKNOWN = "rounds otherwise", "defect", "unknown"

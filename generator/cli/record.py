@@ -139,7 +139,7 @@ def _compare(before: str, after: str, form: str) -> int:
         differences_report,
         read_side,
     )
-    from generator.testing.recording_file import Damaged
+    from kernel_judge.recording.recording_file import Damaged
 
     try:
         result = compare(read_side(before), read_side(after))

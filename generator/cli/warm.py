@@ -14,7 +14,7 @@ _NEEDED = ("torch", "numpy", "pytest")
 
 
 def _usual_jobs() -> int:
-    from generator.testing.warming import usual_jobs
+    from generator.running.warming import usual_jobs
 
     return usual_jobs()
 
@@ -39,7 +39,7 @@ def warm(
     from generator.execution.gpus import visible_gpus
     from generator.ground_truth.recording import not_rendered
     from generator.rendering.standalone import SUPPORT, is_standalone
-    from generator.testing.warming import Compilation, Job
+    from generator.running.warming import Compilation, Job
 
     _, files = choice.find()
     gpus = visible_gpus()
@@ -63,7 +63,7 @@ def warm(
     if is_standalone(folder):
         package, place = SUPPORT, folder.resolve()
     compilation = Compilation(
-        f"{package}.testing", place, lambda line: write_lines([line])
+        f"{package}.running", place, lambda line: write_lines([line])
     )
     compilation.begin(Job(of_file, jobs))
     return status_of(compilation.finish())

@@ -18,7 +18,7 @@ from generator.dialects.imported import Changes, Refused
 from generator.rules.static import undefined_names
 
 Function = ast.FunctionDef
-_STAND_INS = Path(__file__).parents[1] / "testing" / "stand_ins.py"
+_STAND_INS = Path(__file__).parents[1] / "running" / "stand_ins.py"
 
 
 def reference_function(source: str) -> Function:

@@ -26,12 +26,12 @@ from unittest import mock
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from generator.dataset.constraints import evaluate
 from generator.dataset.python_source import parse_expression
 from generator.dialects import without_init
 from generator.dialects.registered import registered
 from generator.rules.constraints import names_in
-from generator.testing import stand_ins
+from generator.running import stand_ins
+from kernel_judge.constraints import evaluate
 
 _TEMPLATES = "flashinfer.trace.templates"
 _LARGEST, _ROUNDS = 16_385, 3

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import TensorSpec
-from generator.testing.memory import dtype_of, shape_of
+from kernel_judge.definition import TensorSpec
+from kernel_judge.inputs.memory import dtype_of, shape_of
 
 _ALIGNED, _GUARD = 256, 256
 _PAGE = 1 << 16

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import kernel_judge
 from generator.evaluation.channel import pair, received
 from generator.evaluation.frames import Garbled, send
 from generator.evaluation.keeper import Keeper
@@ -30,7 +31,7 @@ _ENTRIES = 100_000
 """Files and folders that a solution may have."""
 _SHORT = 500
 _FOLDER = Path(__file__).parent
-_PROJECT = _FOLDER.parent
+_PROJECT = (_FOLDER.parent, Path(kernel_judge.__file__).parent)
 _INSIDE = "/judge"
 _CLOCK = tuple(f"clock/{name}" for name in ("callee", "page", "shared_memory"))
 _WORKER = ("worker", "namespaces", "calling", "building", "frames", *_CLOCK)
@@ -57,7 +58,7 @@ class Confinement:
         alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._device, self._allowed, self._alive = device, allowed, alive
-        self._hidden = [_PROJECT, *hidden]
+        self._hidden = [*_PROJECT, *hidden]
         self._limits = _limits(device, allowed)
         self._channel: socket.socket | None = None
         self._outcome: Outcome | None = None

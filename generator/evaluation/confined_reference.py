@@ -12,7 +12,7 @@ from generator.evaluation.lengths import sizes_of
 from generator.evaluation.session import Session
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import Refused
-from generator.testing.definition import Interface
+from kernel_judge.definition import Interface
 
 _SEEDS = 2**31
 

@@ -23,8 +23,8 @@ import torch
 
 from generator.ops.attention.audit import axes_of
 from generator.ops.registry import optional_op_module
-from generator.testing.definition import Case, Definition
-from generator.testing.memory import tensor_bytes
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import tensor_bytes
 
 RESIDUES, BLOCKS = 16, 8
 # arguments of all calls for one solution together, and of one call

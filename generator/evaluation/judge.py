@@ -36,14 +36,14 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
-from generator.testing.checks.pairs import ORACLE
-from generator.testing.checks.related import related_calls
-from generator.testing.compare import ERROR, Comparison, compare
-from generator.testing.memory import available_bytes
-from generator.testing.policy import Question
-from generator.testing.relation import Claim
-from generator.testing.tolerance import Tolerance, looser
-from generator.testing.trial import same_bits
+from kernel_judge.checks.pairs import ORACLE
+from kernel_judge.checks.related import related_calls
+from kernel_judge.comparison.compare import ERROR, Comparison, compare
+from kernel_judge.comparison.policy import Question
+from kernel_judge.comparison.tolerance import Tolerance, looser
+from kernel_judge.inputs.memory import available_bytes
+from kernel_judge.inputs.trial import same_bits
+from kernel_judge.relation import Claim
 
 # values A, values B at the same addresses, values A at other addresses
 _SAME, _OTHER = 0, 1

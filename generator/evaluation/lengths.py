@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from generator.dataset.constraints import evaluate
 from generator.dataset.python_source import parse_expression
 from generator.rules.constraints import names_in
-from generator.testing.definition import Interface
+from kernel_judge.constraints import evaluate
+from kernel_judge.definition import Interface
 
 
 def sizes_of(

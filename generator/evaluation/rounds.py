@@ -21,16 +21,17 @@ from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
-from generator.testing.checks.pairs import ORACLE
-from generator.testing.definition import Case, Definition
-from generator.testing.memory import dtype_of, shape_of, shortage, tensor_bytes
-from generator.testing.policy import Repeating
-from generator.testing.seeded_inputs import Stream
-from generator.testing.skipping import Skip
-from generator.testing.source_names import METAMORPHIC
-from generator.testing.subject import Subject
-from generator.testing.trial import Inputs, Trial, as_tuple
-from generator.testing.workload_case import why_not_asked, workload_case
+from generator.running.workloads import why_not_asked
+from kernel_judge.checks.pairs import ORACLE
+from kernel_judge.comparison.policy import Repeating
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import dtype_of, shape_of, shortage, tensor_bytes
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs, Trial, as_tuple
+from kernel_judge.inputs.workload_case import workload_case
+from kernel_judge.skipping import Skip
+from kernel_judge.source_names import METAMORPHIC
+from kernel_judge.subject import Subject
 
 _KEPT_BYTES = 64 << 20
 _SEEDS = 2**31

@@ -33,7 +33,7 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
-from generator.testing.definition import TensorSpec
+from kernel_judge.definition import TensorSpec
 
 _START_SECONDS = 120.0
 _SHORT = 500

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from generator.testing.available import source_name
-from generator.testing.checks.pairs import ORACLE
-from generator.testing.subject import Subject
-from generator.testing.tolerance import Tolerance, looser
+from kernel_judge.checks.available import source_name
+from kernel_judge.checks.pairs import ORACLE
+from kernel_judge.comparison.tolerance import Tolerance, looser
+from kernel_judge.subject import Subject
 
 REFERENCE = "reference"
 """What is expected where there is no oracle: the reference's outputs."""

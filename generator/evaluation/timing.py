@@ -44,8 +44,8 @@ from generator.evaluation.verdict import (
     CaseVerdict,
     Refused,
 )
-from generator.testing.lazy_weights import fresh
-from generator.testing.memory import tensor_bytes
+from kernel_judge.inputs.lazy_weights import fresh
+from kernel_judge.inputs.memory import tensor_bytes
 
 # of larger workloads several copies don't fit beside each other
 _MOST_BYTES = 4 << 30

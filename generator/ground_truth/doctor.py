@@ -19,7 +19,7 @@ from generator.ground_truth.recordings import replay_of
 from generator.ground_truth.resolver import PROVIDERS
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_specs
-from generator.testing.obstacle import Kind
+from kernel_judge.obstacle import Kind
 
 
 class State(str, Enum):

@@ -10,7 +10,7 @@ from generator.dataset.definition import Definition
 from generator.ground_truth.machine import Machine
 from generator.ops.op_source import OpSource
 from generator.ops.spec import OpSpec
-from generator.testing.obstacle import Kind, Obstacle
+from kernel_judge.obstacle import Kind, Obstacle
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from generator.execution.gpus import visible_gpus
 from generator.execution.processes import run_python, safe_environment
-from generator.testing import sglang_light
+from generator.running import sglang_light
 
 _IMPORT_SECONDS = 120
 # prints one line whatever the import raises; os._exit skips broken atexit handlers

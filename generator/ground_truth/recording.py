@@ -18,7 +18,7 @@ from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, Folder, Outcome, Task
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.standalone import SUPPORT, is_standalone
-from generator.testing.recording_file import recording_path
+from kernel_judge.recording.recording_file import recording_path
 
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
 # definitions that one worker records; a large op_type is shared by several workers
@@ -95,7 +95,7 @@ def record(
         logs = Path(own) if options.logs is None else options.logs.resolve()
         tasks = [
             Task(
-                f"{package}.testing.record_worker:record_definition",
+                f"{package}.running.record_worker:record_definition",
                 {
                     "file": f"test_{file.op_type}.py",
                     "name": file.name,

@@ -22,7 +22,7 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.testing.recording_file import SUFFIX, Recording, read
+from kernel_judge.recording.recording_file import SUFFIX, Recording, read
 
 _COLUMNS = (
     "op_type",

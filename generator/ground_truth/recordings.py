@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.file_reading import read_text
-from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.recording_file import Damaged, read_description, recording_path
+from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.recording.recording_file import (
+    Damaged,
+    read_description,
+    recording_path,
+)
 
 # beside the recordings: definition → why it has none
 _UNRECORDED = "unrecorded.json"

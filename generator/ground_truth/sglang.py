@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator.ground_truth.interface import Library
 from generator.ground_truth.machine import Machine
-from generator.testing.sglang_light import KERNELS, OPTIONAL
+from generator.running.sglang_light import KERNELS, OPTIONAL
 
 
 class SGLangLibrary(Library):

@@ -24,8 +24,8 @@ from generator.results.audits import (
     TIMED_OUT,
 )
 from generator.rules.subjects import subject_of
-from generator.testing.reference import load_run
-from generator.testing.subject import Subject
+from kernel_judge.reference import load_run
+from kernel_judge.subject import Subject
 
 DOMAIN = "domain"
 EQUIVALENCE_SECONDS = 30.0

@@ -16,17 +16,17 @@ from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
-from generator.testing import checks
-from generator.testing.checks.pairs import results
-from generator.testing.definition import WORKLOAD, Case
-from generator.testing.lazy_weights import fresh
-from generator.testing.memory import shortage
-from generator.testing.recording_file import recording_path
-from generator.testing.replay import recorded_cases
-from generator.testing.skipping import Skip
-from generator.testing.subject import Op, Subject
-from generator.testing.trial import Inputs, Trial, same_bits
-from generator.testing.workload_case import Workloads, why_not_asked
+from generator.running.workloads import Workloads, why_not_asked
+from kernel_judge import checks
+from kernel_judge.checks.pairs import results
+from kernel_judge.definition import WORKLOAD, Case
+from kernel_judge.inputs.lazy_weights import fresh
+from kernel_judge.inputs.memory import shortage
+from kernel_judge.inputs.trial import Inputs, Trial, same_bits
+from kernel_judge.recording.recording_file import recording_path
+from kernel_judge.recording.replay import recorded_cases
+from kernel_judge.skipping import Skip
+from kernel_judge.subject import Op, Subject
 
 Run = Callable[..., Any]
 Load = Callable[[], Run]

@@ -14,9 +14,9 @@ from generator.mutation.bench import Run, same_results
 from generator.mutation.coupling import coupled_draws
 from generator.mutation.widening import widened_by_table
 from generator.ops.variation import varied
-from generator.testing.lazy_weights import fresh, lazy
-from generator.testing.subject import Subject
-from generator.testing.trial import Inputs, as_tuple, same_bits
+from kernel_judge.inputs.lazy_weights import fresh, lazy
+from kernel_judge.inputs.trial import Inputs, as_tuple, same_bits
+from kernel_judge.subject import Subject
 
 RUNS = 200
 _SEED = 1

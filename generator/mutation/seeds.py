@@ -15,14 +15,14 @@ from generator.mutation.seeds_result import Alarm
 from generator.ops.geometry import reduced
 from generator.problems.messages import one_line
 from generator.rules.subjects import subject_of
-from generator.testing.checked import Checked
-from generator.testing.checks import CHECKS, metamorphic
-from generator.testing.definition import Case
-from generator.testing.memory import available_bytes, needed_bytes
-from generator.testing.reference import load_run
-from generator.testing.relation import Relation
-from generator.testing.subject import Subject, SubjectFile
-from generator.testing.trial import Trial
+from kernel_judge.checked import Checked
+from kernel_judge.checks import CHECKS, metamorphic
+from kernel_judge.definition import Case
+from kernel_judge.inputs.memory import available_bytes, needed_bytes
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.reference import load_run
+from kernel_judge.relation import Relation
+from kernel_judge.subject import Subject, SubjectFile
 
 RELATED = "test_metamorphic"
 _CPU = torch.device("cpu")

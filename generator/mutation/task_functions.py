@@ -24,8 +24,8 @@ from generator.mutation.seeds_result import LOW
 from generator.mutation.tolerances.measure import measure
 from generator.problems import Problem
 from generator.rules.load import load_definitions, load_file
-from generator.testing.chi_squared import SIGNIFICANCE
-from generator.testing.memory import available_bytes
+from kernel_judge.comparison.chi_squared import SIGNIFICANCE
+from kernel_judge.inputs.memory import available_bytes
 
 Arguments = Mapping[str, Any]
 # seconds for the random cases of one mutant

@@ -20,8 +20,8 @@ from generator.ops.mutants import (
     with_output,
     zeroed,
 )
-from generator.testing.definition import Definition, TensorSpec
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition, TensorSpec
+from kernel_judge.inputs.trial import as_tuple
 
 _LONG_FLOATS = ("float64", "float32", "float16", "bfloat16")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from generator.ops import common_mutants
 from generator.ops.mutants import DomainMutant, MutantGroup
 from generator.ops.registry import optional_op_module
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def domain_mutants(definition: Definition) -> tuple[DomainMutant, ...]:

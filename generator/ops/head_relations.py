@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from generator.ops.row_relations import Bounds, last_half_twice, taken
-from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
+from kernel_judge.relation import (
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+    alike,
+)
 
 
 def head_shards(

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Run = Callable[..., Any]
 Inputs = Mapping[str, Any]

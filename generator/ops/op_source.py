@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
-from generator.testing.op_names import OP_FUNCTIONS
+from kernel_judge.op_names import OP_FUNCTIONS
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from generator.ops.registry import op_module, op_specs
-from generator.testing.subject import Op
+from kernel_judge.subject import Op
 
 
 @cache

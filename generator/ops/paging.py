@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # pages that no sequence owns, so that reading one shows
 SPARE_PAGES = 3

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Interface
-from generator.testing.relation import (
+from kernel_judge.definition import Interface
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     Outputs,
@@ -20,7 +21,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.trial import Inputs
 
 Bounds = dict[str, Bound]
 # length of an axis → the order of its indices, int64 [length]

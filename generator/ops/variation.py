@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from generator.ops.registry import optional_op_module
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 Variation = tuple[dict[str, int], dict[str, Any]]
 Varied = Callable[[Definition, Case, Stream, bool], Variation]

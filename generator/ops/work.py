@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from generator.ops.registry import op_packages
-from generator.testing.definition import Definition
-from generator.testing.memory import dtype_of, shape_of
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.memory import dtype_of, shape_of
 
 
 @dataclass(frozen=True)

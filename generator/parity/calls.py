@@ -14,12 +14,12 @@ import torch
 
 from generator.ops.op_values import op_of
 from generator.problems import Failure
-from generator.testing.available import source_name
-from generator.testing.definition import Definition, Interface
-from generator.testing.memory import dtype_of, shape_of
-from generator.testing.providers import backend_obstacle, provider_obstacle
-from generator.testing.reference import load_run
-from generator.testing.trial import PROVIDER_SEED
+from kernel_judge.checks.available import source_name
+from kernel_judge.definition import Definition, Interface
+from kernel_judge.inputs.memory import dtype_of, shape_of
+from kernel_judge.inputs.trial import PROVIDER_SEED
+from kernel_judge.providers import backend_obstacle, provider_obstacle
+from kernel_judge.reference import load_run
 
 Tensor = torch.Tensor
 _PROVIDERS = {
@@ -138,7 +138,7 @@ class Kernel(_Exact):
             # tests call adapters without a default device
             with torch.device("cpu"):
                 if self.provider == "sglang":
-                    from generator.testing import sglang
+                    from generator.running import sglang
 
                     asked = sglang.ask(self._adapter, *arguments, PROVIDER_SEED)
                     return _as_tuple(asked)

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from generator.parity.subject import Subject
 from generator.problems import Failure
-from generator.testing.memory import available_bytes
+from kernel_judge.inputs.memory import available_bytes
 
 Tensor = torch.Tensor
 MOST_BYTES = 24 << 30

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 LINE_LENGTH = 88
-_OWN = "generator"
+_OWN = ("generator", "kernel_judge")
 
 
 def import_block(nodes: Iterable[ast.stmt], own: Iterable[str]) -> str:
@@ -50,7 +50,7 @@ def _section(module: str) -> int:
         return 0
     if top in sys.stdlib_module_names:
         return 1
-    return 3 if top == _OWN else 2
+    return 3 if top in _OWN else 2
 
 
 def _from(module: str, names: set[str]) -> str:

@@ -43,8 +43,7 @@ def render_test_file(plan: TestPlan) -> str:
     related = plan.op is not None and "relations" in plan.op.functions
     plain = [] if related else ["ReferenceTests"]
     bases = ["GroundTruthsAgree", *bases] if bases else plain
-    testing = f"{PACKAGE}.testing"
-    own = ["import sys", f"from {testing}.definition import Interface"]
+    own = ["import sys", "from kernel_judge.definition import Interface"]
     if providers:
         bases.append("MatchesRecorded")
     if related:
@@ -55,10 +54,10 @@ def render_test_file(plan: TestPlan) -> str:
         bases = ["MatchesCustomInputs"]
         customs = [c.custom for c in plan.classes if c.custom is not None]
         if not all(c.nestable for c in customs if c.has_init):
-            own.append(f"from {testing}.custom_inputs import load_init")
-    own.append(f"from {testing}.harness import {', '.join([*bases, 'main'])}")
+            own.append(f"from {PACKAGE}.running.custom_inputs import load_init")
+    own.append(f"from {PACKAGE}.running.harness import {', '.join([*bases, 'main'])}")
     if not all(reference.nestable for reference in plan.references):
-        own.append(f"from {testing}.reference import load_reference")
+        own.append("from kernel_judge.reference import load_reference")
     return (
         environment()
         .get_template("test_file.py.jinja")

@@ -1,7 +1,7 @@
 """Render tests that run without this package, with the modules they import beside them.
 
-The modules are copied with `generator` renamed to `reference_support` and no other
-change; only those that the chosen op_types need.
+The modules are copied with `generator` renamed to `reference_support`, `kernel_judge`
+to a package in it, and no other change; only those that the chosen op_types need.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from functools import cache
 from pathlib import Path
 
 import generator
+import kernel_judge
 from generator.dataset.file_reading import is_file
 from generator.ops.registry import op_folder, op_packages
 
 SUPPORT = "reference_support"
 """The package that standalone tests import; its folder lies beside them."""
 
-_OWN = "generator"
-_PACKAGE = Path(generator.__file__).parent
+# package → its folder and its name in the support package
+_OWN = {
+    "generator": (Path(generator.__file__).parent, SUPPORT),
+    "kernel_judge": (Path(kernel_judge.__file__).parent, f"{SUPPORT}.kernel_judge"),
+}
 # started by name in processes of their own
 _STARTED = tuple(
-    f"{_OWN}.testing.{name}_worker" for name in ("sglang", "record", "warm")
+    f"generator.running.{name}_worker" for name in ("sglang", "record", "warm")
 )
 _INIT = '''"""Support of the rendered reference tests, copied from gen-tests."""
 '''
@@ -54,7 +58,7 @@ def _closure(modules: set[str]) -> set[str]:
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module in found or module == _OWN:
+        if module in found or module == "generator":
             continue
         found.add(module)
         waiting += _imported(_source(module)[1])
@@ -67,7 +71,7 @@ def _is_ours(module: str) -> bool:
     """Return whether a module belongs to this package or a registered op_type."""
     return any(
         module == package or module.startswith(f"{package}.")
-        for package in (_OWN, *op_packages().values())
+        for package in (*_OWN, *op_packages().values())
     )
 
 
@@ -108,7 +112,8 @@ def _origin(module: str) -> Path | None:
             folder, rest = op_folder(op_type), module.removeprefix(package)
             break
     else:
-        folder, rest = _PACKAGE, module.removeprefix(_OWN)
+        own = module.partition(".")[0]
+        folder, rest = _OWN[own][0], module.removeprefix(own)
     path = folder.joinpath(*rest.split(".")[1:])
     candidates = (path / "__init__.py", path.with_suffix(".py"))
     return next((file for file in candidates if file.is_file()), None)
@@ -127,7 +132,8 @@ def _new_name(module: str) -> str:
         if module == package or module.startswith(f"{package}."):
             own = f"{SUPPORT}.ops.op_types.{op_type}"
             return f"{own}{module.removeprefix(package)}"
-    return f"{SUPPORT}{module.removeprefix(_OWN)}"
+    own = module.partition(".")[0]
+    return f"{_OWN[own][1]}{module.removeprefix(own)}"
 
 
 def _renamed(text: str) -> str:
@@ -138,8 +144,9 @@ def _renamed(text: str) -> str:
         for module in filter(_is_ours, _names(node)):
             pattern = rf"(?<=\s){re.escape(module)}\b"
             lines[row] = re.sub(pattern, _new_name(module), lines[row], count=1)
-    # the header of a rendered file names files of the package
-    return "\n".join(lines).replace(f"{_OWN}/testing/", f"{SUPPORT}/testing/")
+    # the header of a rendered file names files of the packages
+    text = "\n".join(lines).replace("(generator/", f"({SUPPORT}/")
+    return text.replace("else kernel_judge/", f"else {SUPPORT}/kernel_judge/")
 
 
 def _names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

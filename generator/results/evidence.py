@@ -22,7 +22,7 @@ from generator.dataset.schema import read_checked
 from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.reports.json import plain
-from generator.testing.obstacle import Kind
+from kernel_judge.obstacle import Kind
 
 FORMAT = 1
 SKIPPED = "SKIPPED"

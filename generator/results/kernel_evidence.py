@@ -14,8 +14,8 @@ from typing import Protocol
 
 from generator.results.evidence import SKIPPED, Run, runs_in
 from generator.results.sources import backs_verified, is_ground_truth, is_recorded
-from generator.testing.definition import WORKLOAD
-from generator.testing.source_names import is_pair
+from kernel_judge.definition import WORKLOAD
+from kernel_judge.source_names import is_pair
 
 
 class Known(Protocol):

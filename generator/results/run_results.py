@@ -21,9 +21,9 @@ from generator.dataset.schema import check
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 from generator.results.evidence import SKIPPED, DefinitionEvidence, Run, SourceEvidence
-from generator.testing.error_map import LARGEST, NOT_FINITE, SIDE
-from generator.testing.obstacle import SKIP_KIND
-from generator.testing.source_names import is_of_itself
+from kernel_judge.comparison.error_map import LARGEST, NOT_FINITE, SIDE
+from kernel_judge.obstacle import SKIP_KIND
+from kernel_judge.source_names import is_of_itself
 
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024

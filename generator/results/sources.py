@@ -5,7 +5,7 @@ A comparison of two sources has the names of both, `flashinfer/fa2 ~ sglang/trit
 
 from __future__ import annotations
 
-from generator.testing.source_names import METAMORPHIC, is_pair
+from kernel_judge.source_names import METAMORPHIC, is_pair
 
 ORACLE = "oracle"
 OWN_TESTS = "its own tests"

@@ -16,7 +16,7 @@ from generator.problems.messages import one_line, quote
 from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
 from generator.rules.constants import resolve_constants
 from generator.rules.screen import screen
-from generator.testing.tolerance import DEFAULTS, EXACT
+from kernel_judge.comparison.tolerance import DEFAULTS, EXACT
 
 _SHOWN = 12
 _TEXT = 80

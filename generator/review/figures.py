@@ -6,7 +6,13 @@ import math
 
 from generator.problems.messages import plural
 from generator.results.run_results import ErrorMap
-from generator.testing.error_map import BINS, NOT_FINITE, WITHIN, block, upper_edge
+from kernel_judge.comparison.error_map import (
+    BINS,
+    NOT_FINITE,
+    WITHIN,
+    block,
+    upper_edge,
+)
 
 LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, math.inf)
 """Up to which ratio each colour of the heat map reaches; up to 1 is allowed."""

@@ -40,7 +40,7 @@ from generator.review.report import (
     title,
 )
 from generator.review.review import FAILED_RUN, Review
-from generator.testing.error_map import WITHIN
+from kernel_judge.comparison.error_map import WITHIN
 
 _LONGEST = 1000
 _DIFF_LINES = 6000

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
-from generator.dataset.workload_identity import workload_identity
 from generator.ops.registry import op_packages
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
@@ -20,6 +19,7 @@ from generator.results.sources import ORACLE, is_ground_truth, is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.rules.unproven import never, why_unproven
+from kernel_judge.workload_identity import workload_identity
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ADVICE = "advice"

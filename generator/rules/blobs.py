@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from generator.dataset.blobs import Blobs
-from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition, Tensor
 from generator.dataset.tensors import TensorFile
 from generator.problems import Problem, Rule, error, note
 from generator.problems.messages import did_you_mean, quote
 from generator.rules.constraints import names_in
 from generator.rules.structure import has_role
+from kernel_judge.constraints import TensorValue
 
 WORKLOAD_SIZE = error("""workload-size: An input would take more memory than any machine
     has.

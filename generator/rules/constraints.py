@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from generator.dataset.constraints import (
+from generator.dataset.definition import Definition
+from generator.dataset.python_source import Unparsable, parse_expression
+from generator.problems import Problem, blocking, error, note
+from generator.problems.messages import did_you_mean, one_line, quote
+from kernel_judge.constraints import (
     FUNCTIONS,
     TensorValue,
     Unknown,
     Unsupported,
     evaluate,
 )
-from generator.dataset.definition import Definition
-from generator.dataset.python_source import Unparsable, parse_expression
-from generator.problems import Problem, blocking, error, note
-from generator.problems.messages import did_you_mean, one_line, quote
 
 CONSTRAINT_SYNTAX = blocking("""constraint-syntax: A constraint is not a Python
     expression.

@@ -8,10 +8,10 @@ from itertools import pairwise
 from operator import le
 from typing import Any
 
-from generator.dataset.constraints import TensorValue
 from generator.dataset.definition import Definition
 from generator.problems import Problem, error
 from generator.problems.messages import quote
+from kernel_judge.constraints import TensorValue
 
 WORKLOAD_INDPTR = error("""workload-indptr: An indptr does not begin at 0, decreases, or
     ends at another number than its axis.

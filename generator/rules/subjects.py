@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+import generator.running.sglang  # noqa: F401 - has SGLang called in its process
 from generator.dataset.definition import Definition, declarations
 from generator.ops.op_values import op_of
 from generator.ops.registry import op_specs
 from generator.ops.serving import spec_of, why_not_served
 from generator.rules.constants import resolve_constants, why_unresolved
-from generator.testing.definition import Definition as Declared
-from generator.testing.definition import Interface
-from generator.testing.reference import load_run
-from generator.testing.subject import Op, Subject
+from kernel_judge.definition import Definition as Declared
+from kernel_judge.definition import Interface
+from kernel_judge.reference import load_run
+from kernel_judge.subject import Op, Subject
 
 
 def subject_of(

@@ -11,7 +11,7 @@ from generator.review.executed import Executed, comparisons_of
 from generator.review.page import page
 from generator.review.review import Review, make_review, with_results
 from generator.review.revisions import open_sources
-from generator.testing.error_map import BINS, NOT_FINITE
+from kernel_judge.comparison.error_map import BINS, NOT_FINITE
 from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, axes, changed, evidence, make
 from tests.functional.test_validate import DEFINITION

@@ -77,7 +77,7 @@ def test_the_table_of_op_types_is_up_to_date() -> None:
 
 
 def test_test_names_are_the_harness_s() -> None:
-    source = (ROOT / "generator/testing/harness.py").read_text("utf-8")
+    source = (ROOT / "generator/running/harness.py").read_text("utf-8")
     named = set(re.findall(r"`(test_\w+)`", TESTS))
     defined = set(re.findall(r"def (test_\w+)", source))
     assert named == defined

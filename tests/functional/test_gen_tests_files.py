@@ -112,7 +112,11 @@ def test_check_into_a_folder_that_is_not_there(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["test_twice.py", "conftest.py", "reference_support/testing/compare.py"],
+    [
+        "test_twice.py",
+        "conftest.py",
+        "reference_support/kernel_judge/comparison/compare.py",
+    ],
 )
 def test_an_edited_file_is_left_alone(dataset: Dataset, path: str) -> None:
     dataset.render("--standalone")

@@ -28,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy: the checkout gets no build folder."""
     source = tmp_path_factory.mktemp("source")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("generator", "templates"):
+    for name in ("generator", "kernel_judge", "templates"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -100,13 +100,14 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
         metadata = archive.read("gen_tests-0.1.0.dist-info/entry_points.txt").decode()
     assert names == {
         *files_below(ROOT / "generator", "generator"),
+        *files_below(ROOT / "kernel_judge", "kernel_judge"),
         *files_below(ROOT / "templates", "generator/templates"),
     }
     for needed in (
         "generator/templates/test_file.py.jinja",
         "generator/dataset/schemas/definition.schema.json",
         "generator/dataset/data/models.json",
-        "generator/testing/harness.py",
+        "generator/running/harness.py",
         "generator/ops/op_types/rmsnorm/op.py",
     ):
         assert needed in names
@@ -127,14 +128,14 @@ def test_the_installed_commands_work(scripts: Path, tmp_path: Path) -> None:
     done = run(scripts / "gen-tests", "--all", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "class TestRmsnormH8(RmsnormTests):" in dataset.text("rmsnorm")
-    assert "from generator.testing.harness import" in dataset.text("rmsnorm")
+    assert "from generator.running.harness import" in dataset.text("rmsnorm")
     for form in ("--no-standalone", "--standalone"):
         done = run(scripts / "gen-tests", "--all", form, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         # what the checkout renders is the same
         assert dataset.run("--all", "--check").returncode == 0
     support = dataset.output / "reference_support"
-    assert (support / "testing" / "harness.py").exists()
+    assert (support / "running" / "harness.py").exists()
     assert "generator" not in dataset.text("rmsnorm").replace("generator/", "")
     done = run(scripts / "gen-tests", "--all", "--list", cwd=tmp_path)
     assert done.stdout.startswith("rmsnorm_h8  rmsnorm  "), done.stderr

@@ -17,8 +17,8 @@ from tests.functional.reviewed import changed, make
 
 WRONG = "def run(A, B):\n{trick}\n    return A @ B.T * 2\n"
 PATCHES_COMPARE = """
-from reference_support.testing import compare
-from reference_support.testing.checks import pairs
+from reference_support.kernel_judge.comparison import compare
+from reference_support.kernel_judge.checks import pairs
 
 def agree(actual, expected, tolerance, **rest):
     return compare.Comparison("PASSED", (), tolerance)
@@ -27,7 +27,7 @@ pairs.compare = agree
 """
 PATCHES_TORCH = """
 import torch
-from reference_support.testing import compare, metrics
+from reference_support.kernel_judge.comparison import compare, metrics
 
 def measure(actual, expected, rtol, atol, measured=metrics.measure):
     return measured(expected, expected, rtol, atol)

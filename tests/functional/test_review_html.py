@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from generator.review.page import FIGURES
-from generator.testing.error_map import BINS, WITHIN
+from kernel_judge.comparison.error_map import BINS, WITHIN
 from tests.functional.pages import (
     executed,
     make_hostile_page,

@@ -54,9 +54,9 @@ from typing import Any
 import torch
 
 from acme_ops.hinge.relations import hinge_relations
-from generator.testing.definition import Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.relation import Relation
+from kernel_judge.inputs.seeded_inputs import Stream
 
 TOLERANCES = ()
 
@@ -91,8 +91,8 @@ RELATIONS = '''\
 """Relations of the hinge."""
 
 from generator.ops.row_relations import reordered
-from generator.testing.relation import Bound, RelatedCase, Relation
-from generator.testing.tolerance import EXACT
+from kernel_judge.relation import Bound, RelatedCase, Relation
+from kernel_judge.comparison.tolerance import EXACT
 
 
 def hinge_relations() -> list[Relation]:

@@ -318,7 +318,8 @@ def test_it_calls_wherever_the_package_lies(
     write(tmp_path, FILE, DEFINITION)
     with TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
-        copytree(ROOT / "generator", Path(name, "generator"))
+        for package in execution.PACKAGES:
+            copytree(ROOT / package, Path(name, package))
         monkeypatch.setattr(execution, "_PROJECT", Path(name))
         definitions = load_definitions(tmp_path).definitions
         assert execution.check(definitions) == []

@@ -97,7 +97,7 @@ def pretended(tmp_path):
     """Return a folder with a GPU, FlashInfer and a worker, before all others."""
     (tmp_path / "pynvml.py").write_text(NVML)
     (tmp_path / "flashinfer.py").write_text("")
-    package = tmp_path / "rendered" / "reference_support" / "testing"
+    package = tmp_path / "rendered" / "reference_support" / "running"
     package.mkdir(parents=True)
     for folder in (package.parent, package):
         (folder / "__init__.py").write_text("")

@@ -18,8 +18,8 @@ from typing import Any
 from generator.ops.family import Spec, every_spec
 from generator.ops.registry import op_module
 from generator.ops.workloads.lines import workload_lines
-from generator.testing.fingerprint import input_hashes
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.recording.fingerprint import input_hashes
 from tests.builders import sized
 
 GOLDEN = Path(__file__).resolve().parent

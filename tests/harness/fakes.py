@@ -19,7 +19,7 @@ def _pretended(definition, inputs, backend):
     """Return what a kernel would."""
     import os
 
-    from reference_support.testing.memory import dtype_of
+    from reference_support.kernel_judge.inputs.memory import dtype_of
 
     if os.environ.get("REFERENCE_PRETENDS") == f"crash {definition.name}":
         os._exit(17)
@@ -40,7 +40,7 @@ _MARK = "\n# ---- the interfaces\n"
 
 def pretend(folder: Path) -> Path:
     """Change rendered tests so that every provider's backends can be called here."""
-    providers = folder / "reference_support" / "testing" / "providers.py"
+    providers = folder / "reference_support" / "kernel_judge" / "providers.py"
     providers.write_text(providers.read_text("utf-8") + _USABLE, "utf-8")
     for file in folder.glob("test_*.py"):
         text = file.read_text("utf-8")

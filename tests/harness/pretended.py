@@ -6,10 +6,10 @@ from pathlib import Path
 
 # the CPU passes for a device on which FlashInfer can be called
 EVERY_BACKEND = """
-import reference_support.testing.checks.sources as sources
-import reference_support.testing.providers as providers
-import reference_support.testing.parametrize as parametrize
-from reference_support.testing.obstacle import Kind, Obstacle
+import reference_support.kernel_judge.checks.sources as sources
+import reference_support.kernel_judge.providers as providers
+import reference_support.running.parametrize as parametrize
+from reference_support.kernel_judge.obstacle import Kind, Obstacle
 
 def backend_obstacle(provider, backend, device):
     if provider != "flashinfer":
@@ -23,7 +23,7 @@ for module in (sources, providers, parametrize):
 # the CPU passes for a CUDA device, whose context goes with an illegal access: the
 # process remembers it, a fresh process does not
 CONTEXT = """
-import reference_support.testing.context as context
+import reference_support.running.context as context
 import torch
 
 lost = []
@@ -47,8 +47,8 @@ context.is_alive = lambda device: not lost
 
 # memory ends where a comparison is one of so many rows
 MEMORY = """
-import reference_support.testing.compare as compare
-import reference_support.testing.checks.pairs as pairs
+import reference_support.kernel_judge.comparison.compare as compare
+import reference_support.kernel_judge.checks.pairs as pairs
 import torch
 
 def compared(actual, expected, tolerance, *, same_dtype):

@@ -15,8 +15,8 @@ from tests.harness.runs import by_status, render, run_pytest
 CUDA = """
 import sys
 import pynvml
-import reference_support.testing.plugin as plugin
-import reference_support.testing.spreading as spreading
+import reference_support.running.plugin as plugin
+import reference_support.running.spreading as spreading
 
 real, bind = plugin.Spreading, spreading.bind
 

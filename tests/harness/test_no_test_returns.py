@@ -10,7 +10,7 @@ import pytest
 from tests.builders import ROOT
 
 FILES = sorted((ROOT / "tests").rglob("*.py"))
-SOURCES = [*FILES, *sorted((ROOT / "generator" / "testing").rglob("*.py"))]
+SOURCES = [*FILES, *sorted((ROOT / "generator" / "running").rglob("*.py"))]
 
 
 def returns(function: ast.AST) -> Iterator[ast.Return]:
@@ -40,7 +40,7 @@ def test_no_test_function_returns(path):
 def test_rendered_files_are_among_those():
     names = {path.relative_to(ROOT).as_posix() for path in SOURCES}
     assert "tests/references/test_rmsnorm.py" in names
-    assert "generator/testing/harness.py" in names
+    assert "generator/running/harness.py" in names
 
 
 @pytest.mark.parametrize(

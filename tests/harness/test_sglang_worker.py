@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.datasets import NORM, class_name, norm
 from tests.harness.runs import NO_GENERATOR, render, run_pytest, table_of
-from tests.unit.testing.sglang_fake import MODULES, write
+from tests.unit.running.sglang_fake import MODULES, write
 
 LAYER = """
 import torch

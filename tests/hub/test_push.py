@@ -388,7 +388,7 @@ def test_rendered_files_are_those_of_the_op_types(
     push(*ONE, "--yes")
     held = set(repository.contents("refs/pr/1"))
     assert "tests/references/test_gemm.py" in held
-    assert "tests/references/reference_support/testing/harness.py" in held
+    assert "tests/references/reference_support/running/harness.py" in held
     assert not held & {
         "tests/references/test_rope.py",
         "tests/references/__pycache__/x.py",

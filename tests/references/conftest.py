@@ -3,7 +3,7 @@
 Rendered: don't edit. `gen-tests` renders this file anew.
 """
 
-from generator.testing.plugin import (
+from generator.running.plugin import (
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_configure,

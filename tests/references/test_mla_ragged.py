@@ -7,7 +7,7 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
 from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
-from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import (
+from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
 )
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 

@@ -7,7 +7,7 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import torch
 from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
 from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
 from generator.ops.op_types.page_append.relations import append_relations
-from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import (
+from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
 )
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override
+from kernel_judge.comparison.tolerance import EXACT, Override
+from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 

@@ -8,7 +8,7 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 """
 
@@ -30,8 +30,7 @@ from generator.ops.op_types.sampling.law import (
     probabilities,
 )
 from generator.ops.op_types.sampling.relations import sampling_relations
-from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import (
+from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesRecorded,
@@ -39,8 +38,9 @@ from generator.testing.harness import (
     Metamorphic,
     main,
 )
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 

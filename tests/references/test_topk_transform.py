@@ -8,7 +8,7 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else generator/testing/tolerance.py by dtype.
+Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
 Outputs of which several are right, indices or samples, are judged by POLICIES below.
 """
 
@@ -25,8 +25,7 @@ from generator.ops.op_types.topk_transform.scores import (
     score_inputs,
     score_rows,
 )
-from generator.testing.definition import Backend, Case, Definition, Interface
-from generator.testing.harness import (
+from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
     MatchesRecorded,
@@ -34,9 +33,10 @@ from generator.testing.harness import (
     Metamorphic,
     main,
 )
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.topk_policy import PADDING, TopKSet
+from kernel_judge.comparison.topk_policy import PADDING, TopKSet
+from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 

@@ -17,8 +17,8 @@ from generator.evaluation.checkers.names import (
     KERNELBENCH,
     SOL_EXECBENCH,
 )
-from generator.testing.definition import Definition
-from generator.testing.memory import dtype_of
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.memory import dtype_of
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 # of GPU MODE's tasks those that compute what an op_type here does: rtol, atol

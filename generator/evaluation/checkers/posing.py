@@ -18,12 +18,12 @@ from generator.ops.geometry import reduced
 from generator.ops.mutants import DomainMutant
 from generator.problems.messages import one_line
 from generator.rules.subjects import subject_of
-from generator.testing.definition import Case
-from generator.testing.memory import dtype_of, tensor_bytes
-from generator.testing.reference import load_run
-from generator.testing.subject import Subject
-from generator.testing.trial import as_tuple, seed
-from generator.testing.workload_case import workload_case
+from kernel_judge.definition import Case
+from kernel_judge.inputs.memory import dtype_of, tensor_bytes
+from kernel_judge.inputs.trial import as_tuple, seed
+from kernel_judge.inputs.workload_case import workload_case
+from kernel_judge.reference import load_run
+from kernel_judge.subject import Subject
 
 Run = Callable[..., Any]
 Inputs = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from generator.ops.work import Work, work_of
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from generator.evaluation.clock.shared_memory import attach
 from generator.evaluation.frames import receive, send
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
-from generator.testing.providers import backend_obstacle
-from generator.testing.sglang_light import load
+from generator.running.sglang_light import load
+from kernel_judge.providers import backend_obstacle
 
 Call = Callable[..., Any]
 

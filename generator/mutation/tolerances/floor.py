@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import torch
 
 from generator.mutation.tolerances.result import LEAST, PROPOSED, Measured
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 
 _CHUNK = 1 << 16
 

@@ -32,7 +32,7 @@ from generator.mutation.tolerances.result import (
 )
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 
 LOOSE, TIGHT = "tolerance-loose", "tolerance-tight"
 OFF = "float64-disagrees"

@@ -25,17 +25,17 @@ from generator.mutation.tolerances.result import (
 from generator.mutation.tolerances.widened import run_widened
 from generator.ops.geometry import unrounded
 from generator.rules.subjects import subject_of
-from generator.testing.checks.pairs import Pair
-from generator.testing.checks.recorded import recorded_pairs
-from generator.testing.checks.sources import oracle_pairs
-from generator.testing.definition import Case
-from generator.testing.lazy_weights import fresh
-from generator.testing.memory import available_bytes, needed_bytes
-from generator.testing.recording_file import recording_path
-from generator.testing.reference import load_run
-from generator.testing.skipping import Skip
-from generator.testing.subject import Subject
-from generator.testing.tolerance import EXACT, RECORDED, Tolerance, of_definition
+from kernel_judge.checks.pairs import Pair
+from kernel_judge.checks.recorded import recorded_pairs
+from kernel_judge.checks.sources import oracle_pairs
+from kernel_judge.comparison.tolerance import EXACT, RECORDED, Tolerance, of_definition
+from kernel_judge.definition import Case
+from kernel_judge.inputs.lazy_weights import fresh
+from kernel_judge.inputs.memory import available_bytes, needed_bytes
+from kernel_judge.recording.recording_file import recording_path
+from kernel_judge.reference import load_run
+from kernel_judge.skipping import Skip
+from kernel_judge.subject import Subject
 
 _CPU = torch.device("cpu")
 # of what float32 takes: the float64 run's copies stand beside those of the tests

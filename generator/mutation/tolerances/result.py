@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 
 ORACLE = "oracle"
 # why an output has no floor

@@ -8,8 +8,8 @@ from generator.ops.attention.variant import variant_of
 from generator.ops.axes import Axes
 from generator.ops.paging import SPARE_PAGES, page_counts
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # lengths up to a little more than two blocks of 32
 LONGEST = 70

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Case, Definition
+from kernel_judge.definition import Case, Definition
 
 # of what is stored in 8 bits: no powers of 2, and yet a code of four bits times one of
 # these is exact in bfloat16, to which kernels of latent attention round it

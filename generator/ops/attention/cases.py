@@ -11,9 +11,9 @@ import torch
 
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
-from generator.testing.definition import Case, Definition
-from generator.testing.memory import dtype_of
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # length of DeepSeek's and Kimi's heads before absorption into the latent
 QK_NOPE_HEAD_DIM = 128

@@ -12,9 +12,9 @@ import torch
 
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import key_lengths, query_starts
-from generator.testing.definition import Backend, Definition
-from generator.testing.obstacle import Kind
-from generator.testing.skipping import skip
+from kernel_judge.definition import Backend, Definition
+from kernel_judge.obstacle import Kind
+from kernel_judge.skipping import skip
 
 FA2, FA3 = Backend("fa2", min_sm=80), Backend("fa3", min_sm=90, max_sm=90)
 # kernels without sinks, whose answer the adapter corrects

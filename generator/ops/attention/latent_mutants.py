@@ -18,7 +18,7 @@ from generator.ops.mutants import (
     on_outputs,
     shifted,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _PADDING = -1
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import torch
 
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # of the deviation of a bell-shaped draw: one key of eight before the tree is hidden
 _HIDDEN = 1.2

@@ -22,8 +22,8 @@ from generator.ops.mutants import (
     shifted,
 )
 from generator.ops.paging import key_lengths
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 # (query, queries, keys) of a sequence → the number of keys that the query sees; correct
 # is query + keys - queries + 1

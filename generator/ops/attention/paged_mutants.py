@@ -10,7 +10,7 @@ import torch
 from generator.ops.attention.sequences import with_keys
 from generator.ops.mutants import Change, DomainMutant, Inputs, on_inputs
 from generator.ops.paging import key_lengths
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -13,7 +13,7 @@ from generator.ops.attention.work import (
     products,
 )
 from generator.ops.work import Work, sizes_of, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def work(

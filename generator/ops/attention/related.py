@@ -12,9 +12,9 @@ import torch
 from generator.ops.attention.caches import is_head_major
 from generator.ops.attention.sequences import Batch, is_prefill, laid_out, sequences_of
 from generator.ops.attention.variant import Variant, has_mask, has_sinks, variant_of
-from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Outputs, ReferenceCall, RelatedCalls
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import Bound, Outputs, ReferenceCall, RelatedCalls
 
 _SAME_LOGITS = (
     "float32 sums in another order: logits of up to 30 are off by some 2^-24·30, 2e-6, "

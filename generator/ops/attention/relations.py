@@ -26,8 +26,8 @@ from generator.ops.attention.sequences import Batch, is_paged, is_prefill
 from generator.ops.attention.variant import has_mask, variant_of
 from generator.ops.attention.variant_relations import variant_relations
 from generator.ops.head_relations import head_shards
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Claim,
     Outputs,
     ReferenceCall,

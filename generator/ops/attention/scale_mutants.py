@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from generator.ops.mutants import Change, DomainMutant, Inputs, on_inputs
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def scale_mutants(

@@ -23,9 +23,9 @@ from generator.ops.paging import (
     query_starts,
     token_slots,
 )
-from generator.testing.definition import Definition
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import Inputs
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
 
 # leading axes of queries, and of keys in pages and contiguous
 _QUERIES = ("total_q", "batch_size")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
 
 # with sinks, fa2-plain has its sum from fa2, and the sinks make it larger
 _LSE_FROM_BF16_SUM = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 @dataclass(frozen=True)

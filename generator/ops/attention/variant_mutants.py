@@ -29,7 +29,7 @@ from generator.ops.mutants import (
     on_outputs,
 )
 from generator.ops.paging import key_lengths, query_starts
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # inputs → what the wrong reference reads instead, and the variant that it computes
 Wrong = Callable[[Inputs], tuple[dict[str, Any], Variant]]

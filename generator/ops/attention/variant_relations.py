@@ -18,9 +18,15 @@ from generator.ops.attention.variant import (
     has_sinks,
     variant_of,
 )
-from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import (
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+    alike,
+)
 
 
 def variant_relations(

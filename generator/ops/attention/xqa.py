@@ -11,7 +11,7 @@ import torch
 from generator.ops.attention.caches import is_head_major
 from generator.ops.attention.variant import variant_of
 from generator.ops.paging import input_table, kv_lengths
-from generator.testing.definition import Backend, Definition
+from kernel_judge.definition import Backend, Definition
 
 XQA = "xqa"
 _SYMBOL = "flashinfer.decode.xqa_batch_decode_with_kv_cache"

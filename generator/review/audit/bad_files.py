@@ -55,7 +55,7 @@ CODE = {
     "custom_inputs/{op}/{1}.py": "def init():\n    return ()\n",
     "oracles/{op}/{1}.py": "def oracle():\n    return ()\n",
     "generator/ops/op_types/{op}/op.py": "TOLERANCES = ()\n",
-    "generator/testing/tolerance.py": "DEFAULTS = {}\n",
+    "kernel_judge/comparison/tolerance.py": "DEFAULTS = {}\n",
     "generator/dataset/data/models.json": "{}",
     "generator/review/decision.py": "def decide(reasons):\n    return 'approve'\n",
     "templates/test_file.py.jinja": "pass\n",

@@ -23,15 +23,15 @@ from generator.rules.elsewhere import (
     EXECUTE_SHAPE,
     EXECUTE_WRITES,
 )
-from generator.testing.definition import Case, Definition, Interface
-from generator.testing.lazy_weights import Tiled
-from generator.testing.memory import dtype_of, shape_of, tensor_bytes
-from generator.testing.obstacle import Kind
-from generator.testing.reference import load_run
-from generator.testing.seeded_inputs import Stream
-from generator.testing.skipping import Skip, skip
-from generator.testing.subject import Op
-from generator.testing.trial import RUN_SEED, as_tuple, same_bits, seed
+from kernel_judge.definition import Case, Definition, Interface
+from kernel_judge.inputs.lazy_weights import Tiled
+from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import RUN_SEED, as_tuple, same_bits, seed
+from kernel_judge.obstacle import Kind
+from kernel_judge.reference import load_run
+from kernel_judge.skipping import Skip, skip
+from kernel_judge.subject import Op
 
 SOURCE = "<reference>"
 MAX_MESSAGE = 400

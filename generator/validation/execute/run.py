@@ -45,6 +45,7 @@ _FEW = 12
 _LONGEST = 1000
 _RULES = {rule.id: rule for rule in GROUPS["execute"]}
 _PROJECT = Path(__file__).resolve().parents[3]
+PACKAGES = ("generator", "kernel_judge")
 
 Answers = dict[int, list[Problem]]
 
@@ -159,7 +160,8 @@ def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
         # the folder of the package itself may not be listed in the sandbox, and what
         # can't be listed has no packages for an import
         path = os.path.realpath(told)
-        os.symlink(_PROJECT / "generator", told / "generator")
+        for package in PACKAGES:
+            os.symlink(_PROJECT / package, told / package)
         code = f"import sys; sys.path.insert(0, {path!r})"
         code += "; from generator.validation.execute.batch import main; main()"
         limits = Limits(
@@ -169,7 +171,7 @@ def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
         )
         return run_confined(
             [sys.executable, "-I", "-c", code, os.path.realpath(told / "jobs.json")],
-            read_only=[told, _PROJECT / "generator"],
+            read_only=[told, *(_PROJECT / package for package in PACKAGES)],
             limits=limits,
             stop=stop,
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},

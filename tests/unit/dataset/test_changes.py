@@ -71,7 +71,7 @@ def test_what_python_pytest_git_or_ci_obey_runs(path: str) -> None:
         "tests/references/conftest.py",
         "tests/references/pytest.ini",
         "tests/references/SHA256SUMS",
-        "tests/references/reference_support/testing/harness.py",
+        "tests/references/reference_support/running/harness.py",
     ],
 )
 def test_what_gen_tests_writes_is_rendered(path: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from generator.evaluation.arena import Slot, laid_out, poison
-from generator.testing.definition import TensorSpec
+from kernel_judge.definition import TensorSpec
 
 SPECS = {"y": TensorSpec(("rows", "columns"), "float32")}
 AXES = {"rows": 2, "columns": 3}

@@ -10,9 +10,9 @@ from generator.evaluation.lengths import sizes_of
 from generator.evaluation.solution_tolerance import REFERENCE, solution_tolerance
 from generator.ops.op_types.moe.op import TOLERANCES
 from generator.rules.subjects import subject_of
-from generator.testing.checks.pairs import ORACLE
-from generator.testing.relation import Bound, Claim
-from generator.testing.tolerance import Tolerance, choose_tolerance
+from kernel_judge.checks.pairs import ORACLE
+from kernel_judge.comparison.tolerance import Tolerance, choose_tolerance
+from kernel_judge.relation import Bound, Claim
 from tests.builders import CPU, loaded
 
 

@@ -23,7 +23,7 @@ from generator.ground_truth.doctor import (
 )
 from generator.ground_truth.machine import Machine
 from generator.ops.registry import op_specs
-from generator.testing.obstacle import Kind
+from kernel_judge.obstacle import Kind
 from tests.builders import ROOT
 
 COMPLETE = {

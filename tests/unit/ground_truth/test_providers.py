@@ -20,7 +20,7 @@ from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
 from generator.rules.load import load_definitions
-from generator.testing.obstacle import Kind, Obstacle
+from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import ROOT
 
 NO_CUDA = Obstacle(Kind.NEEDS_CUDA, "needs CUDA, no CUDA device here")

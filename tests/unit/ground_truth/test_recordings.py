@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.ground_truth.recordings import Recorded, Replay, replay_of
-from generator.testing.obstacle import Kind
+from kernel_judge.obstacle import Kind
 from tests.builders import ROOT
 
 FOLDER = ROOT / "blob" / "ground_truth"

@@ -15,7 +15,7 @@ from generator.mutation.audit_job import AuditJob, Planned, prepare
 from generator.mutation.mutant_workers import objection, run_all
 from generator.mutation.mutants_result import MutantResult
 from generator.results.audits import CAUGHT, SURVIVED, TIMED_OUT
-from generator.testing.reference import load_run
+from kernel_judge.reference import load_run
 from tests.builders import loaded as definition_of
 
 # seconds of a clock after which a mutant that says nothing is ended

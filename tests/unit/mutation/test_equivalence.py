@@ -15,7 +15,7 @@ from generator.mutation.equivalence import RUNS, Equivalence
 from generator.ops.geometry import reduced, tiny
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
-from generator.testing.reference import load_run
+from kernel_judge.reference import load_run
 from tests.builders import ROOT, known, replaced
 from tests.builders import loaded as definition_of
 

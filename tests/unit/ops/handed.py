@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 from tests.unit.ops.origins import SELECTING, Handed, Watch
 
 PROVIDERS = ("flashinfer", "sglang", "triton", "sgl_kernel")

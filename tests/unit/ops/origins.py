@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_flatten
 
 from generator.ops.registry import op_folder
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 INPUT, COPY, PLAN, ALLOCATED, PYTHON = "input", "copy", "plan", "allocated", "python"
 ORDERED = "bits in an order that is computed"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from generator.testing.compare import Comparison
-from generator.testing.definition import Case, Definition
-from generator.testing.relation import ReferenceCall, RelatedCalls, RelatedCase
-from generator.testing.trial import Trial
+from kernel_judge.comparison.compare import Comparison
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.relation import ReferenceCall, RelatedCalls, RelatedCase
 from tests.builders import CPU, loaded, run_of
 
 Run = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.registry import op_module
-from generator.testing.definition import Case, Definition
+from kernel_judge.definition import Case, Definition
 from tests.builders import cases_of, class_of, ignore_property, trial_of
 
 

@@ -17,8 +17,8 @@ from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.mla_paged import op as mla_paged
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.paging import input_table, kv_lengths
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import same_bits
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import same_bits
 from tests.builders import sized
 
 

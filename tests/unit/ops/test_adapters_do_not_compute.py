@@ -14,9 +14,9 @@ from generator.ops.attention import flashinfer as attention
 from generator.ops.op_types.comm import ranks
 from generator.ops.registry import op_module, op_specs
 from generator.rules.load import load_definitions
-from generator.testing.definition import Backend, Definition, Interface
-from generator.testing.skipping import Skip
-from generator.testing.trial import Trial
+from kernel_judge.definition import Backend, Definition, Interface
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.skipping import Skip
 from tests.builders import CPU, ROOT, known, sized
 from tests.golden.op_types import INTERFACES
 from tests.unit.ops.handed import Handed, handed_by

@@ -16,8 +16,8 @@ from generator.ops.attention.oracle import (
     rows_with_a_key,
 )
 from generator.ops.paging import indptr, page_counts, page_table, token_slots
-from generator.testing.definition import Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 SM_SCALE = 0.43
 

@@ -17,9 +17,9 @@ from generator.ops.attention.oracle import oracle_attention, visible_keys
 from generator.ops.attention.variant import Variant, alibi_slopes, variant_of
 from generator.ops.attention.variant_family import GEOMETRIES
 from generator.ops.op_types.gqa_paged import op as gqa_paged
-from generator.testing.definition import Case, Definition, Interface
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import Trial
+from kernel_judge.definition import Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Trial
 from tests.builders import ROOT, known, sized
 
 SCALE = 0.3

@@ -12,7 +12,7 @@ import torch
 from generator.ops.op_types.comm import op as comm
 from generator.ops.op_types.comm import ranks
 from generator.ops.op_types.comm.mutants import MUTANTS
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import loaded, replaced, run_of, sized
 from tests.unit.ops.related import red, verdicts
 

@@ -9,9 +9,9 @@ import torch
 
 from generator.ops.op_types.sampling.distribution import Distribution
 from generator.ops.op_types.sampling.law import laws_of
-from generator.testing.compare import ERROR, FAILED, PASSED
-from generator.testing.definition import Case, Definition, Interface
-from generator.testing.policy import Policy, Question, Repeating
+from kernel_judge.comparison.compare import ERROR, FAILED, PASSED
+from kernel_judge.comparison.policy import Policy, Question, Repeating
+from kernel_judge.definition import Case, Definition, Interface
 
 ROWS, CALLS = 8, 200
 DEFINITION = Definition(

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from generator.ops.domain_mutants import domain_mutants
-from generator.testing.definition import Definition, Interface
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Definition, Interface
 from tests.builders import ROOT, known
 from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, reduced
 from tests.unit.ops.survivors import Caught

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from generator.ops.domain_mutants import domain_mutants
-from generator.testing.trial import as_tuple, seed
+from kernel_judge.inputs.trial import as_tuple, seed
 from tests.builders import cases_of, class_of, replaced, run_of, trial_of
 from tests.unit.ops import geometries as g
 from tests.unit.ops.survivors import op_of

@@ -11,8 +11,8 @@ import torch
 
 from generator.ops.attention.flashinfer import workspace
 from generator.ops.op_types.dsa_paged import op as dsa_paged
-from generator.testing import parametrize as spread
-from generator.testing.trial import same_bits
+from generator.running import parametrize as spread
+from kernel_judge.inputs.trial import same_bits
 from tests.builders import (
     cases_of,
     class_of,

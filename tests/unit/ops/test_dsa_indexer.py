@@ -16,7 +16,7 @@ from generator.ops.op_types.dsa_paged.indexer import (
     unpacked,
     visible_ids,
 )
-from generator.testing.sglang import Unavailable
+from kernel_judge.obstacle import Unavailable
 from tests.builders import (
     cases_of,
     class_of,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.ops.registry import op_module
-from generator.testing.trial import Trial
+from kernel_judge.inputs.trial import Trial
 from tests.builders import CPU, loaded, sized
 from tests.unit.ops.handed import handed_by
 from tests.unit.ops.origins import Watch

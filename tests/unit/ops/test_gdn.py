@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from generator.ops.op_types.gdn import op as gdn
-from generator.testing.checks.pairs import results
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.checks.pairs import results
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     cases_of,
     class_of,

@@ -8,7 +8,7 @@ from types import ModuleType
 import torch
 
 from generator.ops.op_types.gdn import op as gdn
-from generator.testing.checks.pairs import results
+from kernel_judge.checks.pairs import results
 from tests.builders import (
     cases_of,
     compare_all,

@@ -9,11 +9,11 @@ import torch
 
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_module, op_specs
-from generator.testing.definition import Case
-from generator.testing.lazy_weights import Tiled, fresh
-from generator.testing.memory import dtype_of, needed_bytes, shape_of
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import same_bits
+from kernel_judge.definition import Case
+from kernel_judge.inputs.lazy_weights import Tiled, fresh
+from kernel_judge.inputs.memory import dtype_of, needed_bytes, shape_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import same_bits
 from tests.builders import CPU, ROOT, known, sized
 from tests.golden.op_types import INTERFACES, kept
 

@@ -10,8 +10,8 @@ import torch
 from generator.ops.op_types.moe import op as moe
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe.inputs import routing_inputs
-from generator.testing.compare import compare
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.comparison.compare import compare
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     ROOT,
     cases_of,

@@ -14,7 +14,7 @@ from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe import sglang as moe_sglang
 from generator.ops.op_types.moe import sglang_calls as sglang_moe
 from generator.ops.op_types.moe.weights import dequantize_mxfp4
-from generator.testing.compare import compare
+from kernel_judge.comparison.compare import compare
 from tests.builders import cases_of, class_of, loaded, run_of, trial_of
 from tests.unit.ops.moe_faults import (
     DEEPSEEK,

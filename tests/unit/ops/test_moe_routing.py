@@ -11,7 +11,7 @@ import torch
 from generator.ops.op_types.moe import op as moe
 from generator.ops.op_types.moe import routing
 from generator.ops.op_types.moe.inputs import routing_inputs
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import ROOT, known
 
 NAMES = sorted(p.stem for p in Path(ROOT / "definitions/moe").glob("*.json"))

@@ -17,7 +17,7 @@ from generator.ops.op_types.moe.weights import (
     gate_first,
     quantize_mxfp4,
 )
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def test_every_code_has_its_value():

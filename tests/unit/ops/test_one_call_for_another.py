@@ -7,10 +7,10 @@ import ast
 import pytest
 import torch
 
-from generator.dataset.constraints import evaluate
 from generator.ops.paging import indptr
 from generator.ops.registry import op_module
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.constraints import evaluate
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import cases_of, class_of, known, loaded, run_of, sized
 
 HEADS = {"num_qo_heads": 6, "num_kv_heads": 2, "head_dim": 16}

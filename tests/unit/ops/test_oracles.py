@@ -12,7 +12,7 @@ from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.mla_paged import op as mla_paged
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.registry import op_module
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     CPU,
     cases_of,

@@ -20,7 +20,7 @@ from generator.ops.paging import (
     query_starts,
     token_slots,
 )
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 KV_LENS = (5, 0, 8, 1, 0, 9, 4, 40)
 PAGE_SIZES = [1, 4, 64]

@@ -12,7 +12,7 @@ from generator.ops.op_types.gemm_fp8 import op as gemm_fp8
 from generator.ops.op_types.quantization import op as quantization
 from generator.ops.op_types.quantization.formats import e2m1_codes, packed, unpacked
 from generator.ops.op_types.segment_gemm import op as segment_gemm
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import loaded, run_of, sized
 
 BLOCKS = {"N": 192, "K": 256, "num_k_blocks": 2, "num_n_blocks": 2}

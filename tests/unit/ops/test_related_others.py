@@ -15,7 +15,7 @@ from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.op_types.rope import op as rope
 from generator.ops.op_types.sampling import op as sampling
 from generator.ops.op_types.sampling.relations import same_law
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import CPU, known, loaded, replaced, run_of, sized
 from tests.unit.ops.related import red, run_named, verdicts
 

@@ -11,8 +11,8 @@ import torch
 
 from generator.ops.op_types.sampling import op as sampling
 from generator.ops.op_types.sampling.law import distinct_rows
-from generator.testing.policy import Question
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.comparison.policy import Question
+from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     cases_of,
     class_of,
@@ -297,7 +297,7 @@ def test_a_sampler_that_keeps_all_of_a_tie_agrees(kind, monkeypatch):
     monkeypatch.setitem(sys.modules, "flashinfer", parent)
     monkeypatch.setitem(sys.modules, "flashinfer.sampling", module)
     monkeypatch.setattr(
-        "generator.testing.checks.sources.backend_obstacle", lambda *arguments: None
+        "kernel_judge.checks.sources.backend_obstacle", lambda *arguments: None
     )
     definition = sized(f"{kind}_sampling_from_probs_v128256", vocab_size=1024)
     cls = class_of(sampling, definition, run_of(REFERENCES[kind]))

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from generator.ops.op_types.speculative_sampling.op import POLICIES
-from generator.testing.compare import ERROR, FAILED, PASSED
-from generator.testing.definition import Case
-from generator.testing.policy import Question
+from kernel_judge.comparison.compare import ERROR, FAILED, PASSED
+from kernel_judge.comparison.policy import Question
+from kernel_judge.definition import Case
 from tests.builders import known
 
 DEFINITION = known("chain_speculative_sampling_v129280")

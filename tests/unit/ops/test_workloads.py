@@ -13,10 +13,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from generator.dataset.constraints import FUNCTIONS
 from generator.ops.family import every_spec
 from generator.ops.workloads.captured import captured_lines
 from generator.ops.workloads.choose import keys
+from kernel_judge.constraints import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 SPECS = every_spec()

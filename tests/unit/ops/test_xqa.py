@@ -11,8 +11,8 @@ import torch
 
 from generator.ops.attention import xqa
 from generator.ops.op_types.gqa_paged import op as gqa_paged
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import same_bits
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import same_bits
 from tests.builders import known, sized
 
 SMALL = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 16}

@@ -10,11 +10,11 @@ import torch
 from generator.parity import calls
 from generator.parity.calls import Call, Kernel, Sharded, kernels_of, solution_of
 from generator.problems import Failure
-from generator.testing import providers
-from generator.testing.definition import Backend
-from generator.testing.obstacle import Kind, Obstacle
-from generator.testing.subject import Kernel as OpKernel
-from generator.testing.subject import Op
+from kernel_judge import providers
+from kernel_judge.definition import Backend
+from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.subject import Kernel as OpKernel
+from kernel_judge.subject import Op
 
 BOUND = {
     "name": "double_h4_d2",

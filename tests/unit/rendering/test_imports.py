@@ -18,22 +18,22 @@ def test_imports_are_merged_and_sorted():
             "import torch\n"
             "import math\n"
             "from typing import Any\n"
-            "from generator.testing.seeded_inputs import Stream\n"
-            "from generator.testing.definition import Case, Backend\n"
+            "from kernel_judge.inputs.seeded_inputs import Stream\n"
+            "from kernel_judge.definition import Case, Backend\n"
         ),
         [
             "import sys",
-            "from generator.testing.definition import Interface",
-            "from generator.testing.harness import main, Base, LIMIT",
+            "from kernel_judge.definition import Interface",
+            "from generator.running.harness import main, Base, LIMIT",
         ],
     )
     assert block == (
         "from __future__ import annotations\n\n"
         "import math\nimport sys\nfrom typing import Any\n\n"
         "import torch\n\n"
-        "from generator.testing.definition import Backend, Case, Interface\n"
-        "from generator.testing.harness import LIMIT, Base, main\n"
-        "from generator.testing.seeded_inputs import Stream"
+        "from generator.running.harness import LIMIT, Base, main\n"
+        "from kernel_judge.definition import Backend, Case, Interface\n"
+        "from kernel_judge.inputs.seeded_inputs import Stream"
     )
 
 

@@ -15,7 +15,7 @@ from generator.rendering.embedding import can_be_nested, nest, source_lines
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rendering.python_text import literal
 from generator.rendering.render import render_test_file
-from generator.testing.op_names import OP_FUNCTIONS
+from kernel_judge.op_names import OP_FUNCTIONS
 from tests.builders import ROOT, definition_value
 
 Q = '"""'
@@ -94,7 +94,7 @@ def test_it_is_embedded_as_a_module_of_its_own(name):
     text = render_test_file(
         plan_tests("twice", [definition_value(source)], RenderOptions())
     )
-    assert "from generator.testing.reference import load_reference" in text
+    assert "from kernel_judge.reference import load_reference" in text
     assert embedded_lines(text) == source_lines(source)
     assert not any(
         isinstance(node, ast.FunctionDef) and node.name.startswith("reference_")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.problems import Failure
 from generator.results.run_results import parse_results, read_results
-from generator.testing.evidence import FORMAT
+from generator.running.evidence import FORMAT
 from tests.results import CPU, comparison, lines, result, write_results
 
 

@@ -15,8 +15,8 @@ from generator.rendering.plan import RenderOptions
 from generator.review.canary import plant
 from generator.review.corrupt_outputs import spoiled, wrong
 from generator.rules.load import load_definitions
-from generator.testing.compare import compare
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.compare import compare
+from kernel_judge.comparison.tolerance import Tolerance
 
 ROOT = Path(__file__).parents[3]
 LISTED = [

@@ -17,8 +17,8 @@ from generator.problems import Failure
 from generator.reports.json import plain
 from generator.results.run_results import parse_results, read_error_map, read_results
 from generator.review.executed import MOST, comparisons_of
-from generator.testing.error_map import BINS, LARGEST, NOT_FINITE, error_map
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.error_map import BINS, LARGEST, NOT_FINITE, error_map
+from kernel_judge.comparison.tolerance import Tolerance
 from tests.results import comparison, lines, result
 
 GOOD: dict[str, Any] = {

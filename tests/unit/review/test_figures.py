@@ -14,7 +14,7 @@ from generator.review.figures import (
     share,
     worst_cell,
 )
-from generator.testing.error_map import BINS, NOT_FINITE
+from kernel_judge.comparison.error_map import BINS, NOT_FINITE
 
 
 def made(grid: list[list[float | None]], **bins: int) -> ErrorMap:

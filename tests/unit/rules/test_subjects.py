@@ -12,8 +12,8 @@ import pytest
 from generator.ops.registry import op_packages
 from generator.rules.load import load_definitions
 from generator.rules.subjects import subject_of
-from generator.testing.rendered import load_rendered
-from generator.testing.subject import Op, Subject
+from generator.running.rendered import load_rendered
+from kernel_judge.subject import Op, Subject
 from tests.builders import ROOT
 
 

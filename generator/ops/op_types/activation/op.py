@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.activation.relations import activation_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _ALPHA, _OAI_LIMIT = 1.702, 7.0
 _NEAR_MINUS_3 = {"std": 0.5, "mean": -2.75}

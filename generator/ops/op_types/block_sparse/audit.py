@@ -6,8 +6,8 @@ from generator.ops.attention.audit import LONGEST, fewer_heads, scaled
 from generator.ops.axes import Axes
 from generator.ops.op_types.block_sparse.inputs import causal_blocks
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def tiny(axes: Axes) -> Axes:

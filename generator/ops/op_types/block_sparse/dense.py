@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def is_variable(definition: Definition) -> bool:

@@ -8,8 +8,8 @@ import torch
 
 from generator.ops.attention.cases import scale_of
 from generator.ops.op_types.block_sparse.dense import is_variable
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # blocks that a query of a causal model chooses, its own among them
 CHOSEN = 16

@@ -15,7 +15,7 @@ from generator.ops.op_types.block_sparse.dense import (
     is_variable,
     visible,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # every row sees a block
 _OF_NO_KEY = ("LSE of no key a finite number", "output of no key not a number")

@@ -21,9 +21,9 @@ from generator.ops.op_types.block_sparse.dense import (
 )
 from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inputs
 from generator.ops.op_types.block_sparse.relations import sparse_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=128, total=800)
 # block columns, and how many of them each block row sees

@@ -13,10 +13,16 @@ from generator.ops.attention.variant import Variant
 from generator.ops.head_relations import head_shards
 from generator.ops.op_types.block_sparse.dense import is_variable
 from generator.ops.op_types.block_sparse.inputs import causal_blocks
-from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import Inputs
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+    alike,
+)
 
 
 def sparse_relations(definition: Definition) -> list[Relation]:

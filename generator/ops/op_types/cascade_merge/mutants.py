@@ -15,7 +15,7 @@ from generator.ops.mutants import (
     on_outputs,
 )
 from generator.ops.op_types.cascade_merge.states import states_of
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # from v [seq_len, parts, heads, d] in float32 and s [seq_len, parts, heads] to both
 # outputs in float32

@@ -12,10 +12,10 @@ import torch
 
 from generator.ops.op_types.cascade_merge.relations import merge_relations
 from generator.ops.op_types.cascade_merge.states import states_of
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _LSE = (
     "the exponentials and the logarithm of their sum are off by 2^-22 each, as exp2 and "

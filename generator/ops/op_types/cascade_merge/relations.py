@@ -10,8 +10,9 @@ import torch
 
 from generator.ops.op_types.cascade_merge.states import states_of
 from generator.ops.row_relations import in_two_parts, reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     Outputs,
@@ -21,7 +22,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT, Tolerance
 
 _LSE = Bound(
     Tolerance(rtol=2.0**-21, atol=4e-6, nmse=1e-12),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generator.ops.axes import Axes
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 _LONGEST = 7
 

@@ -19,8 +19,8 @@ from generator.ops.mutants import (
     on_outputs,
     shifted,
 )
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.causal_conv1d.relations import conv_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 PAD_SLOT = -1
 # exp(-x) of the sums overflows; inputs and weights have 4 bits each, so that a kernel

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.row_relations import reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -16,7 +17,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT, Tolerance
 
 _ALIKE = {
     "output": Bound(

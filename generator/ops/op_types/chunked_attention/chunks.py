@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from generator.ops.attention.oracle import oracle_attention
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def chunk_of(definition: Definition) -> int:

@@ -11,7 +11,7 @@ from generator.ops.attention.oracle import oracle_ragged
 from generator.ops.attention.variant import Variant
 from generator.ops.mutants import DomainMutant, Inputs, MutantGroup, Outputs, on_outputs
 from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_attention
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # inputs → output and LSE in float64
 Wrong = Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]

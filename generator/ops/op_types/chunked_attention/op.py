@@ -18,9 +18,9 @@ from generator.ops.attention.oracle import rows_with_a_key
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_attention
 from generator.ops.op_types.chunked_attention.relations import chunked_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=128, total=800)
 

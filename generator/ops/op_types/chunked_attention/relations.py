@@ -12,8 +12,14 @@ from generator.ops.attention.related import ALIKE, MERGED, batch_of, run_on
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import Batch
 from generator.ops.op_types.chunked_attention.chunks import chunk_of
-from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+    alike,
+)
 
 
 def chunked_relations(definition: Definition) -> list[Relation]:

@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # defect → where FlashInfer's fused kernel does it: trtllm_allreduce_fusion.cuh of 0.6.18
 _AS_FLASHINFER = {

@@ -15,10 +15,10 @@ import torch
 
 from generator.ops.op_types.comm.ranks import allreduce_fusion, nccl_sum
 from generator.ops.op_types.comm.relations import comm_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 # deviation of the sum and of the residual, by case
 _STDS = {"tiny-variance": 1e-3, "large-values": 1e4}

@@ -19,9 +19,9 @@ from generator.ops.paging import (
     page_table,
     token_slots,
 )
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
-from generator.testing.topk_policy import REFERENCE, Candidates
+from kernel_judge.comparison.topk_policy import REFERENCE, Candidates
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 FP8 = torch.float8_e4m3fn
 _FP8_MAX = 448.0

@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     shifted,
 )
 from generator.ops.op_types.dsa_paged.indexer import exact_scores, unpacked, visible_ids
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _PADDING = -1
 _SCALE_BYTES = 4

@@ -36,11 +36,11 @@ from generator.ops.op_types.dsa_paged.relations import (
     sparse_relations,
 )
 from generator.ops.paging import STALE
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.sglang import Unavailable
-from generator.testing.topk_policy import PADDING, TopKSet
+from kernel_judge.comparison.topk_policy import PADDING, TopKSet
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.obstacle import Unavailable
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=576, total=1105)
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}

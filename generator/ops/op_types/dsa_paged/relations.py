@@ -9,10 +9,13 @@ import torch
 from generator.ops.attention.related import ALIKE, MERGED, merged
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, taken
-from generator.testing.compare import Comparison
-from generator.testing.definition import Definition
-from generator.testing.policy import Policy, Question
-from generator.testing.relation import (
+from kernel_judge.comparison.compare import Comparison
+from kernel_judge.comparison.policy import Policy, Question
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.comparison.topk_policy import PADDING, REFERENCE
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -20,9 +23,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT
-from generator.testing.topk_policy import PADDING, REFERENCE
 
 _COUNTS = (1, 31, 32, 33, 63, 64, 65)
 _CACHES = ("ckv_cache", "kpe_cache")

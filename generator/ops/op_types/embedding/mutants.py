@@ -15,7 +15,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.embedding.relations import embedding_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.lazy_weights import Tiled, base_length, fresh
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = (
     Override(

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.tolerance import EXACT
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _SAME = Bound(EXACT, "rows are copied, or multiplied by one number: the same bits")
 _SUM = Bound(EXACT, "of two shards one gives zeros, and adding 0 changes nothing")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generator.ops.row_relations import in_two_parts, reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -14,7 +15,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT, Tolerance
 
 _ALIKE = {
     "output": Bound(

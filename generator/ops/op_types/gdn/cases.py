@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.testing.definition import Case
+from kernel_judge.definition import Case
 
 # keys are zero
 FADES = "state-only-fades"

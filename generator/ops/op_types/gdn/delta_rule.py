@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 CHUNK = 64
 # unit vectors are quotients of integers; steps in a standard deviation

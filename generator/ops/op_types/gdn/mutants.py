@@ -23,8 +23,8 @@ from generator.ops.mutants import (
     taken,
 )
 from generator.ops.op_types.gdn.delta_rule import log_decay, sequences, states_before
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 _BUFFER = "intermediate_states_buffer"
 # softplus(_LOW) is 0, sigmoid(_HIGH) is 1, in bfloat16 too

@@ -25,10 +25,10 @@ from generator.ops.op_types.gdn.delta_rule import (
 )
 from generator.ops.op_types.gdn.native import loop
 from generator.ops.op_types.gdn.relations import gdn_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 BUFFER = "intermediate_states_buffer"
 _ONE_ROUNDING = (

@@ -14,8 +14,10 @@ import torch
 
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, select, taken
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -23,8 +25,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT, Tolerance
-from generator.testing.trial import Inputs
 
 BUFFER = "intermediate_states_buffer"
 _PER_TOKEN = ("q", "k", "v", "a", "b")

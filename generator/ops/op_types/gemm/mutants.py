@@ -14,7 +14,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # shorter dtypes that a product may be rounded to
 _SHORTER = {"float16": torch.bfloat16, "bfloat16": torch.float8_e4m3fn}

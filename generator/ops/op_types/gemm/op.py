@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.gemm.relations import gemm_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.memory import dtype_of
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override
+from kernel_judge.comparison.tolerance import Override
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES: tuple[Override, ...] = ()
 _WORKSPACE_BYTES = 32 * 2**20

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.row_relations import last_half_twice, reordered
-from generator.testing.definition import Case, Definition
-from generator.testing.memory import dtype_of
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Tolerance
-from generator.testing.trial import Inputs
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _VALUES = 256
 _ALIKE = {

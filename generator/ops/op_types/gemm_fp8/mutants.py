@@ -13,7 +13,7 @@ from generator.ops.mutants import (
     shifted,
     zeroed,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def _blockwise(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
 _BLOCKS = (

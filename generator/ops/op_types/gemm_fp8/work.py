@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from generator.ops.work import Work, read_whole, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def work(

@@ -56,10 +56,10 @@ from generator.ops.paging import (
     query_starts,
     token_slots,
 )
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.memory import dtype_of
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES = Backend("cuda-cores")

@@ -14,7 +14,7 @@ from generator.ops.attention.work import (
     products,
 )
 from generator.ops.work import Work, sizes_of, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _OF_PAGES = ("kv_indptr", "kv_indices", "kv_last_page_len", "qo_indptr")
 

@@ -11,7 +11,7 @@ from generator.ops.attention.mutants import gqa_mutants
 from generator.ops.attention.oracle import oracle_attention
 from generator.ops.attention.variant import Variant, variant_of
 from generator.ops.mutants import DomainMutant, Inputs, MutantGroup, Outputs, on_outputs
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # (query, queries, keys) → the number of keys that the query sees; correct is query +
 # keys - queries + 1

@@ -17,9 +17,9 @@ from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import variant_of
 from generator.ops.op_types.gqa_single.relations import single_relations
 from generator.ops.paging import indptr
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES, _TENSOR_CORES = Backend("cuda-cores"), Backend("fa2", min_sm=80)

@@ -9,9 +9,15 @@ from generator.ops.attention.related import ALIKE, MERGED, head_axes, merged
 from generator.ops.attention.variant import variant_of
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import backwards, taken
-from generator.testing.definition import Definition
-from generator.testing.relation import Claim, RelatedCalls, RelatedCase, Relation, alike
-from generator.testing.trial import Inputs
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+    alike,
+)
 
 
 def single_relations(definition: Definition) -> list[Relation]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from generator.ops.attention.work import pairs, products
 from generator.ops.work import Work, read_whole, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def work(

@@ -20,8 +20,8 @@ from generator.ops.mutants import (
     on_outputs,
     shifted,
 )
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 # softplus of it is 0, in bfloat16 too; sigmoid of the opposite is 1
 _LOW = -1e4

@@ -15,10 +15,10 @@ import torch
 from generator.ops.op_types.gdn.delta_rule import occupied
 from generator.ops.op_types.kda.dual import solved, spans
 from generator.ops.op_types.kda.relations import kda_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _FLOAT32 = (
     "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "

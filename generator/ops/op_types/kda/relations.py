@@ -9,8 +9,10 @@ import torch
 
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, taken
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -18,8 +20,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT, Tolerance
-from generator.testing.trial import Inputs
 
 _SAME_STEPS = (
     "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "

@@ -15,7 +15,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # rows float32 [batch_size, hidden_size] → those that scale and bias are applied to
 Formula = Callable[[torch.Tensor], torch.Tensor]

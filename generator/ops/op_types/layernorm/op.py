@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.layernorm.relations import norm_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _CANCELLED = (
     "the mean, 8 deviations at most, has a float32 error of a few 2^-24 of itself, which "

@@ -7,10 +7,16 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _ROUNDED = Tolerance(rtol=8e-3, atol=6e-6, nmse=1e-6)
 _ALIKE = {

@@ -21,8 +21,8 @@ from generator.ops.mutants import (
     shifted,
     taken,
 )
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 # input → its axis of heads
 _HEADS = {"state": 1, "x": 1, "dt": 1, "A": 0, "D": 0, "dt_bias": 0}

@@ -8,8 +8,9 @@ import torch
 
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import reordered, taken
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -17,7 +18,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import Tolerance
 
 _CANCELLING = (
     "float32 sums in another order: the 129 products of an output cancel from about "

@@ -19,7 +19,7 @@ from generator.ops.mutants import (
     shifted,
     with_output,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _EPS, _ROUNDS = 1e-6, 20
 

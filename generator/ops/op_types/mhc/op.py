@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.mhc.relations import mhc_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _RATIOS = (
     "sums of positive numbers and quotients lose nothing to cancellation: a logit of 40 "

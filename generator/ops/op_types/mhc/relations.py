@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.row_relations import in_two_parts, reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _SAME = Bound(
     Tolerance(rtol=1e-6, atol=1e-30), "the same operations of the same numbers"

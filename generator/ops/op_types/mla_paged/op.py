@@ -36,10 +36,10 @@ from generator.ops.paging import (
     page_table,
     query_starts,
 )
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.memory import dtype_of
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=576, total=1090)
 FA2_OF_SM90 = replace(FA2, min_sm=90, max_sm=90)

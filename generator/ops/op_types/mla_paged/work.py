@@ -9,7 +9,7 @@ import torch
 
 from generator.ops.attention.work import keys_read, paged_lengths, pairs, products
 from generator.ops.work import Work, sizes_of, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _INPUTS = ("q_nope", "q_pe", "kv_indptr", "kv_indices", "kv_last_page_len", "qo_indptr")
 

@@ -15,9 +15,9 @@ from generator.ops.attention.flashinfer import FA2, FA3, ragged_prefill
 from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = attention_tolerances(products=192, total=740)
 

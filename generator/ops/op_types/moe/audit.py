@@ -7,8 +7,8 @@ from typing import Any
 
 from generator.ops.axes import Axes
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 _BLOCK = 128
 

@@ -13,7 +13,7 @@ import torch
 
 from generator.ops.op_types.moe import routing
 from generator.ops.op_types.moe.weights import MX_BLOCK, quantize_mxfp4
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Inputs = Mapping[str, Any]
 # flashinfer.tllm_enums.RoutingMethodType

@@ -20,8 +20,8 @@ from generator.ops.op_types.moe.weights import (
     draw_scales_below,
     power_of_two,
 )
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # scale of the values between the products, so that float8_e4m3 holds them
 ACTIVATION_SCALE = 16.0

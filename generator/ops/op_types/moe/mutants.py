@@ -20,7 +20,7 @@ from generator.ops.mutants import (
 )
 from generator.ops.op_types.moe import router_mutants as moe_router
 from generator.ops.op_types.moe import routing as moe_routing
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -20,9 +20,12 @@ from generator.ops.op_types.moe.inputs import (
     weight_inputs,
 )
 from generator.ops.row_relations import reordered, select
-from generator.testing.definition import Case, Definition
-from generator.testing.lazy_weights import Tiled
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.lazy_weights import Tiled
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -30,9 +33,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Tolerance
-from generator.testing.trial import Inputs
 
 _WEIGHTS = ("gemm1_weights", "gemm2_weights")
 _ROUTING = ("routing_logits", "routing_bias")

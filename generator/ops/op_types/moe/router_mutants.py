@@ -26,7 +26,7 @@ from generator.ops.mutants import (
 )
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe.routing import DEEPSEEK, LLAMA4, RENORMALIZE, ROUTED
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # keeps scores away from 0 and 1
 _LEAST = 1e-4

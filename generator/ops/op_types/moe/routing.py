@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 DEEPSEEK, RENORMALIZE, LLAMA4, ROUTED = "deepseek", "renormalize", "llama4", "routed"
 # number of the largest logits with uneven gaps: more than any token selects

@@ -14,7 +14,7 @@ import torch
 
 from generator.ops.op_types.moe import routing
 from generator.ops.op_types.moe.weights import BLOCK, as_mxfp4, by_blocks, gate_first
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Inputs = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import torch
 
-from generator.testing.lazy_weights import Tiled, base_length
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.lazy_weights import Tiled, base_length
+from kernel_judge.inputs.seeded_inputs import Stream
 
 BLOCK = 128
 MX_BLOCK = 32

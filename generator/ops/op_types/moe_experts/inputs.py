@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Case, Definition
-from generator.testing.lazy_weights import Tiled, base_length
-from generator.testing.memory import shape_of
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.lazy_weights import Tiled, base_length
+from kernel_judge.inputs.memory import shape_of
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # root mean square of uniform e2m1 codes, and of what is between the products
 _E2M1_RMS, _INNER_RMS = math.sqrt(68.5 / 8), 0.6

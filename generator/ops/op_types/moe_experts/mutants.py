@@ -19,7 +19,7 @@ from generator.ops.mutants import (
 )
 from generator.ops.op_types.moe.weights import dequantize_mxfp4
 from generator.ops.op_types.moe_experts.inputs import is_mxfp4, scales_input
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Pair = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 _SWIGLU: dict[str, Pair] = {

@@ -18,11 +18,11 @@ from generator.ops.op_types.moe_experts.inputs import (
 )
 from generator.ops.op_types.moe_experts.relations import expert_relations
 from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.memory import COPIES, tensor_bytes
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.memory import COPIES, tensor_bytes
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
 _SHORT = (

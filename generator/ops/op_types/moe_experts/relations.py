@@ -12,8 +12,9 @@ import torch
 
 from generator.ops.op_types.moe_experts.inputs import is_mxfp4
 from generator.ops.row_relations import reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -21,7 +22,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import Tolerance
 
 _ALIKE = {
     "output": Bound(

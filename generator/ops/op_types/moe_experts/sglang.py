@@ -14,7 +14,7 @@ import torch
 from generator.ops.op_types.moe.sglang_calls import triton_moe
 from generator.ops.op_types.moe.weights import dequantize_mxfp4
 from generator.ops.op_types.moe_experts.inputs import is_mxfp4, scales_input
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Inputs = Mapping[str, Any]
 _ALPHA, _LIMIT = 1.702, 7.0

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from generator.ops.work import Work, size_of, sizes_of, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _TOKENS = ("hidden_states", "topk_ids", "topk_weights")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # Logits of bfloat16 are what they are; float32 scores are off by some 2^-23, and by
 # 2^-18 where a kernel makes a sigmoid of tanh.approx; groups compare sums of two.

@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Scores = Callable[[torch.Tensor], torch.Tensor]
 _SCORES: dict[str, Scores] = {

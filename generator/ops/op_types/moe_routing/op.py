@@ -14,10 +14,10 @@ import torch
 
 from generator.ops.op_types.moe_routing.inputs import routing_inputs
 from generator.ops.op_types.moe_routing.relations import routing_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = (
     Override(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from generator.ops.axes import Axes
 from generator.ops.op_types.page_append.inputs import append_axes
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # a little more than one page of 64
 LONGEST = 70

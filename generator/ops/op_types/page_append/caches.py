@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Caches = dict[str, torch.Tensor]
 # cache → the rows that are appended to it

@@ -9,8 +9,8 @@ import torch
 
 from generator.ops.op_types.page_append.caches import ROWS
 from generator.ops.paging import SPARE_PAGES, page_counts, page_table
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def append_axes(

@@ -22,7 +22,7 @@ from generator.ops.op_types.page_append.caches import (
     is_hnd,
     page_size_of,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # (inputs, page size) → the page and the slot that each row is written to
 Where = Callable[[Inputs, int], tuple[torch.Tensor, torch.Tensor]]

@@ -13,10 +13,10 @@ import torch
 from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
 from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
 from generator.ops.op_types.page_append.relations import append_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override
+from kernel_judge.comparison.tolerance import EXACT, Override
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = tuple(
     Override(f"{cache}_out", EXACT, "numbers are copied, none is computed")

@@ -18,8 +18,11 @@ from generator.ops.op_types.page_append.caches import (
 from generator.ops.op_types.page_append.inputs import append_axes
 from generator.ops.paging import indptr, input_table, token_slots
 from generator.ops.row_relations import reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     Outputs,
@@ -28,9 +31,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Tolerance
-from generator.testing.trial import Inputs
 
 _SAME = Bound(EXACT, "numbers are copied, none is computed")
 _ATTENDED = Bound(

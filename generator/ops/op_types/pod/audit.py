@@ -5,8 +5,8 @@ from __future__ import annotations
 from generator.ops.attention.audit import LONGEST, fewer_heads, scaled
 from generator.ops.op_types.pod.inputs import pod_axes
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 tiny = fewer_heads
 

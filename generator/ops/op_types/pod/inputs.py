@@ -9,8 +9,8 @@ import torch
 
 from generator.ops.attention.cases import scale_of
 from generator.ops.paging import SPARE_PAGES, cache, page_counts, page_table
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 PREFILL = ("q_p", "k_p", "v_p")
 DECODE = (

@@ -20,7 +20,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # (query, queries, keys) → the number of keys that the query sees; correct is query +
 # keys - queries + 1

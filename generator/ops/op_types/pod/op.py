@@ -15,10 +15,10 @@ from generator.ops.attention.flashinfer import skip_more_queries, workspace
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _EXACT_BUT_ROUNDED = (
     "one rounding to bfloat16: half an ulp is 2^-8 at most, and its mean square 2^-14/12 "

@@ -10,16 +10,16 @@ import torch
 from generator.ops.attention.related import ALIKE
 from generator.ops.op_types.pod.inputs import DECODE, PREFILL, pod_axes
 from generator.ops.paging import page_counts, page_table, token_slots
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Claim,
     RelatedCalls,
     RelatedCase,
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.trial import Inputs
 
 _ALIKE = dict.fromkeys(("output_p", "output_d"), ALIKE["output"])
 

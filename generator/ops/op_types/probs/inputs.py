@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.sampling.heads import falling_probabilities
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def row_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Setting = Callable[[torch.Tensor], torch.Tensor]
 

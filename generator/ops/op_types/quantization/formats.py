@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import torch
 
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # magnitudes of e2m1, indexed by their three low bits
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

@@ -22,7 +22,7 @@ from generator.ops.op_types.quantization.formats import (
     format_of,
     packed,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # of a format and the magnitudes of blocks [M, blocks], the divisor of each
 Scale = Callable[[Format, torch.Tensor], torch.Tensor]

@@ -19,10 +19,10 @@ from generator.ops.op_types.quantization.formats import (
     unpacked,
 )
 from generator.ops.op_types.quantization.relations import quantization_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _HALF_STEP = (
     "the oracle gives the quotient unrounded: e4m3 has three bits behind the first, so "

@@ -9,8 +9,9 @@ import torch
 
 from generator.ops.op_types.quantization.formats import format_of
 from generator.ops.row_relations import reordered, select
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
     Bound,
     Claim,
     Outputs,
@@ -19,7 +20,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.tolerance import EXACT
 
 _SAME = Bound(EXACT, "the same arithmetic on the same elements")
 _SIGN = Bound(EXACT, "a sign changes no rounding to the nearest, ties to even")

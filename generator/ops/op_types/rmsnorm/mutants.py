@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     on_outputs,
     with_output,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -13,10 +13,10 @@ import torch
 
 from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rmsnorm.relations import norm_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Override, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES = (
     Override(

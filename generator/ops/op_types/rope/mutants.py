@@ -22,8 +22,8 @@ from generator.ops.mutants import (
     on_outputs,
 )
 from generator.ops.op_types.rope.angles import axes_of_pairs, frequencies
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 
 def of_cache(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -15,10 +15,10 @@ import torch
 
 from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _TO_ORACLE = Tolerance(rtol=4e-3, atol=4e-6, nmse=5e-6)
 _TO_KERNEL = Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6)

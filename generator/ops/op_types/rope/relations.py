@@ -12,8 +12,11 @@ from typing import Any
 import torch
 
 from generator.ops.row_relations import reordered
-from generator.testing.definition import Case, Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -21,9 +24,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT, Tolerance
-from generator.testing.trial import Inputs
 
 _ROUNDED_ALIKE = Bound(
     Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6),

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from generator.ops.paging import SPARE_PAGES, page_counts, page_table
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 ROWS = ("q_rope", "k_rope", "q_nope", "k_nope", "v")
 CACHES = ("k_cache", "v_cache", "ckv_cache", "kpe_cache")

@@ -18,8 +18,8 @@ from generator.ops.mutants import (
     on_inputs,
 )
 from generator.ops.op_types.rope_quantize.inputs import CACHES
-from generator.testing.definition import Definition
-from generator.testing.trial import as_tuple
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 
 def of_turns(definition: Definition) -> tuple[DomainMutant, ...]:

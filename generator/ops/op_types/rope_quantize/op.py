@@ -14,10 +14,10 @@ import torch
 from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override, Tolerance
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 _PARTS = ("q_rope", "k_rope", "q_nope", "k_nope")
 TOLERANCES = tuple(

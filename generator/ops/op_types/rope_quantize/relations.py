@@ -9,9 +9,15 @@ import torch
 
 from generator.ops.op_types.rope_quantize.inputs import axes_of
 from generator.ops.row_relations import reordered
-from generator.testing.definition import Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _ALIKE = Bound(
     Tolerance(rtol=1.25e-1, atol=2e-3, nmse=1e-5),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from generator.ops.axes import Axes
 from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def reduced(axes: Axes) -> Axes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.testing.definition import Case, Definition
+from kernel_judge.definition import Case, Definition
 
 FILTERS = ("top_k", "top_p", "min_p")
 _ALL = 2**30

@@ -19,7 +19,7 @@ import torch
 
 from generator.ops.op_types.sampling.law import Law, Laws, laws_of
 from generator.ops.op_types.sampling.pairs import pair_scores
-from generator.testing.chi_squared import (
+from kernel_judge.comparison.chi_squared import (
     SIGNIFICANCE,
     Score,
     bins,
@@ -31,10 +31,10 @@ from generator.testing.chi_squared import (
     total,
     unseen,
 )
-from generator.testing.compare import ERROR, FAILED, PASSED, Comparison
-from generator.testing.definition import Case
-from generator.testing.memory import dtype_of
-from generator.testing.policy import Question
+from kernel_judge.comparison.compare import ERROR, FAILED, PASSED, Comparison
+from kernel_judge.comparison.policy import Question
+from kernel_judge.definition import Case
+from kernel_judge.inputs.memory import dtype_of
 
 # float32 probabilities of a source: one division by a sum of up to 2^18 values
 PROBABILITY_RTOL = 1e-5

@@ -10,7 +10,7 @@ of the tail, so that twice as many of its draws coincide; half of it is beyond r
 from __future__ import annotations
 
 from generator.ops.op_types.sampling.cases import kind_of
-from generator.testing.definition import Case, Definition
+from kernel_judge.definition import Case, Definition
 
 # kind → k and p of both laws, which keep all of their tokens
 _KEEPING = {

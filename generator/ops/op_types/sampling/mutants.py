@@ -20,7 +20,7 @@ from generator.ops.mutants import (
 )
 from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.op_types.sampling.law import probabilities
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 # mutants move a boundary only within this number of the most probable tokens
 _NEAR = 512

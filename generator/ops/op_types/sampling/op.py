@@ -39,9 +39,9 @@ from generator.ops.op_types.sampling.law import (
     probabilities,
 )
 from generator.ops.op_types.sampling.relations import sampling_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:

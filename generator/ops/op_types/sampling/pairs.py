@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from generator.ops.op_types.sampling.law import Law
-from generator.testing.chi_squared import Score, goodness, share_score
+from kernel_judge.comparison.chi_squared import Score, goodness, share_score
 
 # classes of tokens of about equal probability: the table of pairs has their square
 CLASSES = 4

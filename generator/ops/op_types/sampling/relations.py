@@ -12,13 +12,19 @@ import torch
 
 from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.op_types.sampling.law import distinct_rows
-from generator.testing.chi_squared import SIGNIFICANCE, homogeneity
-from generator.testing.compare import FAILED, PASSED, Comparison
-from generator.testing.definition import Case, Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT
-from generator.testing.trial import Inputs, MakeInputs
+from kernel_judge.comparison.chi_squared import SIGNIFICANCE, homogeneity
+from kernel_judge.comparison.compare import FAILED, PASSED, Comparison
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs, MakeInputs
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 # (distribution, k, p, rows): the first kind keeps one token, the others two, of 256 and
 # 192, or 512 and 256, of 1024. Distributions have separate tokens, so that 24 draws of

@@ -16,7 +16,7 @@ from generator.ops.mutants import (
     shifted,
     zeroed,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

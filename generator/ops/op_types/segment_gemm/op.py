@@ -13,10 +13,10 @@ import torch
 
 from generator.ops.op_types.segment_gemm.relations import segment_relations
 from generator.ops.op_types.segment_gemm.segments import axes_of, segment_inputs
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Override
+from kernel_judge.comparison.tolerance import Override
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 TOLERANCES: tuple[Override, ...] = ()
 _WORKSPACE_BYTES = 128 * 2**20

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import torch
 
 from generator.ops.op_types.segment_gemm.segments import axes_of
-from generator.testing.definition import Definition
-from generator.testing.relation import (
+from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import (
     Bound,
     Claim,
     RelatedCalls,
@@ -16,8 +18,6 @@ from generator.testing.relation import (
     Relation,
     alike,
 )
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import Tolerance
 
 _ALIKE = {
     "y": Bound(

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import torch
 
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def axes_of(lengths: Sequence[int], weights: int) -> dict[str, int]:

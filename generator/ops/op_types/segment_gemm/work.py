@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from generator.ops.work import Work, sizes_of, written
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 
 def work(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from generator.ops.axes import Axes
 from generator.ops.op_types.speculative_sampling.chains import chain_case
 from generator.ops.variation import Variation
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 _LAWS = ("steps", "half", "zeros", "even", "ends")
 

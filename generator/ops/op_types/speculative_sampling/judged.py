@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from generator.ops.op_types.speculative_sampling.chains import chain_case
-from generator.testing.definition import Case, Definition
+from kernel_judge.definition import Case, Definition
 
 
 def cases(definition: Definition) -> list[Case]:

@@ -16,9 +16,9 @@ import torch
 
 from generator.ops.op_types.sampling.distribution import by_law, verdict
 from generator.ops.op_types.sampling.law import Law, Laws, distinct_rows
-from generator.testing.compare import ERROR, FAILED, Comparison
-from generator.testing.definition import Case
-from generator.testing.policy import Question
+from kernel_judge.comparison.compare import ERROR, FAILED, Comparison
+from kernel_judge.comparison.policy import Question
+from kernel_judge.definition import Case
 
 PADDING = -1
 

@@ -16,7 +16,7 @@ from generator.ops.mutants import (
     on_inputs,
     zeroed,
 )
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 Accept = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 Weigh = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -26,9 +26,9 @@ from generator.ops.op_types.speculative_sampling.law import (
     chain_laws,
 )
 from generator.ops.op_types.speculative_sampling.relations import chain_relations
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 
 def _without_draft(inputs: Mapping[str, Any]) -> torch.Tensor:

@@ -13,13 +13,19 @@ import torch
 from generator.ops.op_types.sampling.law import distinct_rows
 from generator.ops.op_types.speculative_sampling.chains import chain_case
 from generator.ops.op_types.speculative_sampling.law import outcomes
-from generator.testing.chi_squared import SIGNIFICANCE, goodness, homogeneity
-from generator.testing.compare import FAILED, PASSED, Comparison
-from generator.testing.definition import Case, Definition
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT
-from generator.testing.trial import Inputs, MakeInputs
+from kernel_judge.comparison.chi_squared import SIGNIFICANCE, goodness, homogeneity
+from kernel_judge.comparison.compare import FAILED, PASSED, Comparison
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs, MakeInputs
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _OUTPUT = "accepted_token_ids"
 _SAME_LAW = Bound(

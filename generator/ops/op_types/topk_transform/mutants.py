@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     shifted,
 )
 from generator.ops.op_types.topk_transform.scores import score_rows
-from generator.testing.definition import Definition
+from kernel_judge.definition import Definition
 
 _PADDING = -1
 Spoil = Callable[[torch.Tensor], torch.Tensor]

@@ -18,10 +18,10 @@ from generator.ops.op_types.topk_transform.scores import (
     score_inputs,
     score_rows,
 )
-from generator.testing.definition import Backend, Case, Definition
-from generator.testing.relation import Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.topk_policy import PADDING, TopKSet
+from kernel_judge.comparison.topk_policy import PADDING, TopKSet
+from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
 
 POLICIES = {"indices": TopKSet(score_rows)}
 # POLICIES compares sets

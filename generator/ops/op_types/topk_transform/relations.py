@@ -8,14 +8,20 @@ import torch
 
 from generator.ops.op_types.topk_transform.scores import score_case
 from generator.ops.row_relations import backwards, taken
-from generator.testing.compare import Comparison
-from generator.testing.definition import Definition
-from generator.testing.policy import Policy, Question
-from generator.testing.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
-from generator.testing.seeded_inputs import Stream
-from generator.testing.tolerance import EXACT
-from generator.testing.topk_policy import PADDING, REFERENCE
-from generator.testing.trial import Inputs
+from kernel_judge.comparison.compare import Comparison
+from kernel_judge.comparison.policy import Policy, Question
+from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.comparison.topk_policy import PADDING, REFERENCE
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs
+from kernel_judge.relation import (
+    Bound,
+    Claim,
+    RelatedCalls,
+    RelatedCase,
+    Relation,
+)
 
 _CHOSEN = Bound(EXACT, "the same scores, or a power of two times these: the same set")
 _Translate = Callable[[torch.Tensor], torch.Tensor]

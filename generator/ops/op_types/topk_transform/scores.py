@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from generator.testing.definition import Case, Definition
-from generator.testing.seeded_inputs import Stream
-from generator.testing.topk_policy import Candidates
+from kernel_judge.comparison.topk_policy import Candidates
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
 
 # behind a row's length stand scores that are higher than all others
 _STALE = 1e4

@@ -17,7 +17,7 @@ from generator.evaluation.clock.page import Page, Silent
 from generator.evaluation.clock.rivals import places
 from generator.evaluation.clock.shared_memory import SharedMemory, create
 from generator.evaluation.clock.stand import Line, Stand, in_arena
-from generator.testing.definition import TensorSpec
+from kernel_judge.definition import TensorSpec
 
 FOLDER = Path(callees.__file__).parent
 CHILD = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.mutation.tolerances.floor import half_ulp, measured
 from generator.mutation.tolerances.judge import rounded_up
 from generator.mutation.tolerances.result import LEAST
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 
 BOUND = Tolerance(rtol=4e-3, atol=0.0, nmse=5e-6)
 EXACT = torch.linspace(0.5, 7.3, 4001, dtype=torch.float64)

@@ -11,7 +11,7 @@ from generator.mutation.tolerances.judge import problems
 from generator.mutation.tolerances.report import tolerances_report
 from generator.mutation.tolerances.result import LAW, Floors, Measured, SourceFloor
 from generator.reports import printed
-from generator.testing.tolerance import Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 
 BOUND = Tolerance(rtol=1e-5, atol=1e-5, nmse=1e-7)
 FITS = Measured(

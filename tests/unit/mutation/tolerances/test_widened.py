@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from generator.mutation.tolerances.widened import Widened, run_widened
 from generator.ops.registry import op_module
-from generator.testing.trial import Trial, as_tuple
+from kernel_judge.inputs.trial import Trial, as_tuple
 from tests.builders import CPU, class_of, known, loaded, run_of
 
 F64 = torch.float64

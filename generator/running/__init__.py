@@ -1,0 +1,1 @@
+"""Rendered tests as pytest runs them: classes, options, fixtures, workers, reports."""

@@ -1,0 +1,253 @@
+"""The classes that rendered files have tests of: each method calls one check.
+
+A test asserts or skips with a reason; none returns early. pytest_generate_tests (in
+`plugin`) spreads `trial` over the cases and `backend` over a provider's backends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from generator.running.automatch import op_by_name
+from generator.running.custom_inputs import CustomInputs
+from generator.running.rendered import subjects_in
+from generator.running.skipped_test import Skipped
+from kernel_judge import checks
+from kernel_judge.checked import Checked
+from kernel_judge.comparison.policy import Policy
+from kernel_judge.comparison.tolerance import Override
+from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs import generic
+from kernel_judge.inputs.memory import PeakBytes
+from kernel_judge.inputs.trial import Inputs, Trial
+from kernel_judge.relation import Relation
+from kernel_judge.subject import Op, Subject, SubjectFile
+
+RecordProperty = Callable[[str, object], None]
+
+
+class ReferenceTests:
+    """Test one definition; a subclass says which and holds its `run()`."""
+
+    # of the definition
+    name: ClassVar[str]
+    # of the JSON file that the class was rendered from
+    sha256: ClassVar[str] = ""
+    op_type: ClassVar[str]
+    interface: ClassVar[Interface]
+    reference: ClassVar[Callable[[], Callable[..., Any]]]
+    constants: ClassVar[Sequence[str]] = ()
+    dependent_constants: ClassVar[Sequence[str]] = ()
+    unresolved: ClassVar[str | None] = None
+    # of the op_type: the functions of its module, copied into the rendered file, and
+    # <provider>_ground_truth with <provider>_backends for each provider that it has
+    cases: ClassVar[Callable[[Definition], Sequence[Case]]] = generic.cases
+    make_inputs: ClassVar[Callable[..., Inputs]] = generic.make_inputs
+    oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
+    defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
+    filled_inputs: ClassVar[Callable[[Inputs], tuple[str, ...]] | None] = None
+    peak_bytes: ClassVar[PeakBytes | None] = None
+    relations: ClassVar[Callable[[Definition], Sequence[Relation]] | None] = None
+    tolerances: ClassVar[tuple[Override, ...]] = ()
+    policies: ClassVar[Mapping[str, Policy]] = {}
+    # of the rendering: gen-tests --sizes and --tolerance
+    sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
+    run_tolerance: ClassVar[float | None] = None
+
+    @classmethod
+    @cache
+    def subject(cls) -> Subject:
+        """Return what the class tests, read from its attributes."""
+        return Subject(
+            cls.definition(),
+            cls.op(),
+            cls.reference,
+            tuple(cls.sizes),
+            cls.unresolved,
+            tuple(cls.dependent_constants),
+            cls.run_tolerance,
+            cls.sha256,
+        )
+
+    @classmethod
+    def definition(cls) -> Definition:
+        """Return the definition as a value, read from the class's constants."""
+        specs = (
+            *cls.interface.input_specs.values(),
+            *cls.interface.output_specs.values(),
+        )
+        names = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
+        axes = {
+            axis: getattr(cls, axis.upper())
+            for axis in names
+            if hasattr(cls, axis.upper())
+        }
+        constants = {name: getattr(cls, name.upper()) for name in cls.constants}
+        return Definition(cls.name, cls.op_type, cls.interface, axes, constants)
+
+    @classmethod
+    def op(cls) -> Op:
+        """Return what the op_type declares, read from the class's functions."""
+        return Op.from_names({name: getattr(cls, name) for name in dir(cls)})
+
+    @classmethod
+    def file(cls) -> SubjectFile:
+        """Return the subjects of the rendered file that the class is of."""
+        return subjects_in(vars(sys.modules[cls.__module__]))
+
+    def test_contract(self, trial: Trial) -> None:
+        """`run()` takes the inputs in order, and the definition's constraints hold."""
+        _settle(checks.contract(self.subject(), trial))
+
+    def test_output_shape(self, trial: Trial) -> None:
+        """The outputs have the declared number and shapes."""
+        _settle(checks.output_shape(self.subject(), trial))
+
+    def test_output_dtype(self, trial: Trial) -> None:
+        """The outputs have the declared dtypes."""
+        _settle(checks.output_dtype(self.subject(), trial))
+
+    def test_matches_oracle(
+        self, trial: Trial, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with an independent float64 implementation."""
+        _settle(checks.oracle(self.subject(), trial), record_property)
+
+    def test_determinism(self, trial: Trial) -> None:
+        """A second call on the same inputs returns the same bits."""
+        _settle(checks.determinism(self.subject(), trial))
+
+    def test_inputs_unmodified(self, trial: Trial) -> None:
+        """`run()` does not write to its inputs, but for those that it is to fill."""
+        _settle(checks.inputs_unmodified(self.subject(), trial))
+
+    def _match(
+        self,
+        trial: Trial,
+        provider: str,
+        backend: Backend,
+        record_property: RecordProperty,
+    ) -> None:
+        __tracebackhide__ = True
+        checked = checks.ground_truth(self.subject(), trial, provider, backend)
+        _settle(checked, record_property)
+
+
+class MatchesFlashInfer(ReferenceTests):
+    """Test against FlashInfer's kernels, called live."""
+
+    def test_matches_flashinfer(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with FlashInfer's on rows that it defines."""
+        self._match(trial, "flashinfer", backend, record_property)
+
+
+class MatchesSGLang(ReferenceTests):
+    """Test against SGLang's kernels, called live."""
+
+    def test_matches_sglang(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with SGLang's on rows that it defines."""
+        self._match(trial, "sglang", backend, record_property)
+
+
+class MatchesPyTorch(ReferenceTests):
+    """Test against PyTorch's CUDA kernels (cuBLAS), called live."""
+
+    def test_matches_pytorch(
+        self, trial: Trial, backend: Backend, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with PyTorch's own CUDA kernel."""
+        self._match(trial, "pytorch", backend, record_property)
+
+
+class GroundTruthsAgree(ReferenceTests):
+    """Test the ground truths of a definition against each other."""
+
+    def test_ground_truths_agree(
+        self, trial: Trial, record_property: RecordProperty
+    ) -> None:
+        """Every usable source agrees with the first one."""
+        _settle(checks.ground_truths_agree(self.subject(), trial), record_property)
+
+
+class MatchesRecorded(ReferenceTests):
+    """Test against what production kernels returned on a GPU, once."""
+
+    def test_matches_recorded(
+        self, trial: Trial, recordings: Path, record_property: RecordProperty
+    ) -> None:
+        """The outputs agree with the recorded ones, where the kernel defines them."""
+        _settle(checks.recorded(self.subject(), trial, recordings), record_property)
+
+
+class Metamorphic(ReferenceTests):
+    """Test the relations of an op_type between what several calls return."""
+
+    def test_metamorphic(
+        self, related: Trial, relation: Relation, record_property: RecordProperty
+    ) -> None:
+        """What further calls return follows from what the first one returned."""
+        peer = self.file().peer(relation) if relation.peer is not None else None
+        checked = checks.metamorphic(self.subject(), related, relation, peer)
+        _settle(checked, record_property)
+
+
+class MatchesByName(MatchesFlashInfer):
+    """Test against the FlashInfer functions that a definition's tags name."""
+
+    fi_apis: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def op(cls) -> Op:
+        """Return the op whose kernels are these functions, on guessed inputs."""
+        return op_by_name(cls.fi_apis)
+
+
+class MatchesCustomInputs(MatchesFlashInfer):
+    """Test on what `init` makes, against the FlashInfer functions that are named."""
+
+    # returns the function `init`, whose text is that of the file
+    init: ClassVar[Callable[[], Callable[..., Any]] | None] = None
+    # the arguments of `init`, and the sizes of the variable axes that it makes
+    call: ClassVar[Mapping[str, Any]] = {}
+    case: ClassVar[Mapping[str, int]] = {}
+    # input → argument of the kernel, and its place where that is a tuple
+    arguments: ClassVar[Mapping[str, tuple[str, int | None]]] = {}
+    # output → its place in what the kernel returns, and the argument it is written to
+    places: ClassVar[Mapping[str, tuple[int, str | None]]] = {}
+    fi_apis: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def op(cls) -> Op:
+        """Return the op of the one case that `init` makes."""
+        custom = CustomInputs(
+            cls.init, cls.call, cls.case, cls.arguments, cls.places, cls.fi_apis
+        )
+        return custom.op()
+
+
+def _settle(checked: Checked, record_property: RecordProperty | None = None) -> None:
+    """Record what was compared, then skip or fail as the check says."""
+    __tracebackhide__ = True  # the message says it all
+    if record_property is not None:
+        for compared in checked.comparisons:
+            record_property("comparison", json.dumps(compared.record))
+    if checked.skipped is not None:
+        raise Skipped(checked.skipped)
+    assert checked.defect is None, checked.defect
+
+
+def main(file: str, arguments: Sequence[str]) -> int:
+    """Run one rendered file's tests; the result is pytest's exit status."""
+    return int(pytest.main([file, *arguments]))

@@ -1,0 +1,76 @@
+"""The workloads of a dataset's files as cases of the tests, and which are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from generator.dataset.json_file import read_json_lines
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.inputs.trial import MakeInputs
+from kernel_judge.inputs.workload_case import WorkloadCase, workload_case
+from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.subject import Subject
+
+CPU_BYTES = 64 << 20
+"""Bytes of inputs and outputs of a workload that a CPU is asked for by default."""
+
+
+def workload_cases(
+    dataset: Path, definition: Definition, cases: Sequence[Case], of_op: MakeInputs
+) -> tuple[list[WorkloadCase], str]:
+    """Return a definition's workloads, the smallest first, and what is wrong with the file.
+
+    `cases` and `of_op` are the op's own. A dataset without the file has none.
+    """
+    path = f"workloads/{definition.op_type}/{definition.name}.jsonl"
+    if not (dataset / path).is_file():
+        return [], ""
+    lines = read_json_lines(dataset, path)
+    if lines.problems:
+        return [], f"{path}: {lines.problems[0].message}"
+    found = []
+    for number, line in lines.lines:
+        try:
+            made = workload_case(line["workload"], dataset, definition, cases, of_op)
+            found.append((tensor_bytes(definition, made), number, made))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            return [], f"{path} line {number} is no workload of it ({what})"
+    return [case for _, _, case in sorted(found, key=lambda f: f[:2])], ""
+
+
+@dataclass(frozen=True)
+class Workloads:
+    """Choose workloads of a dataset's folder: `none`, those that `fit`, or `all`."""
+
+    dataset: Path | None
+    chosen: str
+
+    def of(self, subject: Subject) -> list[Case]:
+        """Return the workloads of a definition. Raises ValueError with a line."""
+        if self.dataset is None or self.chosen == "none":
+            return []
+        definition, op = subject.definition, subject.op
+        own = op.cases(definition)
+        found, wrong = workload_cases(self.dataset, definition, own, op.make_inputs)
+        if wrong:
+            raise ValueError(wrong)
+        return [*found]
+
+
+NO_WORKLOADS = Workloads(None, "none")
+
+
+def why_not_asked(
+    definition: Definition, case: Case, device: torch.device
+) -> Obstacle | None:
+    """Return why a workload is not asked by default: it is for a GPU, by its bytes."""
+    size = tensor_bytes(definition, case)
+    if device.type != "cpu" or size <= CPU_BYTES:
+        return None
+    return Obstacle(Kind.NEEDS_MEMORY, f"{size / 2**20:.0f} MiB are for a GPU")

@@ -1,0 +1,74 @@
+"""The check of relations between calls of `run()`, which needs no ground truth.
+
+A comparison of it is recorded with the source `metamorphic:<relation>`. It holds a
+reference against itself or its peer, so that it never counts as compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernel_judge.checked import Compared, Defect, check
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.relation import ReferenceCall, RelatedCalls, Relation
+from kernel_judge.source_names import METAMORPHIC
+from kernel_judge.subject import Subject
+
+
+@check
+def metamorphic(
+    subject: Subject, trial: Trial, relation: Relation, peer: Subject | None = None
+) -> Iterator[Compared]:
+    """What further calls return follows from what the first one returned.
+
+    `peer` is the subject that the relation compares with, where it names one:
+    `SubjectFile.peer`.
+    """
+    source = f"{METAMORPHIC}{relation.name}"
+    claimed = False
+    for claim in relation.claims(related_calls(subject, trial, peer)):
+        claimed = True
+        verdict = claim.verdict(subject.run_tolerance, error_maps=trial.error_maps)
+        record = {
+            "definition": subject.name,
+            **trial.case.as_record(),
+            "source": source,
+            "output": claim.output,
+            "reason": claim.bound.reason,
+            "not_independent": list(subject.dependent_constants),
+            **verdict.as_dict(),
+        }
+        failures: list[str] = []
+        if not verdict.passed:
+            heading = f"{subject.name} {claim.output!r}, {source}, {trial.case.name}"
+            failures += [
+                verdict.message(heading),
+                f"  the bound: {claim.bound.reason}",
+            ]
+            if peer is not None:
+                failures.append(f"  this or {peer.name} is wrong")
+        yield Compared(claim.output, source, verdict, record, tuple(failures))
+    if not claimed:
+        raise Defect(f"{source} claims nothing of {trial.case.name}")
+
+
+def related_calls(
+    subject: Subject, trial: Trial, peer: Subject | None = None
+) -> RelatedCalls:
+    """Return what a relation compares: this reference's calls, and its peer's."""
+    return RelatedCalls(
+        trial,
+        _calls(subject, trial),
+        subject.filled(trial.inputs),
+        None if peer is None else _calls(peer, trial),
+    )
+
+
+def _calls(subject: Subject, trial: Trial) -> ReferenceCall:
+    return ReferenceCall(
+        subject.definition,
+        subject.call,
+        subject.op.filled_inputs,
+        trial.device,
+        trial.run_seed,
+    )

@@ -1,0 +1,1 @@
+"""Compare two outputs: metrics, tolerances, policies, laws of samples, error maps."""

@@ -1,0 +1,257 @@
+"""One definition on one case: inputs made once, `run()` called as often as needed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from kernel_judge.constraints import Unsupported, evaluate
+from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.inputs.cpu_limit import cpu_limit
+from kernel_judge.inputs.lazy_weights import Tiled, fresh, lazy
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.obstacle import Kind
+from kernel_judge.skipping import skip
+
+Inputs = dict[str, Any]
+# other draws for a production kernel than for the reference: where both draw the same
+# way, equal seeds would make two samples one
+RUN_SEED, PROVIDER_SEED = 20_240, 7_919
+MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+
+
+class Trial:
+    """Keep the inputs and outputs of one definition on one case while it is tested.
+
+    `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
+    a copy of its own on `device`, since some kernels write in place. `guessed` inputs
+    were made without knowing the op: where `run()` rejects those, the tests skip.
+    `error_maps` asks for where the error sits also of comparisons that pass. `shift`
+    makes other inputs than those of every run, and other draws of `run()`.
+    `cpu_seconds` is after how long a comparison is given up, None for never.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        case: Case,
+        device: torch.device,
+        make_inputs: MakeInputs,
+        run: Callable[..., Any],
+        *,
+        guessed: bool = False,
+        error_maps: bool = False,
+        shift: int | None = None,
+        cpu_seconds: float | None = None,
+    ) -> None:
+        self.definition = definition
+        self.case = case
+        self.device = device
+        self._make_inputs = make_inputs
+        self._run = run
+        self.guessed = guessed
+        self.error_maps = error_maps
+        self.shift = shift
+        self.cpu_seconds = cpu_seconds
+        # what each provider's backend returned, once it was asked
+        self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
+
+    def release(self) -> None:
+        """Drop all tensors, and give a GPU's memory back; the trial can be used again.
+
+        Other workers of the GPU can't have what PyTorch keeps for this process.
+        """
+        for name in [n for n in vars(self) if hasattr(type(self), n)]:
+            delattr(self, name)
+        self.answers.clear()
+        if self.device.type == "cuda":
+            # a context that a kernel has broken gives it back at its end
+            with suppress(RuntimeError):
+                torch.cuda.empty_cache()
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """Return the inputs as made, on the CPU; nobody writes to these."""
+        stream = Stream(self.definition.name, self.case.name)
+        if self.shift is not None:
+            stream = stream.child(f"seed {self.shift}")
+        return self._make_inputs(self.definition, self.case, stream)
+
+    @cached_property
+    def run_seed(self) -> int:
+        """Return what torch is seeded with before `run()`."""
+        if self.shift is None:
+            return RUN_SEED
+        key = (self.definition.name, self.case.name, f"seed {self.shift}", "draws")
+        return Stream(*key).integers(0, 2**31, 1)[0]
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Let a comparison take `cpu_seconds`; skip a workload that can't be one.
+
+        That is one whose values break the definition's constraints.
+        """
+        with cpu_limit(self.cpu_seconds):
+            if self.case.size == WORKLOAD and (broken := self.broken_constraints()):
+                skip(Kind.NO_CASE, f"the workload's inputs break {broken[0]}")
+            yield
+
+    def broken_constraints(self) -> list[str]:
+        """Return the definition's constraints that the inputs as made don't obey.
+
+        Skips the test where one can't be evaluated and none is broken. Raises Unknown
+        for one that names an axis which no tensor of the interface has.
+        """
+        names = {**self.definition.axes, **self.case.axes, **self.inputs}
+        broken, unchecked = [], []
+        for constraint in self.definition.interface.constraints:
+            try:
+                tree = ast.parse(constraint.strip(), mode="eval")
+                if not evaluate(tree.body, names):
+                    broken.append(constraint)
+            except Unsupported as error:
+                unchecked.append(f"{constraint!r}: {error}")
+        if unchecked and not broken:
+            reason = f"UNRESOLVED: constraints that were not checked: {unchecked}"
+            skip(Kind.UNRESOLVED, reason)
+        return broken
+
+    def fresh_inputs(self) -> Inputs:
+        """Return a copy of the inputs on the device."""
+        return {name: fresh(value, self.device) for name, value in self.inputs.items()}
+
+    def lazy_inputs(self) -> Inputs:
+        """Return a copy of the inputs on the device in which stand-ins stay such."""
+        return {name: lazy(value, self.device) for name, value in self.inputs.items()}
+
+    def _run_inputs(self) -> Inputs:
+        """Return inputs for `run()`: on a CPU, tensors of stand-ins are made once.
+
+        Making them again takes longer than all the rest, and `modified_inputs` shows
+        that they are as they were.
+        """
+        made = self._made_on_cpu
+        return {
+            name: made[name] if name in made else fresh(value, self.device)
+            for name, value in self.inputs.items()
+        }
+
+    @cached_property
+    def _made_on_cpu(self) -> Inputs:
+        if self.device.type != "cpu":
+            return {}
+        return {
+            name: value.tensor(self.device)
+            for name, value in self.inputs.items()
+            if isinstance(value, Tiled)
+        }
+
+    @cached_property
+    def outputs(self) -> tuple[Any, ...]:
+        """Return what `run()` returns for the inputs, as a tuple."""
+        return self._first_call[0]
+
+    @cached_property
+    def modified_inputs(self) -> tuple[str, ...]:
+        """Return the names of the inputs that `run()` wrote to."""
+        return tuple(self._first_call[1])
+
+    def after(self, name: str) -> Any:
+        """Return an input as `run()` left it."""
+        return self._first_call[1].get(name, self.inputs[name])
+
+    def joined_outputs(self, calls: int) -> tuple[Any, ...]:
+        """Return the outputs of that many calls, one after the other along the rows.
+
+        The first call is the one of `outputs`; the others follow from another seed, on
+        one copy of the inputs.
+        """
+        if calls == 1:
+            return self.outputs
+        if calls not in self._joined:
+            first, given = self.outputs, self.fresh_inputs()
+            seed(self.run_seed + 1)
+            self._joined[calls] = join(
+                first, lambda: as_tuple(self._run(*given.values())), calls
+            )
+        return self._joined[calls]
+
+    @cached_property
+    def _joined(self) -> dict[int, tuple[Any, ...]]:
+        return {}
+
+    def repeat(self) -> tuple[Any, ...]:
+        """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
+        seed(self.run_seed)
+        return as_tuple(self._run(*self._run_inputs().values()))
+
+    @cached_property
+    def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
+        """Return the outputs, and the inputs that were written to, as they are now."""
+        given = self._run_inputs()
+        seed(self.run_seed)
+        try:
+            outputs = as_tuple(self._run(*given.values()))
+        except Exception as error:
+            if not self.guessed:
+                raise
+            kind = type(error).__name__
+            reason = f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}"
+            skip(Kind.UNRESOLVED, reason)
+        modified = {
+            name: given[name]
+            for name, value in self.inputs.items()
+            if not _untouched(value, given[name])
+        }
+        return outputs, modified
+
+
+def _untouched(value: Any, given: Any) -> bool:
+    """Return whether what a callee was given is still what was made."""
+    if isinstance(value, Tiled):
+        return value.same_bits(given)
+    if isinstance(value, torch.Tensor):
+        return same_bits(given, value.to(given.device))
+    return True
+
+
+def seed(value: int) -> None:
+    """Seed torch's generators, for references and kernels that draw samples."""
+    torch.manual_seed(value)
+
+
+def join(
+    first: tuple[Any, ...], call: Callable[[], tuple[Any, ...]], calls: int
+) -> tuple[Any, ...]:
+    """Return a first answer and those of more calls, joined along the rows."""
+    if calls == 1:
+        return first
+    answers = [first, *(call() for _ in range(calls - 1))]
+    return tuple(torch.cat(parts) for parts in zip(*answers, strict=True))
+
+
+def as_tuple(returned: Any) -> tuple[Any, ...]:
+    """Return a reference's outputs as a tuple, whether it returned one or several."""
+    return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    """Return whether two values have the same type, shape and bits; NaN equals NaN."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return type(first) is type(second) and first == second
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    pair = _bytes(first), _bytes(second)
+    # as words, where they lie so: to compare single bytes takes seven times as long
+    if all(t.numel() % 8 == t.storage_offset() % 8 == 0 for t in pair):
+        pair = pair[0].view(torch.int64), pair[1].view(torch.int64)
+    return torch.equal(*pair)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)

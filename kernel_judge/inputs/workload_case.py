@@ -1,0 +1,168 @@
+"""A dataset's workloads as cases: tests, the judge and rules make their values here.
+
+A workload says of each input that it is random, or its value. What it says replaces what
+the op's functions make; what is random they make as for their own cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.inputs import generic
+from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.workload_identity import workload_identity
+
+Inputs = dict[str, Any]
+MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+_MOST_DRAWS = 64
+
+
+@dataclass(frozen=True)
+class WorkloadCase(Case):
+    """Hold a workload: `inputs` are the entries of the file, `dataset` has its tensors.
+
+    `of_op` makes what is random, by the parameters of one of the op's own `cases`.
+    `identity` tells it from other workloads in evidence.
+    """
+
+    inputs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    dataset: Path = field(default=Path(), kw_only=True)
+    of_op: MakeInputs = field(default=generic.make_inputs, kw_only=True)
+    cases: Sequence[Case] = field(default=(), kw_only=True)
+    identity: str = field(default="", kw_only=True)
+
+    def as_record(self) -> dict[str, str]:
+        """Return what a results file has of it: also what tells workloads apart."""
+        return {**super().as_record(), "workload": self.identity}
+
+    def make_inputs(self, definition: Definition, case: Case, stream: Stream) -> Inputs:
+        """Return the workload's inputs, on the CPU, in the definition's order.
+
+        Raises OSError, KeyError, ValueError and what else its files cause.
+        """
+        stated = self._stated(definition)
+        specs = definition.interface.input_specs
+        made = self._random(definition, [n for n in specs if n not in stated], stream)
+        return {name: stated[name] if name in stated else made[name] for name in specs}
+
+    def _stated(self, definition: Definition) -> Inputs:
+        from safetensors import safe_open
+
+        found: Inputs = {}
+        for name, spec in definition.interface.input_specs.items():
+            told = self.inputs[name]
+            if told["type"] == "scalar":
+                found[name] = told["value"]
+            elif told["type"] == "safetensors":
+                with safe_open(str(self.dataset / told["path"]), "pt") as file:
+                    value = file.get_tensor(told["tensor_key"])
+                shape = shape_of(spec, {**definition.axes, **self.axes})
+                if tuple(value.shape) != shape:
+                    what = f"{name} is {list(value.shape)} in {told['path']}"
+                    raise ValueError(f"{what}, {list(shape)} by the axes")
+                found[name] = value.to(dtype_of(spec.dtype))
+        return found
+
+    def _random(
+        self, definition: Definition, names: Sequence[str], stream: Stream
+    ) -> Inputs:
+        """Return values of the inputs that are random: the op's, where it makes any.
+
+        Its cases have other structures than the workload, and other numbers of rows. What
+        it can't make is generic.
+        """
+        sizes = {**definition.axes, **self.axes}
+        specs = definition.interface.input_specs
+        found: Inputs = {}
+        pools = self._pools(definition)
+        for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
+            missing = [name for name in names if name not in {*found, *pools}]
+            if not missing:
+                break
+            posed = Case(own.name, own.size, axes, own.params)
+            made = self._draw(definition, posed, stream)
+            for name in missing:
+                shape = shape_of(specs[name], sizes)
+                if name not in made:
+                    continue
+                if specs[name].shape is None or tuple(made[name].shape) == shape:
+                    found[name] = made[name]
+                elif isinstance(made[name], torch.Tensor) and _rows(made[name], shape):
+                    draws = [made[name]]
+                    while len(draws) < min(-(-shape[0] // len(draws[0])), _MOST_DRAWS):
+                        again = stream.child(f"rows {len(draws)}")
+                        draws.append(self._draw(definition, posed, again)[name])
+                    rows = torch.cat(draws)
+                    found[name] = rows[torch.arange(shape[0]) % len(rows)]
+        if any(name not in found for name in names):
+            return {**generic.make_inputs(definition, self, stream), **found}
+        return found
+
+    def _pools(self, definition: Definition) -> set[str]:
+        """Return the inputs into which the workload's own indices point: pages, slots.
+
+        The op poisons what its own indices leave out, which the workload's may use.
+        """
+        interface = definition.interface
+        specs = interface.input_specs
+        stated = {n for n, told in self.inputs.items() if told["type"] == "safetensors"}
+        if not any(specs[name].dtype.startswith("int") for name in stated & {*specs}):
+            return set()
+        rows = [specs[name] for name in stated & {*specs}]
+        rows += interface.output_specs.values()
+        known = {spec.shape[0] for spec in rows if spec.shape}
+        return {
+            name
+            for name, spec in specs.items()
+            if spec.shape and spec.shape[0] in self.axes and spec.shape[0] not in known
+        }
+
+    def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
+        """Return what the op makes of one of its cases, nothing where it can't."""
+        try:
+            return self.of_op(definition, posed, stream)
+        except Exception:  # noqa: BLE001 - the axes are a workload's, not the case's
+            return {}
+
+
+def _rows(value: torch.Tensor, shape: Sequence[int]) -> bool:
+    """Return whether a tensor has rows of the right shape, only not their number."""
+    alike = value.ndim == len(shape) > 0 and tuple(value.shape[1:]) == tuple(shape[1:])
+    return alike and len(value) > 0
+
+
+def workload_case(
+    workload: Mapping[str, Any],
+    dataset: Path,
+    definition: Definition,
+    cases: Sequence[Case],
+    of_op: MakeInputs,
+) -> WorkloadCase:
+    """Return a workload of a file as a case; `cases` and `of_op` are the op's own.
+
+    Raises KeyError, TypeError, ValueError and AttributeError where it is no workload of
+    the definition.
+    """
+    # a case of one kind of input stands for all of that kind; ordinary ones come first
+    kinds: dict[str, Case] = {}
+    for case in cases:
+        kinds.setdefault(repr(sorted(case.params)), case)
+    made = WorkloadCase(
+        f"workload {workload['uuid']}",
+        WORKLOAD,
+        {name: int(size) for name, size in workload["axes"].items()},
+        inputs=dict(workload["inputs"]),
+        dataset=dataset,
+        of_op=of_op,
+        cases=tuple(kinds.values()),
+        identity=workload_identity(workload),
+    )
+    tensor_bytes(definition, made)
+    return made

@@ -1,0 +1,1 @@
+"""What production kernels returned, as a file, and how it is compared again."""

@@ -1,0 +1,225 @@
+"""A recording file: what production kernels returned for one definition's cases.
+
+It is a safetensors file `blob/ground_truth/<op_type>/<definition>.safetensors` whose
+one metadata entry, JSON, says how each tensor came about:
+
+    sha256       of the JSON of `body` and of the bytes of all tensors
+    body
+      definition, op_type, interface (a hash)
+      cases        name → size, axes, params, stream (its key), inputs (name → SHA-256)
+      recordings   label → provider, backend, symbol, route, versions, gpu, sm, date,
+                   make_inputs (a hash), seed, `not_given` where the kernel
+                   returns less than the interface has: these outputs; and
+        cases        name → output → dtype, shape, and of what is stored `elements`;
+                     `positions`, a hash, where it is not all; `parts` where a
+                     policy chose what to store; `oracle`, how far it is from it
+
+Recordings of several backends, versions and GPUs stand side by side; their label is
+`<source>@<version>@<GPU>`. The header is checked before anything is read that it
+announces; no pickle is involved. torch is imported for the tensors alone: a description
+is read without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+FOLDER = Path("blob") / "ground_truth"
+SUFFIX = ".safetensors"
+_KEY = "ground_truth"
+MAX_FILE_BYTES = 64 * 2**20
+MAX_HEADER_BYTES = 8 * 2**20
+_MAX_AXES = 16
+_ITEMSIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
+_ITEMSIZES |= {"I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+Tensors = dict[str, "torch.Tensor"]
+
+
+class Damaged(Exception):
+    """Say that a file is not a recording as it was written, and which one."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} {what}")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Hold a file's description and its tensors, by the name that the file has."""
+
+    body: dict[str, Any]
+    tensors: Tensors
+
+    def stored(self, label: str, case: str, output: str) -> torch.Tensor:
+        """Return the stored elements of an output: [elements], of the output's dtype.
+
+        They are in the order of their positions.
+        """
+        return self.tensors[tensor_name(label, case, output)]
+
+    def parts(self, label: str, case: str, output: str) -> Tensors:
+        """Return what a policy stored of an output: tensors as the policy made them."""
+        entry = self.body["recordings"][label]["cases"][case][output]
+        return {
+            part: self.tensors[tensor_name(label, case, output, part)]
+            for part in entry["parts"]
+        }
+
+
+def recording_path(folder: Path, op_type: str, definition: str) -> Path:
+    """Return where a definition's recording is, below the folder of recordings."""
+    return folder / op_type / f"{definition}{SUFFIX}"
+
+
+def tensor_name(label: str, case: str, output: str, part: str = "") -> str:
+    """Return the name that a file has for what is stored of an output."""
+    return "/".join(filter(None, (case, label, output, part)))
+
+
+def pack(recording: Recording) -> bytes:
+    """Return the bytes of a recording's file; the same recording gives the same."""
+    from safetensors.torch import save
+
+    tensors = {name: t.contiguous() for name, t in recording.tensors.items()}
+    body = json.dumps(recording.body, separators=(",", ":"))
+    bare = save(tensors)
+    data = bare[8 + int.from_bytes(bare[:8], "little") :]
+    # the data is the same with metadata before it
+    text = f'{{"sha256":"{_digest(body, data)}","body":{body}}}'
+    packed: bytes = save(tensors, {_KEY: text})
+    return packed
+
+
+def read(path: Path) -> Recording:
+    """Return the recording in a file. Raises Damaged, and OSError as open() does."""
+    from safetensors.torch import load
+
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header = _read_header(path, file, size)
+        body, announced = _description(path, header)
+        file.seek(0)
+        content = file.read(size)
+    if len(content) != size:
+        raise Damaged(path, "changed while it was read")
+    data = content[8 + int.from_bytes(content[:8], "little") :]
+    # as pack() wrote it, digit by digit
+    text = json.dumps(body, separators=(",", ":"))
+    if _digest(text, data) != announced:
+        raise Damaged(path, "is damaged: its SHA-256 is not the one it announces")
+    _check_names(path, body, header)
+    return Recording(body, load(content))
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the body alone, from the header. Raises Damaged, and OSError."""
+    with path.open("rb") as file:
+        header = _read_header(path, file, os.fstat(file.fileno()).st_size)
+    return _description(path, header)[0]
+
+
+def _digest(body: str, data: bytes) -> str:
+    return hashlib.sha256(body.encode() + b"\0" + data).hexdigest()
+
+
+def _read_header(path: Path, file: Any, size: int) -> dict[str, Any]:
+    """Return the header, once its sizes are known to be those of the file."""
+    if size > MAX_FILE_BYTES:
+        raise Damaged(path, f"has {size} bytes, allowed are {MAX_FILE_BYTES}")
+    start = file.read(8)
+    if start == b"version ":
+        raise Damaged(path, "is a Git LFS pointer, not the data: git lfs pull")
+    length = int.from_bytes(start, "little")
+    if len(start) < 8 or not 2 <= length <= min(MAX_HEADER_BYTES, size - 8):
+        raise Damaged(path, f"is damaged: a header of {length} bytes in {size}")
+    try:
+        header = json.loads(file.read(length).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Damaged(path, "is damaged: its header is not JSON") from error
+    if not isinstance(header, dict):
+        raise Damaged(path, "is damaged: its header is not a JSON object")
+    spans = []
+    for name, entry in header.items():
+        if name != "__metadata__":
+            spans.append(_span(path, name, entry))
+    end = 0
+    for begin, following in sorted(spans):
+        if begin != end:
+            raise Damaged(path, "is damaged: its tensors overlap or leave gaps")
+        end = following
+    if 8 + length + end != size:
+        raise Damaged(
+            path, f"is damaged: {8 + length + end} bytes announced, {size} there"
+        )
+    return header
+
+
+def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
+    """Return where a tensor's bytes begin and end, as its dtype and shape demand."""
+    try:
+        shape, (begin, end) = entry["shape"], entry["data_offsets"]
+        itemsize = _ITEMSIZES[entry["dtype"]]
+        numbers = [*shape, begin, end]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(path, f"is damaged: no tensor is {name[:80]!r}") from error
+    sane = all(type(n) is int and 0 <= n <= MAX_FILE_BYTES for n in numbers)
+    if not sane or len(shape) > _MAX_AXES or end - begin != math.prod(shape) * itemsize:
+        raise Damaged(path, f"is damaged: absurd sizes of {name[:80]!r}")
+    return begin, end
+
+
+def _description(path: Path, header: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the body and the announced SHA-256."""
+    try:
+        value = json.loads(header["__metadata__"][_KEY])
+        body, announced = value["body"], value["sha256"]
+        _expected_names(body)
+        assert isinstance(body["interface"], str)
+        assert all(isinstance(c["inputs"], dict) for c in body["cases"].values())
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        raise Damaged(path, "is no recording: it has no description") from error
+    except RecursionError as error:
+        raise Damaged(path, "is damaged: its description is not JSON") from error
+    return body, announced
+
+
+def _expected_names(body: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return the tensors that a body describes, with the elements of each where told."""
+    names: dict[str, int | None] = {}
+    for label, recording in body["recordings"].items():
+        for case, outputs in recording["cases"].items():
+            for output, entry in outputs.items():
+                if "parts" in entry:
+                    parts = {
+                        tensor_name(label, case, output, p): None
+                        for p in entry["parts"]
+                    }
+                    names |= parts
+                else:
+                    names[tensor_name(label, case, output)] = int(entry["elements"])
+    return names
+
+
+def _check_names(
+    path: Path, body: Mapping[str, Any], header: Mapping[str, Any]
+) -> None:
+    expected = _expected_names(body)
+    present = set(header) - {"__metadata__"}
+    for word, names in (
+        ("lacks", set(expected) - present),
+        ("has foreign", present - set(expected)),
+    ):
+        if names:
+            raise Damaged(path, f"is damaged: it {word} tensors: {min(names)[:120]!r}")
+    for name, elements in expected.items():
+        if elements is not None and header[name]["shape"] != [elements]:
+            raise Damaged(path, f"is damaged: {name[:120]!r} is not [{elements}]")
