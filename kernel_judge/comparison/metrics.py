@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
-from kernel_judge.comparison.signed_error import signed_errors
+from kernel_judge.comparison.signed_error import SignedSums
 
 WORST = 5
 
@@ -83,50 +84,135 @@ def measure(
     Elements that are not finite in both count as mismatched only where they differ;
     `compare` has judged them before.
     """
-    a, e = actual.detach().double(), expected.detach().double().to(actual.device)
-    finite = torch.isfinite(a) & torch.isfinite(e)
-    zero = torch.zeros((), dtype=torch.float64, device=a.device)
-    count = int(finite.sum())
-    if count < finite.numel():
-        a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
-    signed = a - e
-    error, size = signed.abs(), e.abs()
-    allowed = atol + rtol * size
-    beyond = error > allowed
+    sums = _Sums()
+    for a, e, first in _blocks(actual.detach(), expected.detach().to(actual.device)):
+        sums.add(a, e, rtol, atol, first)
     if not actual.is_floating_point() and not expected.is_floating_point():
         # float64 merges integers above 2^53
-        beyond |= (allowed == 0.0) & (actual != expected.to(actual.device))
-    mismatched = int(beyond.sum())
-    # 0 / tiny where nothing is expected and nothing is amiss
-    relative = error / size.clamp_min(torch.finfo(torch.float64).tiny)
-    error_power, power = _dot(error, error), _dot(e, e)
-    actual_power = _dot(a, a)
-    unit = _unit(actual.dtype)
-    factor, mean = signed_errors(signed, e, unit)
-    return Metrics(
-        elements=count,
-        mismatched=mismatched,
-        max_abs=_largest(error),
-        mean_abs=float(error.sum()) / max(count, 1),
-        max_rel=_largest(relative),
-        mean_rel=float(relative.sum()) / max(count, 1),
-        nmse=_ratio(error_power, power, both_zero=0.0),
-        cosine=_ratio(
-            _dot(a, e),
-            math.sqrt(power) * math.sqrt(actual_power),
-            both_zero=1.0 if power == actual_power else 0.0,
-        ),
-        norm_ratio=_ratio(math.sqrt(actual_power), math.sqrt(power), both_zero=1.0),
-        hit_ratio=1.0 - mismatched / max(count, 1),
-        expected_rms=math.sqrt(power / max(count, 1)),
-        expected_mean=float(e.sum()) / max(count, 1),
-        mse=error_power / max(count, 1),
-        factor=1.0 + factor.off,
-        factor_noise=factor.deviation,
-        mean_error=mean.off,
-        mean_noise=mean.deviation,
-        worst=_worst(a, e, error - allowed),
-    )
+        there, wanted = actual.detach(), expected.detach().to(actual.device)
+        close = (there.double() - wanted.double()).abs() == 0.0
+        exact = atol + rtol * wanted.double().abs() == 0.0
+        sums.mismatched += int((close & exact & (there != wanted)).sum())
+    return sums.metrics(actual, expected)
+
+
+_BLOCK = 1 << 15
+"""Elements of a block on a CPU: what is computed of it stays in a core's cache."""
+
+
+def _blocks(
+    actual: torch.Tensor, expected: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+    """Return both as float64 by blocks of whole rows, and the place of the first element.
+
+    On a GPU all is one block.
+    """
+    width = actual.shape[-1] if actual.dim() > 1 else 1
+    shape = (-1, width) if actual.dim() > 1 and width else (-1,)
+    a, e = actual.reshape(shape), expected.reshape(shape)
+    rows = max(_BLOCK // max(width, 1), 1) if a.device.type == "cpu" else len(a)
+    for first in range(0, len(a), max(rows, 1)):
+        part = slice(first, first + rows)
+        yield a[part].double(), e[part].double(), first * width
+
+
+class _Sums:
+    """Sum the figures of a comparison, block by block."""
+
+    def __init__(self) -> None:
+        self.elements = self.mismatched = 0
+        self._largest = self._largest_relative = 0.0
+        self._error = self._relative = self._expected = 0.0
+        self._error_power = self._power = self._actual_power = self._both = 0.0
+        self._signed = SignedSums()
+        self._worst: list[tuple[float, int, float, float]] = []
+
+    def add(
+        self, a: torch.Tensor, e: torch.Tensor, rtol: float, atol: float, first: int
+    ) -> None:
+        """Add a block of float64 whose first element has a place."""
+        total, count = float(e.sum()), a.numel()
+        if not math.isfinite(total + float(a.sum())):
+            finite = torch.isfinite(a) & torch.isfinite(e)
+            count = int(finite.sum())
+            if count < a.numel():
+                zero = a.new_zeros(())
+                a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
+            total = float(e.sum())
+        signed = a - e
+        error, size = signed.abs(), e.abs()
+        excess = error - (atol + rtol * size)
+        # 0 / tiny where nothing is expected and nothing is amiss
+        relative = error / size.clamp_min(torch.finfo(torch.float64).tiny)
+        self.elements += count
+        self.mismatched += int((excess > 0.0).sum())
+        self._largest = max(self._largest, float(error.max()))
+        self._largest_relative = max(self._largest_relative, float(relative.max()))
+        self._error += float(error.sum())
+        self._relative += float(relative.sum())
+        self._expected += total
+        self._error_power += _dot(error, error)
+        self._power += _dot(e, e)
+        self._actual_power += _dot(a, a)
+        self._both += _dot(a, e)
+        self._signed.add(signed, e)
+        self._keep_worst(a, e, excess, first)
+
+    def metrics(self, actual: torch.Tensor, expected: torch.Tensor) -> Metrics:
+        """Return the figures of all blocks."""
+        count, power = self.elements, self._power
+        every = max(count, 1)
+        factor, mean = self._signed.result(
+            _unit(actual.dtype), lambda: _finite(actual, expected)
+        )
+        return Metrics(
+            elements=count,
+            mismatched=self.mismatched,
+            max_abs=self._largest,
+            mean_abs=self._error / every,
+            max_rel=self._largest_relative,
+            mean_rel=self._relative / every,
+            nmse=_ratio(self._error_power, power, both_zero=0.0),
+            cosine=_ratio(
+                self._both,
+                math.sqrt(power) * math.sqrt(self._actual_power),
+                both_zero=1.0 if power == self._actual_power else 0.0,
+            ),
+            norm_ratio=_ratio(
+                math.sqrt(self._actual_power), math.sqrt(power), both_zero=1.0
+            ),
+            hit_ratio=1.0 - self.mismatched / every,
+            expected_rms=math.sqrt(power / every),
+            expected_mean=self._expected / every,
+            mse=self._error_power / every,
+            factor=1.0 + factor.off,
+            factor_noise=factor.deviation,
+            mean_error=mean.off,
+            mean_noise=mean.deviation,
+            worst=tuple(
+                Deviation(_unravel(place, tuple(actual.shape)), a, e)
+                for _, place, a, e in self._worst
+            ),
+        )
+
+    def _keep_worst(
+        self, a: torch.Tensor, e: torch.Tensor, excess: torch.Tensor, first: int
+    ) -> None:
+        flat, worst = excess.reshape(-1), self._worst
+        if len(worst) == WORST and float(flat.max()) <= worst[-1][0]:
+            return
+        values, places = torch.topk(flat, min(WORST, flat.numel()))
+        of_both = [t.reshape(-1)[places].tolist() for t in (a, e)]
+        at = (places + first).tolist()
+        worst += zip(values.tolist(), at, *of_both, strict=True)
+        worst.sort(key=lambda one: -one[0])
+        del worst[WORST:]
+
+
+def _finite(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Return what is expected as float64, zero where either is not finite."""
+    a, e = actual.detach().double(), expected.detach().double().to(actual.device)
+    return torch.where(torch.isfinite(a) & torch.isfinite(e), e, 0.0)
 
 
 def _unit(dtype: torch.dtype) -> float:
@@ -138,30 +224,10 @@ def _dot(first: torch.Tensor, second: torch.Tensor) -> float:
     return float(first.reshape(-1).dot(second.reshape(-1)))
 
 
-def _largest(values: torch.Tensor) -> float:
-    return float(values.max()) if values.numel() else 0.0
-
-
 def _ratio(numerator: float, denominator: float, both_zero: float) -> float:
     if denominator == 0.0:
         return both_zero if numerator == 0.0 else math.inf
     return numerator / denominator
-
-
-def _worst(
-    a: torch.Tensor, e: torch.Tensor, excess: torch.Tensor
-) -> tuple[Deviation, ...]:
-    flat = excess.reshape(-1)
-    order = torch.topk(flat, min(WORST, flat.numel())).indices.tolist()
-    flat_a, flat_e = a.reshape(-1), e.reshape(-1)
-    return tuple(
-        Deviation(
-            _unravel(position, tuple(excess.shape)),
-            float(flat_a[position]),
-            float(flat_e[position]),
-        )
-        for position in order
-    )
 
 
 def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:

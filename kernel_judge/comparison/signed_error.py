@@ -18,15 +18,17 @@ How much errors explain is their standard deviation, the larger of three:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 
 DEVIATIONS = 6.0
 """What is explained, in standard deviations: by chance alone 2 of 10⁹ exceed it."""
 
-# below this many deviations nobody asks whether values are equal, which takes a sort
-_PLAIN = 3.0
+# below this many deviations, of which DEVIATIONS are explained, nobody asks whether values
+# are equal, which takes a sort
+_PLAIN = 5.5
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,58 @@ class Signed:
 
     off: float
     deviation: float
+
+
+class SignedSums:
+    """Sum what the least-squares factor and the mean error follow from, block by block.
+
+    A block is some rows of an output, or some elements of one without rows; all are
+    float64 and finite.
+    """
+
+    def __init__(self) -> None:
+        self._count, self._power = 0, 0.0
+        self._mean, self._factor = _Sums(), _Sums()
+
+    def add(self, error: torch.Tensor, expected: torch.Tensor) -> None:
+        """Add a block: actual less expected, and expected."""
+        squares, products = expected * expected, error * expected
+        count = float(error.numel())
+        self._count += error.numel()
+        sums = self._factor.add(products, squares)
+        self._power += sums
+        # of the mean each element's share is 1
+        self._mean.parts += float(error.sum())
+        self._mean.parts_squared += _square(error)
+        self._mean.shares_squared += count
+        self._mean.parts_shares = self._mean.parts
+        if error.dim() > 1:
+            self._mean.rows.append(error.sum(dim=-1).flatten())
+            self._mean.row_shares.append(
+                torch.full_like(self._mean.rows[-1], error.shape[-1])
+            )
+
+    def result(
+        self, unit: float, expected: Callable[[], torch.Tensor]
+    ) -> tuple[Signed, Signed]:
+        """Return the least-squares factor less 1, and the mean error.
+
+        `unit` is the unit roundoff of the output's dtype; `expected` returns all that is
+        expected. Where that is zero throughout, the factor is 1.
+        """
+        count, power = self._count, self._power
+        if not count:
+            return Signed(0.0, 0.0), Signed(0.0, 0.0)
+        size = lambda: expected().abs()
+        of_mean = self._mean.result(
+            count, count, unit, math.sqrt(power), size, expected
+        )
+        if not power:
+            return Signed(0.0, 0.0), of_mean
+        fourth = math.sqrt(self._factor.shares_squared)
+        squares = lambda: expected().square()
+        found = self._factor.result(power, count, unit, fourth, squares, expected)
+        return found, of_mean
 
 
 def signed_errors(
@@ -46,58 +100,78 @@ def signed_errors(
     unit roundoff of the output's dtype. Where all that is expected is zero, the factor
     is 1.
     """
-    count = error.numel()
-    if not count:
-        return Signed(0.0, 0.0), Signed(0.0, 0.0)
-    # sums of few passes: outputs have millions of elements
-    squares, products = expected.square(), error * expected
-    power = float(squares.sum())
-    mean = float(error.sum()) / count
-    ones = torch.ones((), dtype=torch.float64, device=error.device)
-    of_mean = _signed(mean, error, ones, expected.abs(), count, unit, expected)
-    if not power:
-        return Signed(0.0, 0.0), of_mean
-    # of the difference: a sum of the values' products would lose its last digits
-    off = float(products.sum()) / power
-    return _signed(off, products, squares, squares, power, unit, expected), of_mean
+    sums = SignedSums()
+    sums.add(error, expected)
+    return sums.result(unit, lambda: expected)
 
 
-def _signed(
-    off: float,
-    parts: torch.Tensor,
-    shares: torch.Tensor,
-    scales: torch.Tensor,
-    total: float,
-    unit: float,
-    expected: torch.Tensor,
-) -> Signed:
-    """Return a figure, Σparts/total, with its deviation.
+@dataclass
+class _Sums:
+    """Hold sums of the parts and shares of a figure, Σparts/total.
 
-    What is left of an element's part is part - off·share. An error of an element's own
-    size adds `scales`/total.
+    What is left of an element's part is part - off·share. `rows` and `row_shares` hold
+    the sums of rows.
     """
-    left = parts - off * shares
-    deviation = _root(left) / total
-    if parts.dim() > 1:
-        rows = left.sum(dim=-1)
-        count = rows.numel()
-        deviation = max(
-            deviation, _root(rows) / total * math.sqrt(count / max(count - 1, 1))
-        )
-    deviation *= _few(parts.numel())
-    rounding = unit / math.sqrt(3.0) / total
-    deviation = max(deviation, rounding * _root(scales))
-    if abs(off) > _PLAIN * deviation:
-        _, place = torch.unique(expected.float(), return_inverse=True)
-        alike = scales.new_zeros(int(place.max()) + 1)
-        alike.index_add_(0, place.flatten(), scales.flatten())
-        deviation = max(deviation, rounding * _root(alike))
-    return Signed(off, deviation)
+
+    parts: float = 0.0
+    parts_squared: float = 0.0
+    parts_shares: float = 0.0
+    shares_squared: float = 0.0
+    rows: list[torch.Tensor] = field(default_factory=list)
+    row_shares: list[torch.Tensor] = field(default_factory=list)
+
+    def add(self, parts: torch.Tensor, shares: torch.Tensor) -> float:
+        """Add a block; return the sum of its shares."""
+        self.parts_squared += _square(parts)
+        self.shares_squared += _square(shares)
+        self.parts_shares += float(parts.reshape(-1).dot(shares.reshape(-1)))
+        if parts.dim() <= 1:
+            self.parts += float(parts.sum())
+            return float(shares.sum())
+        self.rows.append(parts.sum(dim=-1).flatten())
+        self.row_shares.append(shares.sum(dim=-1).flatten())
+        self.parts += float(self.rows[-1].sum())
+        return float(self.row_shares[-1].sum())
+
+    def result(
+        self,
+        total: float,
+        count: int,
+        unit: float,
+        scale: float,
+        scales: Callable[[], torch.Tensor],
+        expected: Callable[[], torch.Tensor],
+    ) -> Signed:
+        """Return the figure, with its deviation.
+
+        An error of an element's own size adds its share of `scales`/total; `scale` is the
+        root of their squares' sum.
+        """
+        # of the difference: a sum of the values' products would lose its last digits
+        off = self.parts / total
+        left = self.parts_squared - 2.0 * off * self.parts_shares
+        left += off * off * self.shares_squared
+        deviation = math.sqrt(max(left, 0.0)) / total
+        if self.rows:
+            rows = torch.cat(self.rows) - off * torch.cat(self.row_shares)
+            number = rows.numel()
+            few = math.sqrt(number / max(number - 1, 1))
+            deviation = max(deviation, math.sqrt(_square(rows)) / total * few)
+        deviation *= _few(count)
+        rounding = unit / math.sqrt(3.0) / total
+        deviation = max(deviation, rounding * scale)
+        if abs(off) > _PLAIN * deviation:
+            _, place = torch.unique(expected().float(), return_inverse=True)
+            of_each = scales()
+            alike = of_each.new_zeros(int(place.max()) + 1)
+            alike.index_add_(0, place.flatten(), of_each.flatten())
+            deviation = max(deviation, rounding * math.sqrt(_square(alike)))
+        return Signed(off, deviation)
 
 
-def _root(values: torch.Tensor) -> float:
+def _square(values: torch.Tensor) -> float:
     flat = values.reshape(-1)
-    return math.sqrt(float(flat.dot(flat)))
+    return float(flat.dot(flat))
 
 
 def _few(count: int) -> float:
