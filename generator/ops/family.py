@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,11 @@ def any_fits(spec: Spec, captured: CapturedWorkload) -> bool:
     return True
 
 
+def no_traffic(spec: Spec) -> Iterable[CapturedWorkload]:
+    """Return no steps beside those captured."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Spec:
     """Hold one definition and what its workloads are made of.
@@ -53,7 +58,8 @@ class Spec:
     `captured_from` names the definition whose captured workloads give the axes; the
     definition's own name where it was captured itself. `captured_op_type` is its
     op_type where that is another one, and `kept_axes` are the captured axes that
-    matter, all where it is None. `fits` says which captured workloads can be used, and
+    matter, all where it is None. `traffic` makes workloads beside the captured ones, of a
+    server under load. `fits` says which workloads can be used, and
     `structure` makes one's axes, structural tensors and scalars. `sm_scale` is the
     value of the input `sm_scale`, or `scale`, in derived workloads, `scalars` those of
     other inputs.
@@ -77,6 +83,7 @@ class Spec:
         captured_axes
     )
     fits: Callable[[Spec, CapturedWorkload], bool] = any_fits
+    traffic: Callable[[Spec], Iterable[CapturedWorkload]] = no_traffic
 
     def const(self, axis: str) -> int:
         """Return the value of a constant axis."""

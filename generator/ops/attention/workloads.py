@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -17,19 +17,24 @@ from generator.ops.workloads.structure import (
     fits_a_blob,
     split,
 )
+from generator.ops.workloads.traffic import Step, decode_steps, prefill_steps
 
 # of caches in 8 bits: factors below 1, as an amax of some hundred gives them
 SCALES = {"k_scale": 0.8125, "v_scale": 0.6875}
 LATENT_SCALES = {"ckv_scale": 0.6875, "kpe_scale": 0.8125}
 # tokens of the tree that a sequence's draft model proposes
 DRAFT_TOKENS = 8
+# pages of a batch whose numbers fit in a blob, with its indptr arrays
+_MOST_PAGES = 14_000
 
 
 def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over a paged cache."""
-    made = paged_structure(
-        captured.axes, spec.const("page_size"), rng, causal=is_causal(spec)
-    )
+    page_size = spec.const("page_size")
+    if isinstance(captured, Step):
+        made = _step_in_pages(captured, page_size, rng)
+    else:
+        made = paged_structure(captured.axes, page_size, rng, causal=is_causal(spec))
     scales = {
         name: [round(rng.uniform(0.25, 1.0), 4) for _ in range(spec.const(*shape))]
         for name in ("q_scale", "k_scale", "v_scale")
@@ -94,7 +99,18 @@ def paged_fits(spec: Spec, captured: CapturedWorkload) -> bool:
 
 def ragged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of attention over keys that lie one after the other."""
+    if isinstance(captured, Step):
+        q_lens, kv_lens = captured.q_lens, captured.kv_lens
+        return _one_after_another(q_lens, kv_lens)
     return ragged_structure(captured.axes, rng, causal=is_causal(spec))
+
+
+def traffic(spec: Spec) -> Iterator[CapturedWorkload]:
+    """Yield steps of a server under load, of decode or of prefill."""
+    if "qo_indptr" in spec.inputs:
+        yield from prefill_steps(spec.name, spec.const("num_qo_heads"))
+    else:
+        yield from decode_steps(spec.name, _MOST_PAGES * spec.const("page_size"))
 
 
 def is_causal(spec: Spec) -> bool:
@@ -145,6 +161,16 @@ def paged_structure(
     return _in_pages(q_lens, kv_lens, captured, page_size, rng)
 
 
+def _step_in_pages(step: Step, page_size: int, rng: random.Random) -> Structure:
+    """Return a batch in pages; what sequences have alike lies in the same pages."""
+    made = _in_pages(step.q_lens, step.kv_lens, step.axes, page_size, rng)
+    shared, pages = step.shared // page_size, list(made.tensors["kv_indices"])
+    starts = made.tensors["kv_indptr"]
+    for start in map(int, starts[1:-1]):
+        pages[start : start + shared] = pages[:shared]
+    return replace(made, tensors={**made.tensors, "kv_indices": pages})
+
+
 def _in_pages(
     q_lens: Sequence[int],
     kv_lens: Sequence[int],
@@ -184,10 +210,14 @@ def ragged_structure(
     batch_size = captured["len_indptr"] - 1
     tokens = {"total_q": captured["total_q"], "num_kv_indices": keys(captured)}
     q_lens, kv_lens = _lengths(tokens, batch_size, rng, causal)
+    return _one_after_another(q_lens, kv_lens)
+
+
+def _one_after_another(q_lens: Sequence[int], kv_lens: Sequence[int]) -> Structure:
     tensors = {"qo_indptr": _indptr(q_lens), "kv_indptr": _indptr(kv_lens)}
     axes = {
-        "len_indptr": batch_size + 1,
-        "total_q": captured["total_q"],
+        "len_indptr": len(kv_lens) + 1,
+        "total_q": sum(q_lens),
         "total_kv": sum(kv_lens),
     }
     return Structure(axes, tensors)

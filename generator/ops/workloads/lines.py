@@ -14,6 +14,7 @@ from generator.ops.workloads.captured import CapturedWorkload, captured_lines
 from generator.ops.workloads.choose import choose
 from generator.ops.workloads.safetensors import vector_file
 from generator.ops.workloads.structure import Structure
+from generator.ops.workloads.traffic import Step
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
@@ -34,7 +35,9 @@ def workload_lines(spec: Spec) -> list[WorkloadLine]:
         kept = spec.kept_axes
         captured = tuple(replace(c, axes=_pick(c.axes, kept)) for c in captured)
     fitting = [line for line in captured if spec.fits(spec, line)]
-    return [_line(spec, line) for line in choose(_without_twins(fitting), spec.name)]
+    chosen = choose(_without_twins(fitting), spec.name)
+    steps = [step for step in spec.traffic(spec) if spec.fits(spec, step)]
+    return [_line(spec, line) for line in (*chosen, *steps)]
 
 
 def _without_twins(lines: Iterable[CapturedWorkload]) -> list[CapturedWorkload]:
@@ -47,7 +50,7 @@ def _without_twins(lines: Iterable[CapturedWorkload]) -> list[CapturedWorkload]:
 
 def _line(spec: Spec, captured: CapturedWorkload) -> WorkloadLine:
     structure = _structure(spec, captured)
-    own = spec.captured_from == spec.name
+    own = spec.captured_from == spec.name and not isinstance(captured, Step)
     sm_scale = captured.sm_scale if own else spec.sm_scale
     identity = captured.uuid
     # of a pass that was not causal the keys of the queries are added: not as captured

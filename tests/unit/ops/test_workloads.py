@@ -55,8 +55,9 @@ def tensors_of(workload):
 @EVERY
 def test_lines_are_traces_without_solution(spec):
     lines = traces(spec)
-    # two captured batches of a convolution are too long for its blobs
-    assert 5 <= len(lines) <= 10
+    # two captured batches of a convolution are too long for its blobs; attention has up to
+    # five of traffic
+    assert 5 <= len(lines) <= 13
     assert len({line["workload"]["uuid"] for line in lines}) == len(lines)
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     for line in lines:
@@ -143,7 +144,14 @@ def test_structure_is_valid(spec):
         if "kv_indices" not in tensors:
             continue
         indices = tensors["kv_indices"].tolist()
-        assert len(set(indices)) == len(indices)
+        starts = tensors["kv_indptr"].tolist()
+        rows = [indices[a:b] for a, b in pairwise(starts)]
+        # all sequences begin with the pages of a shared prefix, and share no other
+        again = len(indices) - len(set(indices))
+        shared = again // max(len(rows) - 1, 1)
+        assert all(row[:shared] == rows[0][:shared] for row in rows)
+        assert again == shared * (len(rows) - 1)
+        assert all(len({*row}) == len(row) for row in rows)
         assert all(0 <= index < axes["num_pages"] for index in indices)
         last = tensors.get("kv_last_page_len")
         if last is not None:
@@ -240,4 +248,5 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 
 def test_blobs_together_are_small():
     sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
-    assert sum(sizes) <= 11 * 2**20
+    # eleven of what was captured; page tables of long contexts and large batches
+    assert sum(sizes) <= 18 * 2**20

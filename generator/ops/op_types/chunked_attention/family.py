@@ -77,5 +77,6 @@ def chunked_spec(heads: Heads) -> Spec:
         captured_op_type="gqa_ragged",
         structure=workloads.ragged,
         fits=workloads.ragged_fits,
+        traffic=workloads.traffic,
         sm_scale=1 / math.sqrt(HEAD_DIM),
     )

@@ -198,4 +198,5 @@ def indexer_spec() -> Spec:
         captured_op_type="mla_paged",
         structure=workloads.table,
         fits=workloads.table_fits,
+        traffic=workloads.long_tables,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from generator.ops.attention.workloads import paged_structure
@@ -11,12 +11,15 @@ from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.choose import keys
 from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
+from generator.ops.workloads.traffic import step
 
 # Tokens that a made-up sequence has at most.
 LONGEST = 16_384
 PADDING = -1
 # A query's list of chosen tokens takes 8 KiB.
 CHOSEN_LIMIT = 32
+# Tokens of the longest sequence that the indexer scores.
+LONGEST_INDEXED = 65_536
 
 
 def chosen(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
@@ -34,6 +37,12 @@ def table(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structu
     """Return the structure of the indexer."""
     page_size, topk = spec.const("page_size"), spec.const("topk")
     return table_structure(captured.axes, page_size, topk, rng)
+
+
+def long_tables(spec: Spec) -> Iterator[CapturedWorkload]:
+    """Yield batches whose sequences have far more tokens than the top-k takes."""
+    yield step("one long context", [1], [LONGEST_INDEXED])
+    yield step("four contexts", [1] * 4, [LONGEST_INDEXED // 4] * 4)
 
 
 def table_fits(spec: Spec, captured: CapturedWorkload) -> bool:

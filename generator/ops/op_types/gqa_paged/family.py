@@ -14,7 +14,7 @@ from generator.ops.attention.variant_family import (
     Geometry,
     geometry_of,
 )
-from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.family import Axis, Spec, Tensor, no_traffic
 from generator.ops.op_types.gqa_paged.family_table import (
     CALLED,
     DECODE,
@@ -120,6 +120,7 @@ def variant_spec(
         ),
         structure=workloads.verified if masked else workloads.paged,
         fits=workloads.verified_fits if masked else workloads.paged_fits,
+        traffic=no_traffic if masked else workloads.traffic,
         sm_scale=geometry.sm_scale,
         scalars=workloads.SCALES if geometry.special == "kve4m3" else {},
     )
@@ -175,6 +176,7 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
         captured_from=_captured_from(heads, stage),
         structure=workloads.paged,
         fits=workloads.paged_fits,
+        traffic=workloads.traffic,
         sm_scale=1 / math.sqrt(_SCALE_OF.get(heads.tags[0], HEAD_DIM)),
         scalars={"return_lse": True} if heads.flag else {},
     )

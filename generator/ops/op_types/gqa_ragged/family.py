@@ -87,6 +87,7 @@ def variant_spec(geometry: Geometry) -> Spec:
         captured_from=LLAMA,
         structure=workloads.ragged,
         fits=workloads.ragged_fits,
+        traffic=workloads.traffic,
         sm_scale=geometry.sm_scale,
     )
 
@@ -116,6 +117,7 @@ def attention_spec(heads: Heads) -> Spec:
         captured_from=heads.captured_from,
         structure=workloads.ragged,
         fits=workloads.ragged_fits,
+        traffic=workloads.traffic,
         sm_scale=1 / math.sqrt(heads.scale_of or dim),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from generator.ops.attention.paged_family import lse_output
 from generator.ops.family import Axis, Spec, Tensor
-from generator.ops.op_types.gqa_single.workloads import one_fits, one_sequence
+from generator.ops.op_types.gqa_single.workloads import one_fits, one_sequence, traffic
 from generator.ops.reference_text import reference_text
 
 # a captured batch, taken for one sequence
@@ -92,5 +92,6 @@ def single_spec(heads: Heads, stage: str) -> Spec:
         kept_axes=None if rows else ("total_kv",),
         structure=one_sequence,
         fits=one_fits,
+        traffic=traffic,
         sm_scale=1 / math.sqrt(dim),
     )

@@ -143,6 +143,7 @@ def latent_spec(latent: Latent) -> Spec:
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,
         fits=workloads.paged_fits,
+        traffic=workloads.traffic,
         sm_scale=latent.sm_scale,
         scalars=workloads.LATENT_SCALES if latent.is_e4m3 else {},
     )

@@ -96,5 +96,6 @@ def attention_spec(heads: Heads) -> Spec:
         captured_op_type="mla_paged",
         structure=workloads.ragged,
         fits=workloads.ragged_fits,
+        traffic=workloads.traffic,
         sm_scale=heads.sm_scale,
     )
