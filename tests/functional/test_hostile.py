@@ -19,7 +19,12 @@ from generator.problems import Problem
 from generator.reports import FORMATS, printed
 from generator.validation.validate import Counts, make_plan, run_plan, validation_report
 from tests.audits import AUDIT, audited, entry
-from tests.functional import hostile, hostile_solutions, hostile_verification
+from tests.functional import (
+    hostile,
+    hostile_places,
+    hostile_solutions,
+    hostile_verification,
+)
 from tests.functional.hostile import (
     DEFINITION,
     FILE,
@@ -38,6 +43,7 @@ CASES = {
     **hostile.CASES,
     **hostile_solutions.CASES,
     **hostile_verification.CASES,
+    **hostile_places.CASES,
 }
 
 PAYLOADS = [
@@ -85,7 +91,7 @@ def test_the_good_dataset_is_good(tmp_path: Path) -> None:
 
 
 def test_the_corpus_is_large() -> None:
-    assert len(CASES) >= 90
+    assert len(CASES) >= 200
 
 
 @pytest.mark.parametrize("name", CASES)
