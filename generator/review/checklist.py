@@ -10,7 +10,15 @@ from generator.problems.messages import one_line, plural, quote, some
 from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight
-from generator.review.points import ADVICE, NO, POINTS, UNKNOWN, YES, Finding
+from generator.review.points import (
+    ADVICE,
+    NO,
+    POINTS,
+    UNKNOWN,
+    YES,
+    Finding,
+    agreed_finding,
+)
 
 ONE_DEFINITION = "one definition per pull request"
 
@@ -92,21 +100,29 @@ def _one_definition(changes: Sequence[Change]) -> Finding:
 
 
 def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
-    """Yield what the change says of definitions that it does not change."""
-    mine = {c.new.name for c in changes if c.new is not None}
+    """Yield what the change says of texts of which no other answer doubts that.
+
+    Evidence on what the change rewrites is doubted where a kernel has to agree with it.
+    """
     untold = replace(known, trust_evidence=False)
+    doubted_there = {
+        (new.name, new.sha256)
+        for change in changes
+        if (new := change.new) is not None
+        and agreed_finding(change, new, untold).needs_gpu
+    }
     brought = {
         name
         for run in known.after
-        for name in run.definitions
-        if name not in mine and not untold.counts(run, name)
+        for name, entry in run.definitions.items()
+        if not untold.counts(run, name) and (name, entry.sha256) not in doubted_there
     }
     if brought:
         others = tuple(sorted(brought))
         first = ", ".join(quote(name) for name in others[:5])
         seen = f"verification/ is new or other on {len(others)}: {first}"
         doubted = not known.trust_evidence
-        point = "evidence on other definitions is what it was"
+        point = "evidence is what it was"
         answer = UNKNOWN if doubted else YES
         yield Answer("", point, answer, seen, doubted, others, "agreed")
 

@@ -87,7 +87,8 @@ def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
     return Finding(NO, f"there is no {one_line(path)}{where}")
 
 
-def _green(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def agreed_finding(change: Change, new: Definition, known: ReviewContext) -> Finding:
+    """Answer whether a kernel on a GPU agreed with a text."""
     if new.name in known.unproven_allowed and _why_unproven(new, known):
         return Finding(YES, "nothing is compared, as --allow-unproven accepts")
     mine = list(_about(new, known.after))
@@ -331,7 +332,9 @@ def _provenance(change: Change, new: Definition, known: ReviewContext) -> Findin
 
 def _proven(change: Change, new: Definition, known: ReviewContext) -> Finding:
     # to ask which interfaces an op serves takes its references
-    has_agreed = new.op_type in op_packages() and _green(change, new, known)[0] == YES
+    has_agreed = (
+        new.op_type in op_packages() and agreed_finding(change, new, known)[0] == YES
+    )
     why = None if has_agreed else _why_unproven(new, known)
     if why is None:
         return Finding(YES, f"a kernel or an oracle is asked by {new.op_type}")
@@ -357,7 +360,7 @@ POINTS: tuple[
     ("proven", "something can be compared with it", "", _proven),
     ("tags", "honest tags", "tags", _tags),
     ("rendered-test", "reference test rendered from this text", "", _test),
-    ("agreed", "agreed with a production kernel on a GPU", "", _green),
+    ("agreed", "agreed with a production kernel on a GPU", "", agreed_finding),
     ("workloads", "has workloads", "", _workloads),
     ("captured", "workloads captured from real inference", "workloads", _captured),
     (AT_WORKLOADS, "agreed at the sizes of its workloads", "", _at_workloads),

@@ -12,15 +12,22 @@ from dataclasses import dataclass, field
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import UNRECORDED, owner_of
-from generator.dataset.json_file import read_json
+from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT, VERIFICATION, WAIVERS
 from generator.problems import Failure, Problem
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
 from generator.results.evidence import Run, read_evidence, runs_in
 from generator.review.change import Change
-from generator.review.findings import CLAIM, REMOVED, REWRITTEN, WEAKER
+from generator.review.findings import (
+    CLAIM,
+    REMOVED,
+    REWRITTEN,
+    UNKNOWN_PATH,
+    WEAKER,
+)
 from generator.review.sources import Sources
+from generator.review.treatment import BLOBS, EVIDENCE, TRACES
 
 _BAD = ("FAILED", "ERROR")
 _MAX_BYTES = 16 * 1024 * 1024
@@ -68,6 +75,7 @@ class Accepted:
 def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
     """Yield what is gone or replaced, one Problem a file."""
     yield from _files(sources, changes)
+    yield from _values(sources, changes)
     for change in changes:
         work = change.workloads
         path = f"workloads/{change.key[0]}/{change.key[1]}.jsonl"
@@ -81,6 +89,7 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
             yield REWRITTEN.problem(path, f"Other under the same uuid: {count}.")
     if any(path.startswith(f"{VERIFICATION}/") for path in sources.sides.changed):
         yield from _evidence(sources)
+        yield from _foretold(sources)
         yield from _audits(sources)
     if WAIVERS in sources.sides.changed and WAIVERS in sources.sides.head:
         message = "It says what may be slower than before."
@@ -91,17 +100,44 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
         yield from _unrecorded(sources)
 
 
-def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
-    sides = sources.sides
-    gone = {change.key for change in changes if change.kind == "removed"}
+def _moved(changes: Sequence[Change]) -> dict[Key, Key]:
+    """Return the old key of each renamed definition → the new one."""
     moved: dict[Key, Key] = {}
+    for change in changes:
+        if change.kind == "renamed":
+            _, op_type, file = change.old_path.split("/")
+            moved[op_type, file.removesuffix(".json")] = change.key
+    return moved
+
+
+def _values(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
+    """Yield blobs with other content under their names, and traces that are gone."""
+    sides, moved = sources.sides, _moved(changes)
+    for path, treatment in sides.treatments.items():
+        owner = owner_of(path)
+        if owner is None or path not in sides.base:
+            continue
+        if treatment is BLOBS:
+            now = _renamed(path, owner[0], moved.get(owner[0], owner[0]))
+            if now in sides.head and sides.head[now].oid != sides.base[path].oid:
+                yield REWRITTEN.problem(now, "Other values under the same name.")
+        elif treatment is TRACES and path in sides.head:
+            old, new = (
+                [value for _, value in read_json_lines(root, path).lines]
+                for root in (sources.base, sources.head)
+            )
+            if gone := sum(value not in new for value in old):
+                message = f"Gone: {plural(gone, 'trace')} of {len(old)}."
+                yield REMOVED.problem(path, message)
+
+
+def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
+    sides, moved = sources.sides, _moved(changes)
+    gone = {change.key for change in changes if change.kind == "removed"}
     for change in changes:
         # what computes another thing is no other name of what is gone
         if change.kind == "renamed" and change.computes:
             yield REMOVED.problem(change.old_path, "The definition is gone.")
-        if change.kind == "renamed":
-            _, op_type, file = change.old_path.split("/")
-            moved[op_type, file.removesuffix(".json")] = change.key
     new = {(sides.head[p].oid, owner_of(p)) for p in sides.changed if p in sides.head}
     for path, treatment in sides.treatments.items():
         if path in sides.head or not treatment.is_kept:
@@ -170,6 +206,38 @@ def _evidence(sources: Sources) -> Iterator[Problem]:
             yield rule.problem(_evidence_file(sources, entries[0]), message)
 
 
+def _foretold(sources: Sources) -> Iterator[Problem]:
+    """Yield new evidence on texts that the dataset does not have, and what is none.
+
+    Once it is there, a later change that brings such a text would find it proven.
+    """
+    known = [
+        (run.key, name, entry)
+        for run in runs_in(sources.base)
+        for name, entry in run.definitions.items()
+    ]
+    changed = (p for p in sorted(sources.sides.changed) if p in sources.sides.head)
+    for path in changed:
+        is_other = path in (AUDIT, CHECKERS_KEPT, WAIVERS)
+        if sources.sides.treatments[path] is not EVIDENCE or path == UNRECORDED:
+            continue
+        try:
+            runs = [] if is_other else read_evidence(sources.head, path)
+            is_read = path != AUDIT or audits_in(sources.head) is not None
+        except Failure:
+            is_read, runs = False, []
+        if not is_read:
+            yield UNKNOWN_PATH.problem(path, "It is no evidence that can be read.")
+        entries = [(run.key, *item) for run in runs for item in run.definitions.items()]
+        other = [entry for entry in entries if entry not in known]
+        texts = _texts(sources, {name for _, name, _ in other})
+        names = [quote(name) for _, name, of in other if of.sha256 not in texts]
+        if names:
+            shown = some(list(dict.fromkeys(names)), 5)
+            message = f"It has results on a text of {shown} that the dataset has not."
+            yield CLAIM.problem(path, message)
+
+
 def _evidence_file(sources: Sources, about: tuple[object, ...]) -> str:
     """Return the changed file of evidence whose base had an entry."""
     changed = [
@@ -205,12 +273,11 @@ def _audits(sources: Sources) -> Iterator[Problem]:
     old, new = audits_in(sources.base) or {}, audits_in(sources.head) or {}
     lost = [name for name in old if name not in new]
     other = [name for name, entry in new.items() if old.get(name) != entry]
-    texts = _texts(sources, {*lost, *other})
+    texts = _texts(sources, lost)
     lost = [name for name in lost if old[name].sha256 in texts]
     if lost:
         shown = some([quote(name) for name in lost], 5)
         yield REMOVED.problem(AUDIT, f"The audit of {shown} is gone.")
-    other = [name for name in other if new[name].sha256 in texts]
     if other:
         shown = some([quote(name) for name in other], 5)
         first = one_line(other[0], 100)

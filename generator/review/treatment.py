@@ -183,7 +183,7 @@ _CODE: tuple[tuple[str, Treatment], ...] = (
         _runs("hooks", "git runs it on the machines of those who commit"),
     ),
     (
-        r"(.*/)?(AGENTS|CLAUDE|GEMINI|SKILL|COPILOT)\.md|(.*/)?\.(claude|cursor|codex)/.*",
+        r"(.*/)?(AGENTS|CLAUDE|GEMINI|SKILL|COPILOT|[^/]*instructions?)\.md|(.*/)?\.(claude|cursor|codex)/.*",
         _runs("instructions of agents", "agents that work in the checkout obey it"),
     ),
     (

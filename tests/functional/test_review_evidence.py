@@ -28,7 +28,7 @@ from tests.functional.test_validate import DEFINITION, WORKLOAD
 APPROVE, CHANGES, GPU = 0, 1, 3
 ON_GPU = "agreed with a production kernel on a GPU"
 CLAIM = "the change itself says so"
-OTHERS = "evidence on other definitions is what it was"
+OTHERS = "evidence is what it was"
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_run_that_failed_speaks_against(root: Path) -> None:
 def test_evidence_alone_is_the_authors_word_too(root: Path) -> None:
     evidence(root)
     found = reviewed(root, status=GPU)
-    assert answers(found)["evidence on other definitions is what it was"] == "unknown"
+    assert answers(found)["evidence is what it was"] == "unknown"
     assert found["to_run"][0] == "gen-tests --definition-name gemm_n8_k4"
     assert found["to_run"][-1] == "trace-dataset record --definition-name gemm_n8_k4"
     reviewed(root, "--trust-evidence", status=APPROVE)

@@ -9,6 +9,7 @@ from typing import Any
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import CHECKERS_KEPT, WAIVERS
 from generator.review.audit.changes import (
+    FIRST,
     RECORDING,
     add_third,
     agreed_at_workloads,
@@ -29,7 +30,7 @@ from generator.review.audit.pull_request import (
     together,
 )
 from generator.review.audit.subject import EVIDENCE, Files, Subject, evidence
-from generator.review.findings import CLAIM, REMOVED
+from generator.review.findings import CLAIM, REMOVED, UNKNOWN_PATH
 from generator.review.points import AT_WORKLOADS
 from generator.review.review import NOT_RUN, Asked
 
@@ -39,6 +40,7 @@ _NOTHING_SURVIVED = {
 }
 
 
+described = editing(FIRST, lambda value: value.update(description="In other words."))
 TRUSTED = Asked(trust_evidence=True)
 
 
@@ -49,6 +51,36 @@ def of_claims() -> Iterator[PullRequest]:
         workloads(more(1)),
         AT_WORKLOADS,
         before=together(asking_for("at-workloads"), agreed_at_workloads),
+    )
+    yield PullRequest(
+        "claim: evidence on a text that a later change may bring",
+        together(runs(_foretold), described, render),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: evidence on a definition that a later change may bring",
+        runs(lambda found, made: found.update(x={**found[made.first]})),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: evidence on the new text of a definition that is described anew",
+        together(described, render, _of_the_new_text),
+        "agreed",
+    )
+    yield PullRequest(
+        "claim: an audit of a text that a later change may bring",
+        audits(lambda found, made: found[made.first].update(sha256="ab" * 32)),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: an audit of a definition that a later change may bring",
+        audits(lambda found, made: found.update(x={**found[made.first]})),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: a file among the evidence that is none",
+        adding("verification/notes.json", "{}"),
+        UNKNOWN_PATH.id,
     )
     yield PullRequest(
         "claim: a survivor is off the audit",
@@ -161,6 +193,15 @@ def of_claims() -> Iterator[PullRequest]:
         replacing("{traces}", '"latency_ms": 1', '"latency_ms": 0.5'),
         NOT_RUN,
     )
+
+
+def _foretold(found: dict[str, Any], made: Subject) -> None:
+    found[made.first] = {**found[made.first], "sha256": "ab" * 32}
+
+
+def _of_the_new_text(files: Files, made: Subject) -> None:
+    path = "verification/2026-01-02_audit.json"
+    files[path] = evidence(files, made, made.first)
 
 
 def _smaller_errors(found: dict[str, Any], made: Subject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from generator.dataset.changes import UNRECORDED
@@ -36,6 +37,7 @@ from generator.review.findings import (
 from generator.review.review import Asked
 from generator.review.settings import SETTINGS
 
+_BLOB = "blob/workloads/{op}/{1}/a.safetensors"
 CODE = {
     "conftest.py": "import os\n",
     "tests/conftest.py": "collect_ignore_glob = ['*']\n",
@@ -224,6 +226,19 @@ def of_removals() -> Iterator[PullRequest]:
         REWRITTEN.id,
     )
     yield PullRequest(
+        "replaced: the values of a workload, in its blob",
+        adding(_BLOB, tensor(b"1111")),
+        REWRITTEN.id,
+        before=adding(_BLOB, tensor(b"0000")),
+    )
+    yield PullRequest(
+        "gone: one of two traces",
+        lambda files, made: files.update({made.traces: _twice(files, made)[1]}),
+        REMOVED.id,
+        Asked(trust_evidence=True),
+        lambda files, made: files.update({made.traces: b"".join(_twice(files, made))}),
+    )
+    yield PullRequest(
         "replaced: an input of a workload",
         workloads(_scalar),
         REWRITTEN.id,
@@ -274,3 +289,15 @@ def _scalar(lines: list[dict[str, object]]) -> None:
     assert isinstance(workload, dict)
     name = next(iter(workload["inputs"]))
     workload["inputs"][name] = {"type": "scalar", "value": 0}
+
+
+def tensor(content: bytes) -> bytes:
+    """Return a tensor file with one float32."""
+    entry = {"dtype": "F32", "shape": [1], "data_offsets": [0, len(content)]}
+    header = json.dumps({"x": entry}).encode()
+    return len(header).to_bytes(8, "little") + header + content
+
+
+def _twice(files: Files, made: Subject) -> list[bytes]:
+    line = files[made.traces].splitlines(keepends=True)[-1]
+    return [line, line.replace(b"2026-01-01T", b"2026-01-02T")]

@@ -32,7 +32,6 @@ from generator.review.audit.pull_request import (
     editing,
     moving,
     removing,
-    replacing,
     together,
 )
 from generator.review.audit.subject import (
@@ -174,7 +173,7 @@ def _of_evidence() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "traces: one more, trusted",
-        replacing("{traces}", "2026-01-01T", "2026-01-02T"),
+        _one_trace_more,
         asked=TRUSTED,
     )
     yield PullRequest(
@@ -183,6 +182,11 @@ def _of_evidence() -> Iterator[PullRequest]:
     yield PullRequest(
         "tests: rendered where there were none", render, before=removing(f"{TESTS}/")
     )
+
+
+def _one_trace_more(files: Files, made: Subject) -> None:
+    line = files[made.traces]
+    files[made.traces] = line + line.replace(b"2026-01-01T", b"2026-01-02T")
 
 
 def _accepted() -> Iterator[PullRequest]:
