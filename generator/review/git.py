@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pygit2
@@ -75,6 +76,12 @@ class Repository:
     def resolve(self, revision: str) -> str:
         """Return the commit of a revision as people write it; raises Failure."""
         found = self.find(revision)
+        names = (f"refs/{kind}/{revision}" for kind in ("tags", "heads", "remotes"))
+        if len({commit for name in names if (commit := self.find(name))}) > 1:
+            raise Failure(
+                f"{quote(revision)} is both a branch and a tag: write refs/heads/… or "
+                "refs/tags/…."
+            )
         if found is None:
             shallow = " The checkout is shallow: fetch more."
             hint = shallow if self.git.is_shallow else ""
@@ -89,12 +96,19 @@ class Repository:
                 return {}
             top = top[part]
         found: Tree = {}
+        folders: set[str] = set()
         waiting, seen = [("", top)], 0
         while waiting:
             path, folder = waiting.pop()
             for entry in folder if isinstance(folder, pygit2.Tree) else ():
                 seen += 1
-                name = path + os.fsdecode(entry.raw_name or b"")
+                part = os.fsdecode(entry.raw_name or b"")
+                name = path + part
+                if "/" in part or name in found or name in folders:
+                    raise Failure(
+                        f"The tree of {revision[:12]} has {quote(name, 200)} twice, or "
+                        "a name with a slash: git fsck."
+                    )
                 # a few trees that name each other stand for any number of files
                 if seen > MAX_FILES or len(name) > _LONGEST_PATH:
                     raise Failure(
@@ -102,10 +116,51 @@ class Repository:
                         f"or a path of over {_LONGEST_PATH} characters."
                     )
                 if isinstance(entry, pygit2.Tree):
+                    folders.add(name)
                     waiting.append((f"{name}/", entry))
                     continue
                 found[name] = TreeEntry(f"{entry.filemode:06o}", str(entry.id))
         return found
+
+    def common(self, one: str, other: str) -> str | None:
+        """Return the commit where two histories parted, None where they share none.
+
+        Raises Failure where there are several: between one of them and head a change can
+        hide that a merge brings. So it is where the checkout lacks a part of either.
+        """
+        base = self.git.merge_base(one, other)
+        if base is None:
+            return None
+        sides = [self._since(tip, base) for tip in (one, other)]
+        if not self._shallow.isdisjoint(sides[0] | sides[1]):
+            raise Failure(
+                "The checkout is shallow where the two histories may have more in "
+                "common: fetch more (git fetch --unshallow)."
+            )
+        if sides[0] & sides[1]:
+            raise Failure(
+                "The two histories were merged crosswise, and parted at several commits: "
+                "merge the base into head, or rebase head."
+            )
+        return str(base)
+
+    def _since(self, tip: str, base: pygit2.Oid) -> set[str]:
+        """Return the commits of a tip that are not the base's."""
+        walk = self.git.walk(tip)
+        walk.hide(base)
+        return {str(commit.id) for commit in walk}
+
+    @cached_property
+    def _shallow(self) -> frozenset[str]:
+        """Return the commits whose parents the checkout does not have."""
+        folder = Path(self.git.path)
+        with suppress(OSError):
+            # a working tree beside others has what they share elsewhere
+            folder /= (folder / "commondir").read_text().strip()
+        try:
+            return frozenset((folder / "shallow").read_text().split())
+        except OSError:
+            return frozenset()
 
     def outside(self, old: str, new: str | None) -> tuple[str, ...]:
         """Return the changed paths above the dataset's root, as `../x` of its folder.

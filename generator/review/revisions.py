@@ -83,7 +83,7 @@ def _base(
     """Return the commit that was asked for, or where head left a branch, and why."""
     if asked is not None:
         wanted = repository.resolve(asked)
-        common = repository.git.merge_base(wanted, tip)
+        common = repository.common(wanted, tip)
         if common is None:
             if repository.git.is_shallow:
                 raise Failure(
@@ -94,14 +94,14 @@ def _base(
         ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
             said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
-            return str(common), f"{said} further by now"
-        return str(common), quote(asked)
+            return common, f"{said} further by now"
+        return common, quote(asked)
     for name in DEFAULT_BRANCHES:
         branch = repository.find(name)
-        left = repository.git.merge_base(branch, tip) if branch else None
-        if left is not None and str(left) != tip:
+        left = repository.common(branch, tip) if branch else None
+        if left is not None and left != tip:
             short = name.removeprefix("refs/").removeprefix("remotes/")
-            return str(left), f"where head left {short.removeprefix('heads/')}"
+            return left, f"where head left {short.removeprefix('heads/')}"
     return None
 
 
