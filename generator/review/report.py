@@ -52,7 +52,7 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
     conclusion = Conclusion(
         review.decision.status, counted(review), review.decision.value, reasons
     )
-    is_short = len(review.answers) <= 14
+    is_short = len(review.answers) <= 16
     return Report(
         title="Dataset review",
         command="trace-dataset review --format text",

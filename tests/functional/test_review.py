@@ -305,7 +305,7 @@ def test_the_head_of_the_markdown(root: Path) -> None:
     assert folded[:3] == [
         "<details open><summary>What to run on a GPU (4)</summary>",
         "<details open><summary>Changed files (1)</summary>",
-        "<details open><summary>Checklist (13)</summary>",
+        "<details open><summary>Checklist (14)</summary>",
     ]
     row = (
         "- reference: <code>&#39;return A &#64; B&#46;T&#39; becomes "
