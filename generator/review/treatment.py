@@ -193,7 +193,7 @@ _CODE: tuple[tuple[str, Treatment], ...] = (
 )
 _SOFTWARE = re.compile(r"(generator|kernel_judge|templates)/.+")
 _COMPARED = re.compile(
-    r"(generator/(ops|testing)|kernel_judge|tests/references)/.+\.py"
+    r"(generator/(ops|running|testing)|kernel_judge|tests/references)/.+\.py"
     r"|generator/dataset/data/\w+\.json"
 )
 _DOCUMENT = re.compile(
