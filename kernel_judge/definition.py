@@ -10,6 +10,10 @@ from typing import Any
 
 WORKLOAD = "workload"
 """The size of a case that is a workload of the dataset."""
+
+LIMITS = "limits"
+"""The size of a case that crosses the limits that kernels and references may have."""
+
 _SPEC = re.compile(r"(\w+)(?:\[([\w, ]*)\])?")
 
 
@@ -72,7 +76,7 @@ class Case:
 
     `size` is small, medium or large. `axes` gives every variable axis, so that the
     bytes of a case are known before anything is allocated. `seed` makes other inputs
-    than those of every run.
+    than those of every run. `repeats` names an axis along which 61 slices come in turn.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Case:
     axes: Mapping[str, int]
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = field(default=None, kw_only=True)
+    repeats: str = field(default="", kw_only=True)
 
     def as_record(self) -> dict[str, str]:
         """Return what a results file has of the case that a comparison was of."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from kernel_judge.definition import (
 )
 from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import PeakBytes
+from kernel_judge.inputs.repeated import repeated_inputs
 from kernel_judge.inputs.trial import Inputs, MakeInputs, Trial
 from kernel_judge.op_names import OWN, PROVIDERS
 from kernel_judge.relation import Relation
@@ -173,7 +174,7 @@ class Subject:
             self.definition,
             case,
             device,
-            make_inputs or own or self.op.make_inputs,
+            make_inputs or partial(repeated_inputs, own or self.op.make_inputs),
             run or self.call,
             guessed=self.op.guesses_inputs,
             error_maps=error_maps,
@@ -181,7 +182,7 @@ class Subject:
             cpu_seconds=cpu_seconds,
         )
 
-    def tolerance(self, output: str, source: str, case: str) -> Tolerance:
+    def tolerance(self, output: str, source: str, case: Case) -> Tolerance:
         """Return an output's tolerance against a source (`flashinfer/fa2`)."""
         return choose_tolerance(
             self.op.tolerances,
@@ -189,8 +190,9 @@ class Subject:
             self.specs[output].dtype,
             source,
             self.run_tolerance,
-            case,
+            case.name,
             self.definition.constants,
+            {**self.definition.axes, **case.axes},
         )
 
     def filled(self, inputs: Inputs) -> tuple[str, ...]:

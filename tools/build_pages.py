@@ -34,7 +34,7 @@ from generator.ops.registry import op_packages
 from generator.reports import printed
 from generator.results.audits import read_audits
 from generator.results.evidence import kept_runs, runs_in
-from generator.results.sources import is_ground_truth
+from generator.results.sources import is_ground_truth, is_layer
 from generator.results.verification import Verification, agreed, table_of
 from generator.results.verification_report import verification_report
 from tools import pull_request_example, review_example, rules_page
@@ -128,7 +128,9 @@ def _agreed(table: Verification, op_type: str) -> Iterator[str]:
             gpu = line.run.machine.get("gpu", "CPU")
             # of `NVIDIA H100 80GB HBM3` the name alone
             name = gpu.removeprefix("NVIDIA ").split()[0]
-            gpus.setdefault(line.source.partition("/")[0], set()).add(name)
+            who = line.source.partition("/")[0]
+            who = "layers of sglang" if is_layer(line.source) else who
+            gpus.setdefault(who, set()).add(name)
     providers: dict[str, list[str]] = {}
     for provider, models in sorted(gpus.items()):
         providers.setdefault(", ".join(sorted(models)), []).append(provider)

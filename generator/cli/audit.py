@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _MOST = 10**6
 _WITHOUT_REVIEW = """op-type definition-name all jobs executor resume fresh tolerance
-    seeds whole record survivors checker tolerances output"""
+    seeds whole record survivors limits checker tolerances output"""
 _FORM = re.compile(r"(?:([0-9]{1,7})-)?([0-9]{1,7})")
 
 
@@ -109,6 +109,10 @@ def audit(
         "--record",
     ),
     survivors: bool = options.flag("List each survivor with its line."),
+    limits: bool = options.flag(
+        "Plant defects that are right up to a limit instead: the first 2, 4, 8 … rows, "
+        "positions or pages, up to the largest of the definition's workloads."
+    ),
     checkers: tuple[str, ...] = options.several(
         "Ask another checker which planted defects it lets pass: flashinfer-bench, "
         "sol-execbench, kernelbench, gpu-mode, or a command of yours; may be repeated.",
@@ -143,18 +147,28 @@ def audit(
         return _review(choice, form)
     choice.require("audit")
     if tolerances:
-        others = ("--seeds", "--record", "--survivors", "--resume", "--fresh")
+        others: tuple[str, ...] = (
+            "--seeds",
+            "--record",
+            "--survivors",
+            "--limits",
+            "--resume",
+            "--fresh",
+        )
         options.drop("--tolerances plants nothing and keeps nothing", *others)
     if checkers:
-        others = ("--seeds", "--survivors", "--tolerances", "--tolerance", "--resume")
+        others = ("--seeds", "--survivors", "--limits", "--tolerances", "--tolerance")
+        others += ("--resume",)
         options.drop("--checker asks another checker", *others)
         checkers = tuple(map(_known_checker, dict.fromkeys(checkers)))
         if recorded and not {*checkers} <= {*NAMES}:
             raise click.UsageError("--record keeps what checkers of a name let pass.")
     if seeds is not None:
-        options.drop("--seeds plants nothing", "--tolerance", "--survivors", "--record")
+        others = ("--tolerance", "--survivors", "--limits", "--record")
+        options.drop("--seeds plants nothing", *others)
     if recorded:
-        options.drop("--record keeps what the tests catch as they are", "--tolerance")
+        others = ("--tolerance", "--limits")
+        options.drop("--record keeps what the tests catch as they are", *others)
     options.only_with("--seeds", "--whole")
     options.only_with("--tolerances", "--output")
     if tolerances and tolerance == 0.0:
@@ -218,7 +232,7 @@ def audit(
         # before the work: what can't be added to must not be found out at its end
         recorder = Recorder(dataset, files) if recorded else None
         found = results(
-            audit_task(dataset, tolerance),
+            audit_task(dataset, tolerance, limits=limits),
             "not audited",
             lambda result: (
                 f"{plural(len(result.mutants), 'mutant')}, "

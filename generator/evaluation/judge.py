@@ -198,7 +198,7 @@ class Judge:
                     for key, error in errors.items()
                 }
             if not result.passed:
-                whose = whose_tolerance(one.subject, output, one.case.name)
+                whose = whose_tolerance(one.subject, output, one.case)
                 by = "" if output in one.subject.op.policies else f"; bounds: {whose}'s"
                 findings.append(f"{output}: {'; '.join(result.findings)}{by}")
         if findings:
@@ -234,12 +234,12 @@ class Judge:
         if not isinstance(expected, torch.Tensor):
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
-        tolerance = solution_tolerance(subject, output, one.source, case.name)
+        tolerance = solution_tolerance(subject, output, one.source, case)
         actual, expected = self._near(actual, expected)
         found = compare(actual, expected, tolerance, same_dtype=False)
         if found.verdict == ERROR:
             # zeros would pass the kernels' absolute tolerance
-            strict = subject.tolerance(output, ORACLE, case.name)
+            strict = subject.tolerance(output, ORACLE, case)
             found = compare(actual, expected, strict, same_dtype=False)
         return found
 
@@ -292,7 +292,7 @@ class Judge:
         bound = claim.bound.tolerance
         if claim.output in one.subject.interface.output_specs:
             allowed = solution_tolerance(
-                one.subject, claim.output, one.source, one.case.name
+                one.subject, claim.output, one.source, one.case
             )
             bound = looser(bound, _doubled(allowed))
         else:

@@ -24,7 +24,7 @@ from generator.rules.subjects import subject_of
 from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import dtype_of, shape_of, shortage, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, Trial, as_tuple
@@ -174,7 +174,9 @@ def rounds_of(
         return Round(subject, case, shift, device, workload)
 
     asked: list[tuple[str, Sequence[Round]]] = []
-    cases = [c for c in subject.op.cases(known) if c.size != "large"]
+    # lengths past the limits of kernels are drawn: see `lengths`
+    every = [c for c in subject.op.cases(known) if c.size != LIMITS]
+    cases = [c for c in every if c.size != "large"]
     judged = optional_op_module(known.op_type, "judged")
     if judged is not None:
         cases += judged.cases(known)
@@ -184,7 +186,6 @@ def rounds_of(
         rounds += [round_of(case)] * (draw.random() < _AGAIN)
         asked.append((case.name, rounds))
     small = subject.cases(("small",))
-    every = subject.op.cases(known)
     if own_cases:
         lengths = list(drawn_lengths(known, every, draw, device))
         asked += [

@@ -11,6 +11,7 @@ from dataclasses import replace
 from kernel_judge.checks.available import source_name
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.tolerance import Tolerance, looser
+from kernel_judge.definition import Case
 from kernel_judge.subject import Subject
 
 REFERENCE = "reference"
@@ -18,7 +19,7 @@ REFERENCE = "reference"
 
 
 def solution_tolerance(
-    subject: Subject, output: str, source: str, case: str
+    subject: Subject, output: str, source: str, case: Case
 ) -> Tolerance:
     """Return how far an output may be from what `source`, oracle or reference, gives.
 
@@ -37,7 +38,7 @@ def solution_tolerance(
     return replace(allowed, rtol=rtol, atol=atol, nmse=nmse)
 
 
-def whose_tolerance(subject: Subject, output: str, case: str) -> str:
+def whose_tolerance(subject: Subject, output: str, case: Case) -> str:
     """Return the kernel whose tolerance a solution has, `the reference` where none is wider."""
     widest, whose = subject.tolerance(output, ORACLE, case), "the reference"
     for kernel in _kernels(subject):

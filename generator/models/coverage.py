@@ -30,15 +30,16 @@ from generator.reports.report import (
     Status,
     Table,
 )
-from generator.results.sources import ORACLE
+from generator.results.sources import ORACLE, is_kernel, is_layer, is_recorded
 from generator.rules.constants import resolve_constants
 from generator.rules.load import load_file
 
 
 class State(str, Enum):
-    """How far a module is covered; the first three have a definition that fits."""
+    """How far a module is covered; the first four have a definition that fits."""
 
     KERNEL = "agrees with a kernel"
+    LAYER = "agrees with a PyTorch layer of SGLang"
     ORACLE = "agrees with the oracle alone"
     UNVERIFIED = "nothing agreed yet"
     OTHER = "other constants"
@@ -48,10 +49,15 @@ class State(str, Enum):
     @property
     def is_there(self) -> bool:
         """Return whether the dataset has the definition."""
-        return self in (State.KERNEL, State.ORACLE, State.UNVERIFIED)
+        known = (State.KERNEL, State.LAYER, State.ORACLE, State.UNVERIFIED)
+        return self in known
 
 
-_STATUS = {State.KERNEL: Status.PASSED, State.ORACLE: Status.OPEN}
+_STATUS = {
+    State.KERNEL: Status.PASSED,
+    State.LAYER: Status.OPEN,
+    State.ORACLE: Status.OPEN,
+}
 
 
 @dataclass(frozen=True)
@@ -131,10 +137,12 @@ def _state(
     if other:
         return State.OTHER, "; ".join(other)
     sources = sorted(set(agreed.get(need.name, ())))
-    live = [s for s in sources if s != ORACLE and not s.startswith("recorded:")]
-    kernels = live or [source for source in sources if source != ORACLE]
+    kernels = [source for source in sources if is_kernel(source)]
+    live = [source for source in kernels if not is_recorded(source)]
     if kernels:
-        return State.KERNEL, ", ".join(kernels)
+        return State.KERNEL, ", ".join(live or kernels)
+    if layers := [source for source in sources if is_layer(source)]:
+        return State.LAYER, ", ".join(layers)
     return (State.ORACLE, ORACLE) if sources else (State.UNVERIFIED, "")
 
 

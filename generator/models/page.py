@@ -15,15 +15,18 @@ _ABOUT = (
     "did. Where a cell is empty the model has no such module, or another one needs the "
     "same definition."
 )
-_KERNEL, _ORACLE, _UNVERIFIED, _MISSING = "kernel", "oracle", "unverified", "missing"
+_KERNEL, _LAYER, _ORACLE = "kernel", "layer", "oracle"
+_UNVERIFIED, _MISSING = "unverified", "missing"
 _KINDS = {
     State.KERNEL: _KERNEL,
+    State.LAYER: _LAYER,
     State.ORACLE: _ORACLE,
     State.UNVERIFIED: _UNVERIFIED,
 }
 # from the best to the worst: a mark, since colours alone are not for everybody
 _LEGEND = {
     _KERNEL: ("✓", "a kernel agreed"),
+    _LAYER: ("≈", "a PyTorch layer of SGLang agreed, no kernel"),
     _ORACLE: ("~", "only the oracle agreed"),
     _UNVERIFIED: ("?", "a definition that nothing agreed with yet"),
     _MISSING: ("✕", "no definition"),

@@ -16,6 +16,7 @@ from generator.mutation.generic import generic_mutants
 from generator.mutation.mutants_result import MutantResult
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.geometry import reduced, tiny
+from generator.ops.limit_mutants import Maxima, limit_mutants
 from generator.ops.mutants import DomainMutant
 from generator.results.audits import (
     CAUGHT,
@@ -27,7 +28,7 @@ from generator.rules.subjects import subject_of
 from kernel_judge.reference import load_run
 from kernel_judge.subject import Subject
 
-DOMAIN = "domain"
+DOMAIN, LIMIT = "domain", "limit"
 EQUIVALENCE_SECONDS = 30.0
 
 
@@ -96,23 +97,39 @@ def prepare(
     recordings: Path | None,
     tolerance: float | None,
     dataset: Path | None = None,
+    limits: Maxima | None = None,
 ) -> AuditJob:
     """Return a definition's audit, on shorter axes if its reference accepts those.
 
-    `dataset` has its workloads, whose sizes the bench has beside the op's cases.
+    `dataset` has its workloads, whose sizes the bench has beside the op's cases. With
+    `limits`, the maxima of those, the mutants are those that are right up to a limit.
     Raises what the definition's code raises on the declared axes.
     """
     short = reduced(definition.op_type, definition.const_axes)
     own = load_run(definition.reference)
-    bench = _proven_bench(definition, short, recordings, tolerance, own, dataset)
+    proven = partial(
+        _proven_bench,
+        definition,
+        recordings=recordings,
+        tolerance=tolerance,
+        run=own,
+        dataset=dataset,
+        limits=limits is not None,
+    )
+    bench = proven(short)
     short_fits = not any(catch.raised for catch in bench.left_out)
     if short and not short_fits:
         # the reference accepts only the declared lengths
         short = {}
-        bench = _proven_bench(definition, short, recordings, tolerance, own, dataset)
+        bench = proven(short)
     smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
     equivalences = []
-    if bench.subject.op.oracle is not None and bench.subject.unresolved is None:
+    # a case of few rows says nothing of a mutant that is right for those
+    if (
+        limits is None
+        and bench.subject.op.oracle is not None
+        and bench.subject.unresolved is None
+    ):
         for axes in (smallest, short) if smallest != short else (short,):
             subject = subject_of(definition, axes, tolerance)
             equivalences.append(Equivalence(subject, own, subject.op.oracle))
@@ -126,7 +143,7 @@ def prepare(
         definition,
         bench,
         short,
-        list(_planned(definition, bench.subject)),
+        list(_planned(definition, bench.subject, limits)),
         tuple(equivalences),
     )
 
@@ -138,15 +155,25 @@ def _proven_bench(
     tolerance: float | None,
     run: Run,
     dataset: Path | None,
+    limits: bool,
 ) -> Bench:
     subject = subject_of(definition, axes, tolerance)
     # recordings have the declared axes
-    bench = Bench.of(subject, None if axes else recordings, dataset)
+    kept = None if axes else recordings
+    bench = Bench.of(subject, kept, dataset, limits=limits)
     bench.prove(run)
     return bench
 
 
-def _planned(definition: Definition, subject: Subject) -> Iterator[Planned]:
+def _planned(
+    definition: Definition, subject: Subject, limits: Maxima | None
+) -> Iterator[Planned]:
+    if limits is not None:
+        load = partial(load_run, definition.reference)
+        for limit in limit_mutants(subject.definition, limits):
+            result = MutantResult(f"{LIMIT}: {limit.name}", LIMIT, SURVIVED)
+            yield Planned(result, _wrapping(limit, load))
+        return
     for mutant in generic_mutants(definition.reference):
         result = MutantResult(
             mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after

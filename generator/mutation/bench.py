@@ -19,9 +19,10 @@ from generator.problems.messages import one_line
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
 from kernel_judge.checks.pairs import results
-from kernel_judge.definition import WORKLOAD, Case
+from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import shortage
+from kernel_judge.inputs.repeated import sampled
 from kernel_judge.inputs.trial import Inputs, Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.recording.replay import recorded_cases
@@ -42,6 +43,7 @@ LATER = ("test_inputs_unmodified", "test_determinism", RECORDED)
 # these depend on inputs and results alone: if a mutant returns the reference's bits, as
 # most that pass them do, they need not run again
 _OF_RESULTS = frozenset(("test_matches_oracle", RECORDED))
+_ORACLE = "test_matches_oracle"
 # calls run() again, which takes half of the time of a mutant that passes
 _REPEATING = "test_determinism"
 # CPU time limit of one test: _FACTOR times what all tests of the reference took in that
@@ -105,14 +107,21 @@ class Bench:
 
     @classmethod
     def of(
-        cls, subject: Subject, recordings: Path | None, dataset: Path | None = None
+        cls,
+        subject: Subject,
+        recordings: Path | None,
+        dataset: Path | None = None,
+        *,
+        limits: bool = False,
     ) -> Bench:
         """Make the inputs of all cases of the default sizes that fit the memory.
 
-        So are those of the dataset's workloads that a CPU is asked for by default.
+        So are those of the dataset's workloads that a CPU is asked for by default, and
+        with `limits` those of the cases that cross limits.
         """
         bench = cls(subject, recordings)
         definition, cases = subject.definition, subject.cases()
+        cases += subject.cases((LIMITS,)) if limits else []
         for workload in Workloads(dataset, "fit").of(subject):
             if why_not_asked(definition, workload, _CPU) is None:
                 cases = [*cases, workload]
@@ -212,6 +221,8 @@ class Bench:
         """Return how a test fails, None if it passes or is skipped."""
         if name == RECORDED and not stand.is_recorded:
             return None
+        if stand.case.size == LIMITS and name != _ORACLE:
+            return None
         subject = replace(self.subject.with_run(run), op=self._op(stand))
         try:
             if (
@@ -257,7 +268,7 @@ class Bench:
         if oracle is None or self.subject.unresolved is not None:
             return
         for stand in self.stands:
-            trial = self._trial(stand, _nothing)
+            trial = sampled(self._trial(stand, _nothing))
             answer = oracle(trial.definition, trial.lazy_inputs())
             stand.oracle, stand.has_answer = partial(_answered, answer), True
 

@@ -22,6 +22,7 @@ from generator.mutation.mutant_workers import objection, run_all, waiting_second
 from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW
 from generator.mutation.tolerances.measure import measure
+from generator.mutation.workload_maxima import workload_maxima
 from generator.problems import Problem
 from generator.rules.load import load_definitions, load_file
 from kernel_judge.comparison.chi_squared import SIGNIFICANCE
@@ -38,8 +39,10 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     Prepares once: the forks that run mutants are those of this process.
     """
     recordings = Path(task["root"]) / RECORDINGS
-    dataset = Path(task["root"])
-    job = prepare(_definition(task), recordings, task["tolerance"], dataset)
+    dataset, file = Path(task["root"]), DatasetFile(**task["file"])
+    limits = workload_maxima(dataset, file) if task["limits"] else None
+    definition, tolerance = _definition(task), task["tolerance"]
+    job = prepare(definition, recordings, tolerance, dataset, limits)
     within = _CHECKING + waiting_seconds(job)
     link.at(within=within)
     why = objection(job)

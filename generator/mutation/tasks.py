@@ -25,21 +25,29 @@ _MEASURING = 900.0
 
 
 def audit_task(
-    dataset: Path, tolerance: float | None = None
+    dataset: Path, tolerance: float | None = None, *, limits: bool = False
 ) -> DefinitionTask[DefinitionResult]:
-    """Return the task that runs mutants; `tolerance` replaces every atol and rtol."""
+    """Return the task that runs mutants; `tolerance` replaces every atol and rtol.
+
+    `limits` adds those that are right up to a limit which a workload crosses.
+    """
 
     def reads(file: DatasetFile) -> Sequence[Path]:
         recording = dataset / RECORDINGS / file.op_type / f"{file.name}.safetensors"
-        return [*([recording] if recording.exists() else []), *other_files()]
+        workloads = dataset / "workloads" / file.op_type / f"{file.name}.jsonl"
+        read = (path for path in (recording, workloads) if path.exists())
+        return [*read, *other_files()]
 
     def failed(file: DatasetFile, outcome: Outcome) -> DefinitionResult:
         return DefinitionResult(file.name, file.op_type, "", error=outcome.why)
 
-    arguments = {"tolerance": tolerance}
+    arguments = {"tolerance": tolerance, "limits": limits}
     work = f"{_FUNCTIONS}:audit"
     made = DefinitionResult.from_dict
-    return DefinitionTask(work, _TIMEOUT, dataset, arguments, reads, made, failed)
+    parts = ("definitions", str(RECORDINGS), "workloads", "blob/workloads")
+    return DefinitionTask(
+        work, _TIMEOUT, dataset, arguments, reads, made, failed, parts
+    )
 
 
 def seeds_task(

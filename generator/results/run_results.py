@@ -28,7 +28,7 @@ from kernel_judge.source_names import is_of_itself
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024
 VERDICTS = ("PASSED", "FAILED", "ERROR")
-_FACTS = "device cpu gpu sm memory_gib driver python torch cuda flashinfer sglang"
+_FACTS = "device cpu gpu sm hip memory_gib driver python torch cuda flashinfer sglang"
 _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 # an integer of more is read as a float, which may be infinite
 _DIGITS = 18

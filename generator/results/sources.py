@@ -14,12 +14,23 @@ MODEL = "model"
 
 _PYTORCH = "pytorch"
 _RECORDED = "recorded"
+_LAYERS = ("sglang/native", "recorded:sglang/native")
 _NO_KERNELS = (ORACLE, OWN_TESTS, MODEL, METAMORPHIC.rstrip(":"))
 
 
 def is_ground_truth(source: str) -> bool:
-    """Return whether a source is a production kernel, or a recording of one."""
+    """Return whether a source is production code, or a recording of a kernel."""
     return not is_pair(source) and _provider(source) not in _NO_KERNELS
+
+
+def is_layer(source: str) -> bool:
+    """Return whether a source is SGLang's PyTorch code: an implementation, no kernel."""
+    return source in _LAYERS
+
+
+def is_kernel(source: str) -> bool:
+    """Return whether a source is a production kernel, or a recording of one."""
+    return is_ground_truth(source) and not is_layer(source)
 
 
 def is_model(source: str) -> bool:

@@ -16,6 +16,11 @@ from generator.reports.report import (
     Status,
     Table,
 )
+from generator.results.architectures import (
+    architectures_section,
+    newest_versions,
+    stale_versions,
+)
 from generator.results.audits import (
     ABSENT,
     CAUGHT,
@@ -24,8 +29,8 @@ from generator.results.audits import (
     SURVIVED,
     TIMED_OUT,
 )
-from generator.results.evidence import Run
-from generator.results.sources import is_ground_truth, is_model
+from generator.results.evidence import Run, SourceEvidence
+from generator.results.sources import is_ground_truth, is_kernel, is_model
 from generator.results.verification import (
     AuditLine,
     Verification,
@@ -73,9 +78,13 @@ def verification_report(found: Verification) -> Report:
     sections = [
         Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
     ]
+    sections.append(architectures_section(found.lines))
+    newest = newest_versions(found.runs)
     by_op: dict[str, list[Row]] = {}
     for line, models in with_models(found.lines):
-        row, number = line_row(line), numbers.get(id(line.run))
+        notes = filter(None, [line.note, *stale_versions(line, newest)])
+        row = line_row(replace(line, note="; ".join(notes)))
+        number = numbers.get(id(line.run))
         run = f"R{number}" if number else ""
         seconds = f"{line.figures.seconds:.1f}" if line.figures is not None else ""
         row = replace(row, cells=(*row.cells, models, run, seconds))
@@ -133,15 +142,17 @@ def summary(found: Verification) -> str:
     """Return in some sentences how many definitions agree with what."""
     names = {line.definition for line in found.lines}
     sources = agreed(found.lines)
-    kernels = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
+    kernels = sum(any(map(is_kernel, of_one)) for of_one in sources.values())
+    layers = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
     failed = {line.definition for line in found.failed}
     passed = (line for line in found.lines if line.verdict == "PASSED")
     current = (line for line in passed if not line.stale)
     models = len({line.definition for line in current if is_model(line.source)})
     return (
         f"{plural(len(names), 'definition')}: "
-        f"{kernels} agree with FlashInfer, SGLang or PyTorch, {len(sources) - kernels} "
-        f"with an independent "
+        f"{kernels} agree with a kernel of FlashInfer, SGLang or PyTorch, "
+        f"{layers - kernels} more with SGLang's PyTorch layers (an implementation, no "
+        f"kernel), {len(sources) - layers} with an independent "
         f"float64 implementation alone (the oracle, which is no ground truth), "
         f"{len(names) - len(sources)} with nothing; {models} agree with the model "
         "that runs them, in transformers; "
@@ -182,10 +193,16 @@ def line_row(line: VerificationLine) -> Row:
         status = Status.FAILED
     cases = nmse = lse = ""
     if v is not None:
-        cases = f"{v.cases} (+{v.skipped} skipped)" if v.skipped else str(v.cases)
+        cases = _sizes(v) + (f" (+{v.skipped} skipped)" if v.skipped else "")
         nmse, lse = nmse_of(v.nmse), nmse_of(v.lse)
     named = (line.definition, line.source or "-", verdict)
     return Row((*named, cases, nmse, lse, line.note), status)
+
+
+def _sizes(found: SourceEvidence) -> str:
+    """Return how many cases of each size were compared: `5 small, 2 medium, 8 workload`."""
+    sizes = [f"{len(names)} {size}" for size, names in found.compared.items()]
+    return ", ".join(sizes) or str(found.cases)
 
 
 def nmse_of(value: float | None) -> str:

@@ -67,11 +67,15 @@ def machine_facts(device: torch.device) -> dict[str, str]:
     No host name: a record that is kept says what the machine is, not which.
     """
     facts = {"device": device.type, "cpu": platform.machine()}
+    hip = str(torch.version.hip or "")
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         facts |= {
             "gpu": properties.name,
-            "sm": f"{properties.major}{properties.minor}",
+            # what torch calls an AMD GPU's capability is no SM
+            **(
+                {"hip": hip} if hip else {"sm": f"{properties.major}{properties.minor}"}
+            ),
             "memory_gib": f"{properties.total_memory / 2**30:.0f}",
             "driver": driver_version(),
         }

@@ -13,7 +13,7 @@ import torch
 from generator.running.harness import ReferenceTests
 from generator.running.workloads import NO_WORKLOADS, Workloads
 from kernel_judge.checks.available import too_few, usable_sources
-from kernel_judge.definition import WORKLOAD, Case
+from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.obstacle import Broken, Kind, Obstacle
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.recording.recording_file import recording_path
@@ -64,6 +64,7 @@ def _spread(
     subject = cls.subject()
     cases = subject.cases(sizes)
     if metafunc.function.__name__.startswith("test_matches_"):
+        cases += subject.cases((LIMITS,)) if "medium" in sizes else []
         cases += workloads.of(subject)
     with_backend = "backend" in metafunc.fixturenames
     if not cases:

@@ -294,7 +294,7 @@ def related(request: pytest.FixtureRequest) -> Iterator[Any]:
 def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     from generator.running.skipped_test import Skipped
     from generator.running.workloads import why_not_asked
-    from kernel_judge.definition import WORKLOAD
+    from kernel_judge.definition import LIMITS, WORKLOAD
     from kernel_judge.inputs.memory import shortage_after_waiting
 
     case, device = request.param, _device(request.config)
@@ -305,7 +305,8 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     subject = request.cls.subject()
     definition = subject.definition
     limit = None
-    if case.size == WORKLOAD and request.config.getoption("--workloads") == "fit":
+    fitting = request.config.getoption("--workloads") != "all"
+    if case.size in (WORKLOAD, LIMITS) and fitting:
         obstacle = why_not_asked(definition, case, device)
         if obstacle is not None:
             raise Skipped(obstacle)

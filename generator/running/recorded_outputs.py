@@ -130,7 +130,7 @@ class Storing:
         policy, trial = self._subject.op.policies.get(name), self._trial
         if policy is None:
             bounds = [
-                self._subject.tolerance(name, source, trial.case.name)
+                self._subject.tolerance(name, source, trial.case)
                 for source in ("oracle", self._source)
             ]
             verdicts = [compare(value, expected, b, same_dtype=False) for b in bounds]

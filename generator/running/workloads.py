@@ -9,13 +9,14 @@ from pathlib import Path
 import torch
 
 from generator.dataset.json_file import read_json_lines
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import WORKLOAD, Case, Definition
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import MakeInputs
 from kernel_judge.inputs.workload_case import WorkloadCase, workload_case
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.subject import Subject
 
+_LIMITS_BYTES = 32 << 20
 CPU_BYTES = 64 << 20
 """Bytes of inputs and outputs of a workload that a CPU is asked for by default."""
 
@@ -69,8 +70,12 @@ NO_WORKLOADS = Workloads(None, "none")
 def why_not_asked(
     definition: Definition, case: Case, device: torch.device
 ) -> Obstacle | None:
-    """Return why a workload is not asked by default: it is for a GPU, by its bytes."""
+    """Return why a case is not asked by default: it is for a GPU, by its bytes.
+
+    That is of workloads, and of the cases that cross limits.
+    """
     size = tensor_bytes(definition, case)
-    if device.type != "cpu" or size <= CPU_BYTES:
+    most = CPU_BYTES if case.size == WORKLOAD else _LIMITS_BYTES
+    if device.type != "cpu" or size <= most:
         return None
     return Obstacle(Kind.NEEDS_MEMORY, f"{size / 2**20:.0f} MiB are for a GPU")

@@ -128,9 +128,9 @@ def judge(subject: Subject, trial: Trial, pair: Pair) -> Comparison:
     if policy is not None:
         question = Question(trial.definition, case, trial.inputs, source, pair.other)
         return policy.judge(pair.actual, pair.expected, question)
-    tolerance = subject.tolerance(pair.output, source, case.name)
+    tolerance = subject.tolerance(pair.output, source, case)
     if pair.other is not None:
-        wider = subject.tolerance(pair.output, pair.other, case.name)
+        wider = subject.tolerance(pair.output, pair.other, case)
         tolerance = looser(tolerance, wider)
     result = compare(
         pair.actual, pair.expected, tolerance, same_dtype=pair.source != ORACLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 
@@ -57,7 +57,8 @@ class Override:
 
     `source` is a provider ("flashinfer"), a provider's backend ("flashinfer/fa2") or
     "oracle"; None is every source. `case` is the name of the one case it is about,
-    `constant` a constant that only the definitions have that it is about.
+    `constant` a constant that only the definitions have that it is about; `where` tells
+    from all axes of a case whether it is about it: kernels have others for other sizes.
     """
 
     output: str
@@ -66,13 +67,22 @@ class Override:
     source: str | None = None
     case: str | None = None
     constant: str | None = None
+    where: Callable[[Mapping[str, int]], bool] | None = None
 
-    def applies(self, output: str, source: str, case: str) -> bool:
-        """Return whether the override is about this output, source and case."""
+    def applies(
+        self,
+        output: str,
+        source: str,
+        case: str,
+        axes: Mapping[str, int] | None = None,
+    ) -> bool:
+        """Return whether the override is about this output, source, case and its axes."""
         named = (None, source, source.split("/")[0])
-        return (
-            self.output == output and self.source in named and self.case in (None, case)
-        )
+        if self.output != output or self.source not in named:
+            return False
+        if self.case not in (None, case):
+            return False
+        return self.where is None or (axes is not None and self.where(axes))
 
 
 def of_definition(
@@ -90,10 +100,11 @@ def choose_tolerance(
     run_tolerance: float | None = None,
     case: str = "",
     constants: Container[str] = (),
+    axes: Mapping[str, int] | None = None,
 ) -> Tolerance:
     """Return the tolerance of an output of a dtype against a source, in a case.
 
-    `constants` are those that the definition has. The first override that applies wins
+    `constants` are those that the definition has, `axes` all of the case's. The first override that applies wins
     over the dtype's default. `run_tolerance`, the user's `--tolerance`, then replaces
     rtol and atol. Integers and booleans are exact.
     """
@@ -101,7 +112,7 @@ def choose_tolerance(
     source = source.removeprefix(RECORDED)
     default = DEFAULTS.get(dtype, EXACT)
     own = of_definition(overrides, constants)
-    found = (o.tolerance for o in own if o.applies(output, source, case))
+    found = (o.tolerance for o in own if o.applies(output, source, case, axes))
     chosen = next(found, default)
     if chosen.bias is None:
         chosen = replace(chosen, bias=default.bias)

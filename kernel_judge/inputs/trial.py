@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kernel_judge.constraints import Unsupported, evaluate
-from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs.cpu_limit import cpu_limit
 from kernel_judge.inputs.lazy_weights import Tiled, fresh, lazy
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -23,6 +23,8 @@ Inputs = dict[str, Any]
 # way, equal seeds would make two samples one
 RUN_SEED, PROVIDER_SEED = 20_240, 7_919
 MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+# sizes of which no test but comparisons is made
+_UNCHECKED = (WORKLOAD, LIMITS)
 
 
 class Trial:
@@ -97,8 +99,11 @@ class Trial:
         That is one whose values break the definition's constraints.
         """
         with cpu_limit(self.cpu_seconds):
-            if self.case.size == WORKLOAD and (broken := self.broken_constraints()):
+            broken = self.broken_constraints() if self.case.size in _UNCHECKED else []
+            if broken and self.case.size == WORKLOAD:
                 skip(Kind.NO_CASE, f"the workload's inputs break {broken[0]}")
+            if broken:
+                raise AssertionError(f"the case's inputs break {broken[0]}")
             yield
 
     def broken_constraints(self) -> list[str]:

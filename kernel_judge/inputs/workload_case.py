@@ -6,6 +6,7 @@ the op's functions make; what is random they make as for their own cases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +14,18 @@ from typing import Any
 
 import torch
 
-from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import same_bits
 from kernel_judge.workload_identity import workload_identity
 
 Inputs = dict[str, Any]
 MakeInputs = Callable[[Definition, Case, Stream], Inputs]
 _MOST_DRAWS = 64
+# of an input that indices point into: it is made twice
+_MOST_ELEMENTS = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,8 @@ class WorkloadCase(Case):
         """
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
-        found: Inputs = {}
-        pools = self._pools(definition)
+        pools = self._pools(definition) & {*names}
+        found = self._made_alike(definition, pools, stream)
         for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
             missing = [name for name in names if name not in {*found, *pools}]
             if not missing:
@@ -108,7 +112,8 @@ class WorkloadCase(Case):
     def _pools(self, definition: Definition) -> set[str]:
         """Return the inputs into which the workload's own indices point: pages, slots.
 
-        The op poisons what its own indices leave out, which the workload's may use.
+        The op may poison what its own indices leave out, which the workload's may use.
+        What it makes alike for two of its cases, as a table of cosines, it does not.
         """
         interface = definition.interface
         specs = interface.input_specs
@@ -122,6 +127,31 @@ class WorkloadCase(Case):
             name
             for name, spec in specs.items()
             if spec.shape and spec.shape[0] in self.axes and spec.shape[0] not in known
+        }
+
+    def _made_alike(
+        self, definition: Definition, names: set[str], stream: Stream
+    ) -> Inputs:
+        """Return those inputs that two of the op's cases have alike at these axes."""
+        sizes = {**definition.axes, **self.axes}
+        specs = definition.interface.input_specs
+        few = [
+            name
+            for name in names
+            if math.prod(shape_of(specs[name], sizes)) <= _MOST_ELEMENTS
+        ]
+        if not few or len(self.cases) < 2:
+            return {}
+        first, second = (
+            self._draw(definition, Case(c.name, c.size, self.axes, c.params), stream)
+            for c in self.cases[:2]
+        )
+        return {
+            name: first[name]
+            for name in few
+            if isinstance(first.get(name), torch.Tensor)
+            and tuple(first[name].shape) == shape_of(specs[name], sizes)
+            and same_bits(first[name], second.get(name))
         }
 
     def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
@@ -152,8 +182,12 @@ def workload_case(
     """
     # a case of one kind of input stands for all of that kind; ordinary ones come first
     kinds: dict[str, Case] = {}
-    for case in cases:
+    for case in (case for case in cases if case.size != LIMITS):
         kinds.setdefault(repr(sorted(case.params)), case)
+    # and one that differs, so that what depends on a case's parameters shows
+    own = [*kinds.values()]
+    if len(own) == 1:
+        own += [c for c in cases if c.size != LIMITS and c.params != own[0].params][:1]
     made = WorkloadCase(
         f"workload {workload['uuid']}",
         WORKLOAD,
@@ -161,7 +195,7 @@ def workload_case(
         inputs=dict(workload["inputs"]),
         dataset=dataset,
         of_op=of_op,
-        cases=tuple(kinds.values()),
+        cases=tuple(own),
         identity=workload_identity(workload),
     )
     tensor_bytes(definition, made)

@@ -53,12 +53,16 @@ def _run(root: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_it_is_red_at_the_workload_and_green_without(dataset):
-    status, text = _run(dataset)
+def test_it_is_red_at_the_workload_and_beyond_limits_and_green_without(dataset):
+    status, text = _run(dataset, "--sizes", "small")
     assert status == 1
     (failed,) = (line for line in text.splitlines() if line.startswith("FAILED"))
     assert "test_matches_oracle[workload large]" in failed
-    assert _run(dataset, "--workloads", "none")[0] == 0
+    options = "--workloads", "none"
+    assert _run(dataset, *options, "--sizes", "small")[0] == 0
+    status, text = _run(dataset, *options)
+    assert status == 1
+    assert "test_matches_oracle[past-limits]" in text
 
 
 def test_what_a_file_states_is_taken(dataset):

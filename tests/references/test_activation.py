@@ -30,6 +30,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -141,6 +142,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", {"num_tokens": 4}, {"std": 1.0, "zero_rows": 1}),
         *([near] if "gelu" in definition.constants else []),
         Case("batch", "medium", {"num_tokens": 67}, {"std": 2.0}),
+        past_limits("num_tokens", 8_219, {"std": 2.0}),
         Case("long-batch", "large", {"num_tokens": 4096}, {"std": 2.0}),
     ]
 

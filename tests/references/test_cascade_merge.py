@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -29,10 +30,22 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+
+
+def _merges_in_threads(axes: Mapping[str, int]) -> bool:
+    """Return whether FlashInfer's kernel merges several parts in each of some threads.
+
+    A block has 128 threads, which hold 8 values of 16 bits each, or a 32nd of a head.
+    """
+    of_a_head = axes["head_dim"] // max(8, axes["head_dim"] // 32)
+    parts = axes.get("num_states", 2)
+    return parts >= axes["seq_len"] and parts > 128 // of_a_head
+
 
 _LSE = (
     "the exponentials and the logarithm of their sum are off by 2^-22 each, as exp2 and "
@@ -49,6 +62,15 @@ TOLERANCES = (
     ),
     Override(
         "v_merged",
+        Tolerance(rtol=8e-3, atol=7.9e-3, nmse=1.6e-5),
+        "where parts are as many as rows or more, FlashInfer's threads merge a few parts "
+        "each and round what they have to bfloat16: at most 2^-7 of a value below 4, in a "
+        "mean weighted by the threads' own sums; then both sides round once",
+        source="flashinfer",
+        where=_merges_in_threads,
+    ),
+    Override(
+        "v_merged",
         Tolerance(rtol=8e-3, atol=2e-5, nmse=1.6e-5),
         "both sides round nearly the same float32 value once: to neighbours at most, "
         "2^-7 apart; weights differ by 4e-6 on both sides where s is 16",
@@ -59,7 +81,8 @@ TOLERANCES = (
 
 def cases(definition: Definition) -> list[Case]:
     """Return parts of like and of unlike weight, and parts without keys."""
-    shapes = [
+    several = "num_states" in definition.interface.inputs.get("v", "")
+    shapes: list[tuple[str, str, int, dict[str, Any]]] = [
         ("one-row", "small", 1, {"spread": 1.0}),
         ("odd-rows", "small", 7, {"spread": 3.0}),
         ("equal-parts", "small", 3, {"spread": 0.0}),
@@ -67,10 +90,13 @@ def cases(definition: Definition) -> list[Case]:
         ("large-lse", "small", 4, {"spread": 2.0, "mean": 150.0}),
         ("empty-parts", "small", 9, {"spread": 2.0, "empty": 3}),
         ("batch", "medium", 67, {"spread": 3.0}),
+        *([("many-parts", "medium", 2, {"spread": 2.0})] if several else []),
         ("long-batch", "large", 2048, {"spread": 3.0}),
     ]
-    several = "num_states" in definition.interface.inputs.get("v", "")
-    counts = {"one-row": 2, "odd-rows": 5, "batch": 4}
+    counts = {"one-row": 2, "odd-rows": 5, "batch": 4, "many-parts": 13}
+    limits = past_limits(
+        "seq_len", 4_123, {"spread": 3.0}, **({"num_states": 9} if several else {})
+    )
     return [
         Case(
             name,
@@ -80,7 +106,7 @@ def cases(definition: Definition) -> list[Case]:
             params,
         )
         for name, size, rows, params in shapes
-    ]
+    ] + [limits]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

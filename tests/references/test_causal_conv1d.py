@@ -27,7 +27,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -80,6 +80,7 @@ def cases(definition: Definition) -> list[Case]:
             _step("padding", "small", 4, 6, (1, 3)),
             _step("large-values", "small", 2, 3, std=_LARGE),
             _step("batch", "medium", 33, 50, (3, 32)),
+            _step("past-limits", LIMITS, 131, 150, (3, 32)),
             _step("large-batch", "large", 256, 300, (0, 255)),
         ]
     return [
@@ -88,6 +89,7 @@ def cases(definition: Definition) -> list[Case]:
         _prefill("new-sequences", "small", (5, 2), 3, (0, 1)),
         _prefill("large-values", "small", (4, 6), 3, (0,), _LARGE),
         _prefill("several", "medium", (9, 1, 40, 17), 7, (2,)),
+        _prefill("past-limits", LIMITS, (2_060, *[90] * 70), 150, (2,)),
         _prefill("long", "large", (4096, 1000, 3), 5, (0,)),
     ]
 

@@ -31,7 +31,7 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -54,6 +54,8 @@ def cases(definition: Definition) -> list[Case]:
         "around-chunk": ("small", ((1, chunk), (3, chunk + 2))),
         "into-next-chunk": ("medium", ((40, chunk + 20), (5, 9))),
         "third-chunk": ("medium", ((2, 2 * chunk + 1),)),
+        # queries before the first key see none, which is cheap
+        "past-limits": (LIMITS, ((8_210, 12), (3, 8_200), *[(1, 1)] * 62)),
         "long": ("large", ((200, 2 * chunk + 100), (64, 3000), (1, 3 * chunk))),
     }
     return [

@@ -52,7 +52,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.topk_policy import PADDING, TopKSet
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.obstacle import Unavailable
 from kernel_judge.relation import Relation
@@ -95,9 +95,10 @@ def cases(definition: Definition) -> list[Case]:
         "extreme-logits": ("small", (min(70, k), 3, min(200, k))),
         "other-scale": ("small", tuple(min(n, k) for n in (3, 33, 64))),
         "whole-list": ("medium", (k, k - 1, *ragged)),
+        "past-limits": (LIMITS, (40,) * 33),
         "batch": ("large", (k, *many)),
     }
-    sizes = {"batch": 32 * k, "one-chosen": 40}
+    sizes = {"batch": 32 * k, "one-chosen": 40, "past-limits": 264_000}
     return [
         _case(name, size, counts, sizes.get(name, k + k // 8), page)
         for name, (size, counts) in found.items()

@@ -30,6 +30,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -78,6 +79,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
         Case("largest-codes", "small", {"M": 2}, {"largest": True}),
         Case("rows", "medium", {"M": 65}),
+        past_limits("M", 8_219),
         Case("many-rows", "large", {"M": 2048}),
     ]
     if "A" in definition.interface.inputs:

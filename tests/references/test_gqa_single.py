@@ -31,7 +31,7 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -45,6 +45,7 @@ _CUDA_CORE_RATIOS = (1, 2, 4, 8)
 
 def cases(definition: Definition) -> list[Case]:
     """Return one token, lengths around a block of 64 keys, more queries than keys."""
+    several = _has_rows(definition)
     shapes = {
         "single-token": ("small", 1, 1),
         "below-a-block": ("small", 5, 63),
@@ -55,9 +56,9 @@ def cases(definition: Definition) -> list[Case]:
         "other-scale": ("small", 20, 33),
         "whole-prompt": ("medium", 300, 300),
         "later-queries": ("medium", 16, 1500),
+        "past-limits": (LIMITS, 523, 40 if several else 8_219),
         "long": ("large", 1000, 4096),
     }
-    several = _has_rows(definition)
     return [
         Case(
             name,

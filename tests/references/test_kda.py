@@ -29,7 +29,8 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -117,6 +118,7 @@ def _decode_cases() -> list[Case]:
         case("short-memory", "small", 2, dt_mean=2.0),
         case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
         case("batch", "medium", 8),
+        lengthened(case("batch", "medium", 8), "batch_size", 131),
         case("large-batch", "large", 96),
     ]
 
@@ -147,6 +149,7 @@ def _prefill_cases() -> list[Case]:
         case(_FADES, "small", 40, 9, k_length=0.0),
         case("around-a-chunk", "medium", 63, 64, 65),
         case("long-memory", "medium", 150, dt_mean=-6.0),
+        case("past-limits", LIMITS, 2_060, *[100] * 62, dt_mean=1.0, A_mean=-2.5),
         case("long-sequences", "large", 900, 64, 1, 333, dt_mean=-5.0),
     ]
 

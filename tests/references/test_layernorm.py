@@ -29,6 +29,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -64,6 +65,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("large-mean", "small", {"batch_size": 3}, {"mean": 8.0}),
         Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
         Case("batch", "medium", {"batch_size": 67}),
+        *rows_past_limits("batch_size", definition.axes["hidden_size"]),
         Case("long-batch", "large", {"batch_size": 16_384}),
     ]
 

@@ -27,7 +27,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -101,6 +101,7 @@ def cases(definition: Definition) -> list[Case]:
         _case("large-steps", "small", (2, 3), dt_mean=20.0),
         _case(_FADES, "small", (24, 5), zero=("B", "C")),
         _case("longer", "medium", (17, 2, 9)),
+        _case("past-limits", LIMITS, (2_060, *[100] * 62), dt_mean=2.0),
         _case("chunks", "large", (300, 128, 1)),
     ]
 

@@ -30,6 +30,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -114,7 +115,12 @@ def cases(definition: Definition) -> list[Case]:
             # sigmoids of about 1e-6: what is added to them is most of what is read
             case("closed", "small", 4, read=-14.0),
         ]
-    return [*found, case("batch", "medium", 67), case("long-batch", "large", 4096)]
+    return [
+        *found,
+        case("batch", "medium", 67),
+        past_limits("num_tokens", 8_219),
+        case("long-batch", "large", 4096),
+    ]
 
 
 def _is_pre(definition: Definition) -> bool:

@@ -41,6 +41,7 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
+from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -114,6 +115,12 @@ _ELEMENTS = {"small": 90e6, "medium": 140e6, "large": 2500e6}
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
+    found = _few(definition)
+    (batch,) = (case for case in found if case.name == "batch")
+    return [*found, lengthened(batch, "seq_len", 8_219)]
+
+
+def _few(definition: Definition) -> list[Case]:
     method = moe_routing.routing_of(definition)
     experts, local = moe_routing.experts_of(definition)
     far = experts - local

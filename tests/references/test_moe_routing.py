@@ -30,6 +30,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -94,7 +95,8 @@ def cases(definition: Definition) -> list[Case]:
     if "n_group" in definition.constants:
         unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
         found.append(("no-expert-wanted", "small", 4, unwanted))
-    return [_case(definition, *one) for one in found]
+    made = [_case(definition, *one) for one in found]
+    return [*made, lengthened(made[2], "num_tokens", 8_219)]
 
 
 def _case(

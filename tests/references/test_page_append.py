@@ -28,7 +28,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -49,6 +49,7 @@ _LENGTHS = {
     "untouched-sequences": ("small", ((70, 0), (3, 2), (0, 0), (64, 0), (99, 40)), 32),
     "shuffled": ("small", ((80, 16), (65, 65), (130, 3)), 1),
     "batch": ("medium", tuple((n, n % 97 + 1) for n in _RAGGED if n > 97), 64),
+    "past-limits": (LIMITS, ((8_300, 2_100), *[(1_000, 100)] * 36), 64),
     "long": ("large", tuple((n, n % 509 + 1) for n in _LONG if n > 509), 64),
 }
 

@@ -30,7 +30,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -78,6 +78,7 @@ _LENGTHS = {
     "extreme-logits": ("small", 9, 70, (70, 3, 200)),
     "other-scale": ("small", 20, 33, (3, 33, 64)),
     "ragged": ("medium", 200, 500, _RAGGED),
+    "past-limits": (LIMITS, 259, 515, (4_200, *[961] * 63)),
     "long": ("large", 512, 4096, tuple(8 * n for n in _RAGGED)),
 }
 

@@ -29,7 +29,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -101,6 +101,8 @@ def cases(definition: Definition) -> list[Case]:
 
     sized = [("small", name, rows) for name, rows in _CASES[kind].items()]
     sized += [("medium", "batch", batch(9)), ("large", "long-batch", batch(256))]
+    far = (("wide", 200),) if kind == "top_k" else ()
+    sized.append((LIMITS, "past-limits", (*batch(130), *far)))
     return [
         Case(name, size, {"batch_size": len(rows)}, {"rows": rows})
         for size, name, rows in sized

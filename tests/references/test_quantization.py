@@ -36,6 +36,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -87,6 +88,7 @@ def cases(definition: Definition) -> list[Case]:
     """Return ordinary rows, blocks of zeros, ties, and magnitudes at a scale's edge."""
     batches = [
         Case("batch", "medium", {"M": 67}),
+        past_limits("M", 8_219),
         Case("long-batch", "large", {"M": 2048}),
     ]
     found = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]

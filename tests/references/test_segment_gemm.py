@@ -28,7 +28,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import Override
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -43,6 +43,7 @@ _LENGTHS: dict[str, tuple[str, tuple[int, ...], int]] = {
     "empty-segments": ("small", (0, 3, 0, 5, 1, 0), 5),
     "unused-weights": ("small", (4, 2), 6),
     "ragged": ("medium", (33, 1, 65, 7, 16), 4),
+    "past-limits": (LIMITS, (2_060, *[60] * 35), 17),
     "prefill": ("large", (512, 37, 1024, 255, 1, 640), 8),
 }
 

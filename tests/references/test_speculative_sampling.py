@@ -34,7 +34,7 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -104,6 +104,15 @@ def cases(definition: Definition) -> list[Case]:
             "medium",
             64,
             (((some[0], some[2]), "half", 32), ((some[2], some[1]), "even", 16)),
+        ),
+        chain_case(
+            "past-limits",
+            LIMITS,
+            4,
+            (
+                ((some[2], some[0], some[0], some[1]), "steps", 128),
+                ((("zeros", 9, "steps"), *[("half", 0, "steps")] * 3), "certain", 4),
+            ),
         ),
         chain_case(
             "two-percent",

@@ -190,7 +190,7 @@ def _note(
     """Measure one pair."""
     name, actual, expected = pair.output, pair.actual, pair.expected
     source, place = pair.source.removeprefix(RECORDED), pair.place
-    bound = subject.tolerance(name, source, case.name)
+    bound = subject.tolerance(name, source, case)
     if name in subject.op.policies:
         return
     if bound == EXACT:
@@ -264,11 +264,14 @@ def _reason(subject: Subject, name: str, source: str, cases: list[Measured]) -> 
     """Return the reason of the override that gives these cases their tolerance."""
     if subject.run_tolerance is not None:
         return ""
+    own = subject.definition.axes
+    first = cases[0].case
+    axes = next(({**own, **c.axes} for c in subject.cases() if c.name == first), None)
     chosen = (
         override.reason
         for override in of_definition(
             subject.op.tolerances, subject.definition.constants
         )
-        if override.applies(name, source, cases[0].case)
+        if override.applies(name, source, first, axes)
     )
     return next(chosen, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import mul
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 
@@ -49,14 +50,42 @@ _PREFILL = {
     "long": ("large", tuple((n % 509 + 1, n + 509) for n in _LONG[:16])),
 }
 
+# beyond what is usual, and beyond what is captured: batches, queries, keys, pages. The
+# queries before a sequence's first key see none, which is cheap
+_PAST_DECODE = (2_100, *[100] * 33)
+_PAST_PREFILL = ((520, 8), (3, 2_100), *[(1, 1)] * 32)
+_FAR_PREFILL = ((8_210, 12), (2, 8_300))
+_FAR_RAGGED = ((8_210, 12), (2, 16_400), *[(1, 1)] * 62)
+_FAR = "far-past-limits"
+
 
 def decode_cases(definition: Definition) -> list[Case]:
     """Return the decode cases over pages: one query a sequence."""
     page_size = definition.axes["page_size"]
+    limits = {
+        "past-limits": (LIMITS, _PAST_DECODE),
+        _FAR: (LIMITS, (8_300, *[15 * page_size] * 63)),
+    }
+    lengths = {**_DECODE, **_at_window(definition), **limits}
     return [
-        paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size)
-        for name, (size, kv_lens) in {**_DECODE, **_at_window(definition)}.items()
+        _in_pool(
+            definition,
+            paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size),
+        )
+        for name, (size, kv_lens) in lengths.items()
     ]
+
+
+def _in_pool(definition: Definition, case: Case) -> Case:
+    """Return a case; the farthest of limits in a pool of as many pages as are served."""
+    if case.name != _FAR:
+        return case
+    inputs = definition.interface.inputs
+    is_token = definition.axes["page_size"] == 1
+    is_large = "ckv_cache" in inputs or "qo_indptr" in inputs
+    least = 1 << 19 if is_token else 1 << 13 if is_large else 0
+    pages = max(case.axes["num_pages"], least + 12)
+    return replace(case, axes={**case.axes, "num_pages": pages})
 
 
 def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -76,18 +105,27 @@ def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]
 
 def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
-    made = definition.axes["page_size"], has_mask(definition)
+    page_size = definition.axes["page_size"]
+    made = page_size, has_mask(definition)
+    far = (*_FAR_PREFILL, *[(1, 15 * page_size)] * 62)
+    limits = {"past-limits": (LIMITS, _PAST_PREFILL), _FAR: (LIMITS, far)}
     return [
-        paged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *made)
-        for name, (size, pairs) in _prefill_lengths(definition).items()
+        _in_pool(
+            definition,
+            paged_case(
+                name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *made
+            ),
+        )
+        for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
 
 
 def ragged_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
+    limits = {"past-limits": (LIMITS, _PAST_PREFILL), _FAR: (LIMITS, _FAR_RAGGED)}
     return [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
-        for name, (size, pairs) in _prefill_lengths(definition).items()
+        for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
 
 

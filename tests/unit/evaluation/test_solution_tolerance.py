@@ -12,8 +12,15 @@ from generator.ops.op_types.moe.op import TOLERANCES
 from generator.rules.subjects import subject_of
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.tolerance import Tolerance, choose_tolerance
+from kernel_judge.definition import Case
 from kernel_judge.relation import Bound, Claim
+from kernel_judge.subject import Subject
 from tests.builders import CPU, loaded
+
+
+def case_of(subject: Subject, name: str) -> Case:
+    """Return a case of a subject by its name."""
+    return next(case for case in subject.cases() if case.name == name)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +38,11 @@ def test_share_of_the_reference_is_left_out(
     name: str, output: str, case: str, rtol: float, atol: float
 ) -> None:
     subject = subject_of(loaded(name))
-    found = solution_tolerance(subject, output, ORACLE, case)
+    one = case_of(subject, case)
+    found = solution_tolerance(subject, output, ORACLE, one)
     assert (found.rtol, found.atol) == pytest.approx((rtol, atol))
     # a reference that is all there is to compare with has an error of its own
-    against_reference = solution_tolerance(subject, output, REFERENCE, case)
+    against_reference = solution_tolerance(subject, output, REFERENCE, one)
     assert against_reference.rtol == 8e-3
     assert against_reference.atol >= atol
 
@@ -42,8 +50,9 @@ def test_share_of_the_reference_is_left_out(
 def test_no_kernel_that_rounds_once_is_refused() -> None:
     # held against a reference, which rounds as it does, its NMSE is 1e-6 at most
     subject = subject_of(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
-    found = solution_tolerance(subject, "q_out", ORACLE, "one-token")
-    strict = subject.tolerance("q_out", ORACLE, "one-token")
+    one = case_of(subject, "one-token")
+    found = solution_tolerance(subject, "q_out", ORACLE, one)
+    strict = subject.tolerance("q_out", ORACLE, one)
     assert found.nmse is not None
     assert found.nmse == strict.nmse
 
@@ -53,9 +62,7 @@ def test_a_claim_about_several_outputs_has_twice_its_own_bound(
     times: float, verdict: str
 ) -> None:
     subject = subject_of(loaded("rope_with_cos_sin_cache_neox_style_d128_rd128"))
-    one = SimpleNamespace(
-        subject=subject, source=ORACLE, case=SimpleNamespace(name="c")
-    )
+    one = SimpleNamespace(subject=subject, source=ORACLE, case=Case("c", "small", {}))
     bound = Bound(Tolerance(rtol=0.0, atol=0.25, nmse=None), "seven deviations")
     dots = torch.full((4,), 11.0)
     claim = Claim("q_out·k_out", dots + 0.25 * times, dots, bound)
@@ -84,5 +91,5 @@ def test_a_solution_may_be_as_large_as_a_kernel_is() -> None:
     )
     assert of_kernel.norm_ratio == (0.996, 1.002)
     for source in (ORACLE, REFERENCE):
-        found = solution_tolerance(subject, "output", source, case)
+        found = solution_tolerance(subject, "output", source, case_of(subject, case))
         assert found.norm_ratio == pytest.approx((1 / 1.002, 1 / 0.996))

@@ -65,6 +65,13 @@ def test_the_first_override_that_applies_wins():
     assert choose("output", "flashinfer/fa2") == DEFAULTS["float32"]
 
 
+def test_an_override_may_be_about_some_sizes_alone():
+    override = Override("y", TIGHT, "why", where=lambda axes: axes["rows"] > 2)
+    assert override.applies("y", "oracle", "a case", {"rows": 3})
+    assert not override.applies("y", "oracle", "a case", {"rows": 2})
+    assert not override.applies("y", "oracle", "a case")
+
+
 @pytest.mark.parametrize(
     ("named", "source", "applies"),
     [

@@ -21,7 +21,7 @@ from generator.ops.op_types.block_sparse.dense import (
 )
 from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inputs
 from generator.ops.op_types.block_sparse.relations import sparse_relations
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -35,6 +35,8 @@ _BLOCKS = {
     "extreme-logits": ("small", 3, (2, 1)),
     "other-scale": ("small", 3, (1, 2)),
     "batch": ("medium", 9, (4, 1, 9, 0, 2)),
+    "many-rows": (LIMITS, 9, (8,) * 131),
+    "many-columns": (LIMITS, 131, (131, 5)),
     "long": ("large", 64, tuple(range(1, 33))),
 }
 # block columns, and the positions of the queries
@@ -44,6 +46,7 @@ _POSITIONS = {
     "extreme-logits": ("small", 2, (70, 200)),
     "other-scale": ("small", 2, (33, 255)),
     "more-blocks-than-chosen": ("medium", 20, (5, 2047, 2048, 2300, 2559)),
+    "past-limits": (LIMITS, 131, tuple(range(100, 16_768, 127))),
     "long": ("large", 256, tuple(range(7, 32768, 331))),
 }
 # block rows and columns, queries and keys
@@ -54,6 +57,8 @@ _SIZES = {
     "extreme-logits": ("small", 2, 3, 9, 70),
     "other-scale": ("small", 2, 2, 20, 33),
     "batch": ("medium", 5, 9, 200, 300),
+    "long-block": (LIMITS, 1, 2, 8_300, 40),
+    "many-keys": (LIMITS, 2, 1, 20, 8_300),
     "long": ("large", 32, 64, 1024, 4096),
 }
 

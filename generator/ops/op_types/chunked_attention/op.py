@@ -18,7 +18,7 @@ from generator.ops.attention.oracle import rows_with_a_key
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_attention
 from generator.ops.op_types.chunked_attention.relations import chunked_relations
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -39,6 +39,8 @@ def cases(definition: Definition) -> list[Case]:
         "around-chunk": ("small", ((1, chunk), (3, chunk + 2))),
         "into-next-chunk": ("medium", ((40, chunk + 20), (5, 9))),
         "third-chunk": ("medium", ((2, 2 * chunk + 1),)),
+        # queries before the first key see none, which is cheap
+        "past-limits": (LIMITS, ((8_210, 12), (3, 8_200), *[(1, 1)] * 62)),
         "long": ("large", ((200, 2 * chunk + 100), (64, 3000), (1, 3 * chunk))),
     }
     return [

@@ -17,6 +17,7 @@ from generator.ops.op_types.comm.ranks import allreduce_fusion, nccl_sum
 from generator.ops.op_types.comm.relations import comm_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -72,6 +73,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", {"num_tokens": 5}, {"zero_rows": 2}),
         Case("ranks-cancel", "small", {"num_tokens": 4}, {"common": 16.0}),
         Case("batch", "medium", {"num_tokens": 67}),
+        past_limits("num_tokens", 8_219),
         Case("long-batch", "large", {"num_tokens": 4096}),
     ]
 

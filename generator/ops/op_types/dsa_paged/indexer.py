@@ -8,6 +8,7 @@ page · page_size + offset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from generator.ops.paging import (
     token_slots,
 )
 from kernel_judge.comparison.topk_policy import REFERENCE, Candidates
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 
 FP8 = torch.float8_e4m3fn
@@ -60,9 +61,15 @@ def indexer_cases(definition: Definition) -> list[Case]:
         "around-topk": ("small", (k - 1, k, k + 1, k + page)),
         "ties": ("small", (k + k // 4, 2 * k - 1)),
         "ragged": ("medium", (3 * k + 7, *ragged)),
+        "past-limits": (LIMITS, (33 * page, *[40] * 36)),
         "long": ("large", long),
     }
-    return [_case(name, size, n, k, page) for name, (size, n) in found.items()]
+    made = [_case(name, size, n, k, page) for name, (size, n) in found.items()]
+    pages = {"num_pages": (1 << 13) + 500}
+    return [
+        replace(case, axes={**case.axes, **pages}) if case.size == LIMITS else case
+        for case in made
+    ]
 
 
 def _case(name: str, size: str, lens: Sequence[int], k: int, page_size: int) -> Case:

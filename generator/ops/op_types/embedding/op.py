@@ -14,6 +14,7 @@ from generator.ops.op_types.embedding.relations import embedding_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -31,11 +32,16 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return batches of tokens at a shard's edges, inside of it, and outside."""
+    """Return batches of tokens at a shard's edges, inside of it, and outside.
+
+    The shard of many tokens is one of ids beyond 131,072.
+    """
+    shard = (1 << 17) // definition.axes["vocab_size"] + 1
     return [
         Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
         Case("edges-of-a-shard", "small", {"num_tokens": 9}, {"shard": 2}),
         Case("batch", "medium", {"num_tokens": 67}, {"shard": 1}),
+        past_limits("num_tokens", 2_075, {"shard": shard}),
         Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
     ]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_judge.definition import Case
+from kernel_judge.definition import LIMITS, Case
+from kernel_judge.inputs.repeated import lengthened
 
 # keys are zero
 FADES = "state-only-fades"
@@ -18,7 +19,9 @@ def decode_cases(drafts: bool) -> list[Case]:
         axes = {"seq_len": tokens, "pool_size": batch + 2} if drafts else {}
         return Case(name, size, {"batch_size": batch, **axes}, params)
 
+    many = case("past-limits", LIMITS, 131, 5, dt_mean=2.0)
     return [
+        many if drafts else lengthened(many, "batch_size", 131),
         case("one-sequence", "small", 1),
         case("three-sequences", "small", 3, 2, scale=0.2),
         case("default-scale", "small", 2, scale=None),
@@ -48,6 +51,7 @@ def prefill_cases() -> list[Case]:
         return Case(name, size, axes, {"lengths": lengths, **params})
 
     return [
+        case("past-limits", LIMITS, 8_200, *[1] * 66, dt_mean=2.0),
         case("one-token", "small", 1, scale=None),
         case("around-a-chunk", "small", 63, 64, 65),
         case("an-empty-sequence", "small", 5, 0, 9, scale=0.2),

@@ -18,6 +18,7 @@ from generator.ops.op_types.gemm.relations import gemm_relations
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -33,6 +34,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("one-row", "small", {"M": 1}),
         Case("odd-rows", "small", {"M": 7}),
         Case("rows", "medium", {"M": 65}),
+        past_limits("M", 8_219),
         Case("many-rows", "large", {"M": 2048}),
     ]
 

@@ -14,6 +14,7 @@ import torch
 from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -60,6 +61,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
         Case("largest-codes", "small", {"M": 2}, {"largest": True}),
         Case("rows", "medium", {"M": 65}),
+        past_limits("M", 8_219),
         Case("many-rows", "large", {"M": 2048}),
     ]
     if "A" in definition.interface.inputs:

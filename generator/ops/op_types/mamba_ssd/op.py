@@ -14,7 +14,7 @@ import torch
 
 from generator.ops.op_types.mamba_ssd.relations import prefill_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -86,6 +86,7 @@ def cases(definition: Definition) -> list[Case]:
         _case("large-steps", "small", (2, 3), dt_mean=20.0),
         _case(_FADES, "small", (24, 5), zero=("B", "C")),
         _case("longer", "medium", (17, 2, 9)),
+        _case("past-limits", LIMITS, (2_060, *[100] * 62), dt_mean=2.0),
         _case("chunks", "large", (300, 128, 1)),
     ]
 

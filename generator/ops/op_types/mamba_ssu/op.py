@@ -13,7 +13,7 @@ import torch
 
 from generator.ops.op_types.mamba_ssu.relations import mamba_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -66,6 +66,7 @@ def cases(definition: Definition) -> list[Case]:
         # around 20, where kernels replace softplus by the identity
         _case("large-steps", "small", 2, 3, dt_mean=20.0),
         _case("batch", "medium", 8, 12, padding=(3, 7)),
+        _case("past-limits", LIMITS, 131, 290, padding=(3, 7)),
         _case("large-batch", "large", 96, 133, padding=(0, 50, 94, 95)),
     ]
 

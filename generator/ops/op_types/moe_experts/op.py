@@ -21,6 +21,7 @@ from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
+from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -63,7 +64,7 @@ def cases(definition: Definition) -> list[Case]:
         # clipped factors make inner values some 20 times the usual
         clipped = _case(definition, "clipped", "small", 2, std=6.0, gain=2.0**-4)
         found.append(clipped)
-    return found
+    return [*found, lengthened(found[2], "seq_len", 523)]
 
 
 def _case(

@@ -16,7 +16,7 @@ from generator.ops.attention.oracle import oracle_attention, oracle_paged
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -62,6 +62,7 @@ _LENGTHS = {
     "extreme-logits": ("small", 9, 70, (70, 3, 200)),
     "other-scale": ("small", 20, 33, (3, 33, 64)),
     "ragged": ("medium", 200, 500, _RAGGED),
+    "past-limits": (LIMITS, 259, 515, (4_200, *[961] * 63)),
     "long": ("large", 512, 4096, tuple(8 * n for n in _RAGGED)),
 }
 

@@ -13,7 +13,7 @@ import torch
 from generator.ops.op_types.probs.inputs import row_inputs
 from generator.ops.op_types.probs.relations import row_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -83,6 +83,8 @@ def cases(definition: Definition) -> list[Case]:
 
     sized = [("small", name, rows) for name, rows in _CASES[kind].items()]
     sized += [("medium", "batch", batch(9)), ("large", "long-batch", batch(256))]
+    far = (("wide", 200),) if kind == "top_k" else ()
+    sized.append((LIMITS, "past-limits", (*batch(130), *far)))
     return [
         Case(name, size, {"batch_size": len(rows)}, {"rows": rows})
         for size, name, rows in sized

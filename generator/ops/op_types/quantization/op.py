@@ -21,6 +21,7 @@ from generator.ops.op_types.quantization.formats import (
 from generator.ops.op_types.quantization.relations import quantization_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -70,6 +71,7 @@ def cases(definition: Definition) -> list[Case]:
     """Return ordinary rows, blocks of zeros, ties, and magnitudes at a scale's edge."""
     batches = [
         Case("batch", "medium", {"M": 67}),
+        past_limits("M", 8_219),
         Case("long-batch", "large", {"M": 2048}),
     ]
     found = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]

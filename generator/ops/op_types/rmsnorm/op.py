@@ -15,6 +15,7 @@ from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rmsnorm.relations import norm_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -71,6 +72,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", {"batch_size": 5}, {"zero_rows": 2}),
         *more,
         Case("batch", "medium", {"batch_size": 67}),
+        *rows_past_limits("batch_size", definition.axes["hidden_size"]),
         Case("long-batch", "large", {"batch_size": 16_384}),
     ]
 

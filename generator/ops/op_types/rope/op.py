@@ -16,7 +16,7 @@ import torch
 from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -85,6 +85,7 @@ _POSITIONS = 4096
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: single tokens, ends of the cache, restarts, batches."""
+    names = definition.interface.inputs
     found = [
         _case("one-token", "small", 48, 8, 64, [37]),
         _case("position-zero", "small", 6, 1, 1, [0]),
@@ -92,18 +93,27 @@ def cases(definition: Definition) -> list[Case]:
         _case("restarts", "small", 12, 2, 100, [0, 1, 2, 0, 1, 55, 56, 57, 0, 2]),
         _case("one-head-each", "small", 1, 1, 300, [299, 7, 7, 150]),
         Case("batch", "medium", _axes(67, 48, 8, 4096)),
+        _past_limits(_POSITIONS if "pos_ids" in names else (1 << 17) + 28),
         Case("long-batch", "large", _axes(8192, 48, 8, 196_608)),
     ]
-    if "q_weight" in definition.interface.inputs:
+    if "q_weight" in names:
         axes = _axes(3, 6, 1, 50)
         found.append(Case("small-values", "small", axes, {"std": 1e-3}))
         found.append(Case(_UNROUNDED_NORM, "small", axes, {"magnitude": 16.0}))
-    if "pos_ids" not in definition.interface.inputs:
+    if "pos_ids" not in names:
         return found
     return [
         Case(c.name, c.size, {"num_tokens": c.axes["num_tokens"]}, c.params)
         for c in found
     ]
+
+
+def _past_limits(rows: int) -> Case:
+    """Return the case of many tokens, heads and positions, the last one first."""
+    positions = tuple((rows - 1 - 251 * token) % rows for token in range(523))
+    return Case(
+        "past-limits", LIMITS, _axes(523, 66, 9, rows), {"positions": positions}
+    )
 
 
 def _axes(tokens: int, qo_heads: int, kv_heads: int, positions: int) -> dict[str, int]:

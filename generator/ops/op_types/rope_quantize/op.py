@@ -15,7 +15,7 @@ from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -42,6 +42,13 @@ _CASES: dict[str, tuple[str, tuple[tuple[int, int], ...], int, float, float]] = 
         "medium",
         tuple((n, n % 7 + 1) for n in _RAGGED),
         4096,
+        7.0,
+        9.0,
+    ),
+    "past-limits": (
+        LIMITS,
+        ((2_100, 2_100), *[(400, 370)] * 17),
+        (1 << 17) + 2_000,
         7.0,
         9.0,
     ),

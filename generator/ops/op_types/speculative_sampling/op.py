@@ -26,7 +26,7 @@ from generator.ops.op_types.speculative_sampling.law import (
     chain_laws,
 )
 from generator.ops.op_types.speculative_sampling.relations import chain_relations
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -94,6 +94,15 @@ def cases(definition: Definition) -> list[Case]:
             "medium",
             64,
             (((some[0], some[2]), "half", 32), ((some[2], some[1]), "even", 16)),
+        ),
+        chain_case(
+            "past-limits",
+            LIMITS,
+            4,
+            (
+                ((some[2], some[0], some[0], some[1]), "steps", 128),
+                ((("zeros", 9, "steps"), *[("half", 0, "steps")] * 3), "certain", 4),
+            ),
         ),
         chain_case(
             "two-percent",

@@ -19,7 +19,7 @@ from generator.ops.op_types.topk_transform.scores import (
     score_rows,
 )
 from kernel_judge.comparison.topk_policy import PADDING, TopKSet
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 
@@ -42,6 +42,7 @@ def cases(definition: Definition) -> list[Case]:
         score_case(definition, "near-ties", "small", near, "near"),
         score_case(definition, "shared", "small", (k + 5, k + 6, 2 * k), shared=2),
         score_case(definition, "ragged", "medium", ragged, shared=3),
+        score_case(definition, "past-limits", LIMITS, (8_300, *[k + 5] * 130)),
         score_case(definition, "long", "large", long),
     ]
 

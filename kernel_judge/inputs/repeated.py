@@ -1,0 +1,128 @@
+"""Long axes at a low price: slices along one axis repeat, and the oracle sees few.
+
+Only for ops whose slices along the axis do not depend on each other. The number of
+distinct slices is no power of two, so that a kernel which reads slice i - 2^k instead of i
+reads another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from kernel_judge.definition import LIMITS, Case, Definition, TensorSpec
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Trial
+
+DISTINCT = 61
+Inputs = dict[str, Any]
+MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+
+
+def past_limits(
+    axis: str, rows: int, params: Mapping[str, Any] | None = None, /, **axes: int
+) -> Case:
+    """Return the case whose `rows` along an axis are more than a power of two.
+
+    61 of them are distinct; `axes` are the others, `params` the case's.
+    """
+    made = {**axes, axis: rows}
+    return Case("past-limits", LIMITS, made, params or {}, repeats=axis)
+
+
+def lengthened(case: Case, axis: str, length: int) -> Case:
+    """Return the case that crosses limits as another one would of a longer axis."""
+    return past_limits(axis, length, case.params, **case.axes)
+
+
+def rows_past_limits(axis: str, width: int) -> list[Case]:
+    """Return the cases of more than 8,192 rows, and of short ones of 64 times as many.
+
+    A row is a token, or a head of one.
+    """
+    found = [past_limits(axis, 8_219)]
+    if width <= 512:
+        found.append(replace(past_limits(axis, 262_171), name="far-past-limits"))
+    return found
+
+
+def repeated_inputs(
+    make_inputs: MakeInputs, definition: Definition, case: Case, stream: Stream
+) -> Inputs:
+    """Return the inputs of a case; of one that repeats, slice i is slice i mod 61."""
+    axis = case.repeats
+    if not axis:
+        return make_inputs(definition, case, stream)
+    short = replace(case, axes={**case.axes, axis: DISTINCT}, repeats="")
+    order = torch.arange(case.axes[axis]) % DISTINCT
+    made = make_inputs(definition, short, stream)
+    specs = definition.interface.input_specs
+    return {
+        name: _taken(value, specs[name], axis, DISTINCT, order)
+        for name, value in made.items()
+    }
+
+
+def sampled(trial: Trial) -> Trial:
+    """Return a trial of few slices of one that repeats, else the trial itself.
+
+    Its `run()` is that of all slices, of which these are taken: those around each power of
+    two, and the last.
+    """
+    case, axis = trial.case, trial.case.repeats
+    if not axis:
+        return trial
+    interface = trial.definition.interface
+    length = case.axes[axis]
+    order = positions(length)
+
+    def few(definition: Definition, case: Case, stream: Stream) -> Inputs:
+        specs = interface.input_specs
+        return {
+            name: _taken(value, specs[name], axis, length, order)
+            for name, value in trial.inputs.items()
+        }
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        specs = [*interface.output_specs.values()]
+        specs += [TensorSpec(None, "")] * (len(trial.outputs) - len(specs))
+        return tuple(
+            _taken(value, spec, axis, length, order)
+            for value, spec in zip(trial.outputs, specs, strict=False)
+        )
+
+    short = replace(case, axes={**case.axes, axis: len(order)}, repeats="")
+    maps = trial.error_maps
+    return Trial(trial.definition, short, trial.device, few, run, error_maps=maps)
+
+
+def positions(length: int) -> torch.Tensor:
+    """Return the slices of an axis that the oracle sees: int64, ascending."""
+    chosen = {0, length - 1}
+    for power in (1 << k for k in range(length.bit_length())):
+        chosen |= {p for p in (power - 1, power, power + 1) if p < length}
+    return torch.tensor(sorted(chosen))
+
+
+def _taken(
+    value: Any, spec: TensorSpec, axis: str, length: int, order: torch.Tensor
+) -> Any:
+    """Return these slices of a tensor along an axis, any dtype; of others, the value.
+
+    One whose axis does not have the length is left for `compare` to refuse.
+    """
+    for dim, name in enumerate(spec.shape or ()):
+        if name != axis:
+            continue
+        if not isinstance(value, torch.Tensor) or value.shape[dim : dim + 1] != (
+            length,
+        ):
+            return value
+        # by bits: not every operation knows float8
+        is_short = value.is_floating_point() and value.dtype.itemsize == 1
+        bits = value.view(torch.uint8) if is_short else value
+        value = bits.index_select(dim, order.to(value.device)).view(value.dtype)
+    return value
