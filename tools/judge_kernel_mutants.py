@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,7 @@ def judge_kernel_mutants(
         found = [gpu.name for gpu in visible_gpus().found]
         gpus = tuple(found * -(-jobs // max(len(found), 1)))
     asks = Asks(device, "cases", timeout=20.0, secret=_SECRET, gpus=gpus, budget=120.0)
+    asks = replace(asks, until_wrong=True)
     begun = time.monotonic()
     verdicts: list[SolutionVerdict] = []
     file = None if output is None else output.open("a", encoding="utf-8")

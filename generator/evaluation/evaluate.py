@@ -30,6 +30,7 @@ class Asks:
     oracles judge, and no code of a definition is executed. `budget` is for all calls of
     a solution, in seconds; None derives it from their number. `case` is the name of the
     only one that is asked, `keep_failures` the folder for the files of refused cases.
+    `until_wrong` ends a solution at its first wrong answer.
     """
 
     device: str = "cpu"
@@ -43,6 +44,7 @@ class Asks:
     budget: float | None = None
     case: str = ""
     keep_failures: str = ""
+    until_wrong: bool = False
 
 
 def evaluate(
@@ -123,6 +125,7 @@ def _arguments(
         "fuzz": asks.fuzz,
         "case": asks.case,
         "keep_failures": asks.keep_failures,
+        "until_wrong": asks.until_wrong,
         "again": again,
         "timing": asks.timing,
         "timeout": asks.timeout,

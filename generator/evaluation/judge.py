@@ -72,7 +72,7 @@ class Judge:
     """Ask one solution of a definition, and keep what it came to.
 
     `secret` seeds the order and the draws. Every call is judged; after one without an
-    answer nothing more is asked.
+    answer nothing more is asked, with `until_wrong` after a wrong answer either.
     """
 
     session: Asks
@@ -81,6 +81,7 @@ class Judge:
     passes_outputs: bool
     secret: int
     failures: Failures | None = None
+    until_wrong: bool = False
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
@@ -113,7 +114,7 @@ class Judge:
             metrics = ask()
             self._keep(CaseVerdict(name, PASSED, "", metrics, one.workload))
         except Refused as refused:
-            if refused.verdict != INCORRECT_NUMERICAL:
+            if refused.verdict != INCORRECT_NUMERICAL or self.until_wrong:
                 raise
             self._keep(self._under_way(refused))
 

@@ -192,7 +192,8 @@ class _Bench:
             session.allow(task["budget"] or _budget(self._allowed, asked))
             with self._uses():
                 failures = self._failures(solution)
-                judge = Judge(session, asked, self._device, passes, secret, failures)
+                judged_by = (session, asked, self._device, passes, secret, failures)
+                judge = Judge(*judged_by, until_wrong=task["until_wrong"])
                 cases = judge.judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
                     rivals = self._rivals()

@@ -41,6 +41,26 @@ HABITS = (
         ),
     ),
     Habit(
+        "C++ compiled by load_inline",
+        "from torch.utils.cpp_extension import load_inline\n"
+        + module(
+            "MODULE = load_inline(\n"
+            "    name='mine', functions=['scaled'], extra_cflags=['-O1'],\n"
+            '    cpp_sources="""\n'
+            "torch::Tensor scaled(torch::Tensor a, torch::Tensor w) {\n"
+            "  float *p = a.data_ptr<float>(); const float *q = w.data_ptr<float>();\n"
+            "  for (long i = 0, h = a.size(-1); i < a.numel(); i++) p[i] *= q[i % h];\n"
+            "  return a;\n"
+            "}\n"
+            '""")\n\n'
+            "def run(x, weight):\n"
+            "    a = x.float()\n"
+            "    a = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-06)\n"
+            "    return MODULE.scaled(a, weight.float()).to(x.dtype)"
+        ),
+        needs="ninja",
+    ),
+    Habit(
         "OpenMP in C by ctypes",
         "import ctypes, subprocess\n"
         + module(

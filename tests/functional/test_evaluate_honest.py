@@ -20,6 +20,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root = dataset(tmp_path_factory.mktemp("dataset"))
     folder = tmp_path_factory.mktemp("solutions")
     for number, habit in enumerate(HABITS):
+        if habit.lacks:
+            continue
         value = solution(habit.name, habit.source, habit.passes_outputs)
         (folder / f"{number:03}.json").write_text(json.dumps(value))
     chosen = sorted(map(str, folder.glob("*.json")))
@@ -32,5 +34,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("habit", HABITS, ids=[habit.name for habit in HABITS])
 def test_honest_habit_passes(habit: Habit, verdicts: dict[str, Any]) -> None:
+    if habit.lacks:
+        pytest.skip(habit.lacks)
     found = verdicts[habit.name]
     assert found["verdict"] == PASSED, found["reason"]

@@ -76,6 +76,12 @@ def own_scale_of_long_sequences(q, k, v, indptr, indices, last, sm_scale):
     return reference(DECODE)(q, k, v, indptr, indices, last, scale)
 
 
+def nothing_without_a_page(q, k, v, indptr, indices, last, sm_scale):
+    if not len(indices):
+        return torch.zeros_like(q), q.new_zeros(q.shape[:2], dtype=torch.float32)
+    return reference(DECODE)(q, k, v, indptr, indices, last, sm_scale)
+
+
 def only_published(a, b):
     out = reference(GEMM)(a, b)
     return out if len(a) in (1, 7, 65, 2048) else out * 1.5
@@ -106,6 +112,10 @@ def wrong_by_residue(residue: int, of: int) -> Run:
 def test_what_is_right_for_published_lengths_alone_is_refused(name: str, run: Run):
     reason = verdict(name, run)
     assert reason.startswith("lengths "), reason
+
+
+def test_a_batch_of_empty_sequences_alone_is_asked():
+    assert verdict(DECODE, nothing_without_a_page).startswith("no-keys: ")
 
 
 @pytest.mark.parametrize("name", [DECODE, GEMM])

@@ -53,6 +53,11 @@ def honest(probs):
     return inverse(probs, uniform(len(probs)))
 
 
+def honest_in_float32(probs):
+    # 24 bits, as most kernels have
+    return inverse(probs, torch.rand(len(probs)).double())
+
+
 def honest_by_race(probs):
     clocks = torch.empty_like(probs, dtype=torch.float64).exponential_()
     return (clocks / probs.double()).masked_fill(probs == 0, float("inf")).argmin(1)
@@ -93,6 +98,14 @@ def no_token_beyond_1024(probs):
 
 def numbers_of_11_bits(probs):
     return inverse(probs, (uniform(len(probs)) * 2048).floor() / 2048)
+
+
+def numbers_of_12_bits(probs):
+    return inverse(probs, (uniform(len(probs)) * 4096).floor() / 4096)
+
+
+def numbers_of_13_bits(probs):
+    return inverse(probs, (uniform(len(probs)) * 8192).floor() / 8192)
 
 
 def of_half_the_seed(probs):
@@ -139,6 +152,8 @@ WRONG: list[Any] = [
     colder,
     no_token_beyond_1024,
     numbers_of_11_bits,
+    numbers_of_12_bits,
+    numbers_of_13_bits,
     of_half_the_seed,
     of_the_inputs_alone,
     LowDiscrepancy,
@@ -159,7 +174,7 @@ def test_what_a_seed_got_before_is_refused_by_any_secret(secret: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sampler", "secret"), [(honest, 0), (honest, 1), (honest_by_race, 2)]
+    ("sampler", "secret"), [(honest, 0), (honest_in_float32, 1), (honest_by_race, 2)]
 )
 def test_an_honest_sampler_passes(sampler: Sampler, secret: int) -> None:
     assert verdict(PLAIN, sampler, secret) == ""
@@ -180,7 +195,7 @@ def filtered(sampler: Sampler) -> Sampler:
 
 
 @pytest.mark.parametrize(
-    "sampler", [one_number_for_all_rows, colder, numbers_of_11_bits, LowDiscrepancy()]
+    "sampler", [one_number_for_all_rows, colder, numbers_of_13_bits, LowDiscrepancy()]
 )
 def test_a_wrong_filtered_sampler_is_refused(sampler: Any) -> None:
     assert verdict(TOP_K, filtered(sampler))

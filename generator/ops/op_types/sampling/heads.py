@@ -33,8 +33,8 @@ _FINE_HEADS = {
     "wide": (36000,) * 256 + (35000,) * 192,
     # the first 256 hold 0.50201, which bfloat16 rounds to 0.50391
     "edge": (32900,) * 256 + (28600,) * 2,
-    # half of the mass in tokens of 2^-12; and all of it in tokens of 2^-13
-    "deep": (2**23,) + (2**12,) * 2048,
+    # half of the mass in tokens of 2^-14; and all of it in tokens of 2^-13
+    "deep": (2**23,) + (2**10,) * 8192,
     "flat": (2**11,) * 8192,
     # sums to 1 - 2^-20, as a softmax may; the other tokens have probability 0
     "short": (2**23, 2**23 - 16),

@@ -1,4 +1,4 @@
-"""Cases that only solutions are asked: what follows a chain has a law of 2,049 tokens.
+"""Cases that only solutions are asked: what follows a chain has a law of 8,193 tokens.
 
 `sampling.judged` says what its draws tell: here those that follow an accepted draft.
 """
