@@ -71,11 +71,12 @@ def compare(
     expected: object,
     tolerance: Tolerance,
     *,
-    same_dtype: bool,
+    same_dtype: bool = False,
 ) -> Comparison:
-    """Return the verdict on `actual` held against `expected`.
+    """Return the verdict on `actual` held against `expected`, tensors of one shape.
 
-    `same_dtype` is False against a float64 oracle, whose dtype says nothing.
+    `same_dtype` asks for one dtype too; that of a float64 oracle says nothing. Structure
+    and shape are compared first, then where NaN and infinities are, then the figures.
     """
 
     def stop(finding: str) -> Comparison:
