@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
+from generator.ops.reference_text import reference_text
 
 ROOT = Path(__file__).parent.parent
 OUTPUT = ROOT / "docs/findings"
@@ -81,6 +82,47 @@ def patches() -> Iterator[tuple[str, dict[str, Patch]]]:
             name: flag_taken(name)
             for sizes in _DECODE_PS1.split()
             for name in [f"gqa_paged_decode_{sizes}_d128_ps1"]
+        },
+    )
+
+    plain = (
+        "h128",
+        "h512",
+        "h1536",
+        "h2048",
+        "h3072",
+        "h4096",
+        "h5120",
+        "h5376",
+        "h7168",
+    )
+    yield (
+        "eps-as-input",
+        {name: eps_taken(name) for name in [*fused, *(f"rmsnorm_{w}" for w in plain)]},
+    )
+    yield (
+        "prefix-pass",
+        {
+            name: without_mask(name)
+            for sizes in _PREFILL.split()
+            for name in [f"gqa_paged_prefill_causal_{sizes}_d128_ps64"]
+        },
+    )
+    yield (
+        "gdn-unit-length",
+        {
+            name: of_unit_length(name)
+            for stage in ("decode", "mtp", "prefill")
+            for heads in _DELTA
+            for name in [f"gdn_{stage}_{heads}_d128_k_last"]
+        },
+    )
+    yield (
+        "names-asked-for",
+        {
+            f"{kind}_sampling_from_probs_{size}": renamed(f"{kind}_sampling_{size}")
+            for kind in ("top_k", "top_p", "top_k_top_p")
+            for size in _VOCABULARIES
         },
     )
 
@@ -163,6 +205,64 @@ def flag_taken(name: str) -> Patch:
         {"op": "add", "path": "/inputs/return_lse", "value": flag},
         {"op": "replace", "path": "/reference", "value": text},
     ]
+
+
+def eps_taken(name: str) -> Patch:
+    """Return a patch that takes eps, whose default is the value that it has."""
+    text = ours(name)["reference"]
+    head, _, rest = text.partition("\nEPS = ")
+    value, _, rest = rest.partition("\n")
+    text = changed(
+        f"{head.rstrip()}\n{rest}",
+        ("weight: torch.Tensor", f"weight: torch.Tensor, eps: float = {value}"),
+        (" + EPS)", " + eps)"),
+    )
+    eps = {
+        "shape": None,
+        "dtype": "float32",
+        "optional": True,
+        "description": f"Added to the mean square; {value} where it is not passed.",
+    }
+    return [
+        {"op": "add", "path": "/inputs/eps", "value": eps},
+        {"op": "replace", "path": "/reference", "value": text},
+    ]
+
+
+def without_mask(name: str) -> Patch:
+    """Return a patch that makes the definition of SGLang's pass over a prefix."""
+    text = reference_text("gqa_paged", "gqa_paged_prefill", ("noncausal",))
+    return [
+        {
+            "op": "replace",
+            "path": "/name",
+            "value": name.replace("causal", "noncausal"),
+        },
+        {"op": "replace", "path": "/reference", "value": text},
+    ]
+
+
+def of_unit_length(name: str) -> Patch:
+    """Return a patch that makes queries and keys unit length, as engines ask the kernel."""
+    text: str = ours(name)["reference"]
+    lines = []
+    for line in text.splitlines(keepends=True):
+        lines.append(line)
+        for what in ("queries", "keys"):
+            if line.startswith(f"    {what} = "):
+                lines.append(
+                    f"    squares = {what}.square().sum(dim=-1, keepdim=True)\n"
+                )
+                lines.append(f"    {what} = {what} * torch.rsqrt(squares + 1e-6)\n")
+    made = "".join(lines)
+    if made.count("squares = ") != 2:
+        raise ValueError(f"{name}: queries and keys are not where they were")
+    return [{"op": "replace", "path": "/reference", "value": made}]
+
+
+def renamed(name: str) -> Patch:
+    """Return a patch that gives a definition the name that calls ask for."""
+    return [{"op": "replace", "path": "/name", "value": name}]
 
 
 def changed(text: str, *pairs: tuple[str, str]) -> str:

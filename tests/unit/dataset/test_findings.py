@@ -14,6 +14,8 @@ import torch
 from generator.dataset.definition import build_definition
 from generator.ops.registry import op_module
 from generator.rules.route_calls import check as check_calls
+from generator.rules.routes import check as check_names
+from generator.rules.routes import routes_to
 from tests.builders import ROOT, class_of, loaded, oracle_failures, run_of, sized
 from tests.unit.ops.geometries import reduced
 from tools import build_findings
@@ -129,12 +131,20 @@ def test_the_page_names_every_file_and_every_file_is_there() -> None:
 def test_a_patch_applies_and_what_it_makes_loads(finding: str, name: str) -> None:
     made = applied(FILES[finding][name], as_published(name, finding))
     definition = definition_of(made)
-    assert definition.name == name
+    # of the calls' own, or of a pass that is not causal
+    named = [s["value"] for s in FILES[finding][name] if s["path"] == "/name"]
+    assert definition.name == (named[0] if named else name)
     run = run_of(definition.reference)
     assert callable(run)
 
 
-@pytest.mark.parametrize(("finding", "name"), KINDS)
+# their outputs are others than those of the published definition
+OTHERWISE = ("prefix-pass", "gdn-unit-length")
+
+
+@pytest.mark.parametrize(
+    ("finding", "name"), [one for one in KINDS if one[0] not in OTHERWISE]
+)
 def test_what_a_patch_makes_agrees_with_the_oracle(finding: str, name: str) -> None:
     made = applied(FILES[finding][name], as_published(name, finding))
     run = run_of(made["reference"])
@@ -180,3 +190,100 @@ def test_what_the_finding_is_about_is_caught(finding: str, name: str) -> None:
     except IndexError:
         # a buffer of as many rows as sequences has no row of that slot
         assert finding == "gdn-states"
+
+
+def patched(finding: str, name: str) -> Any:
+    """Return a definition's JSON after the patch of a finding."""
+    return applied(FILES[finding][name], build_findings.ours(name))
+
+
+@pytest.mark.parametrize("name", FILES["eps-as-input"])
+def test_eps_is_what_is_passed_and_else_what_it_was(name: str) -> None:
+    before = run_of(build_findings.ours(name)["reference"])
+    made = patched("eps-as-input", name)
+    run = run_of(made["reference"])
+    x = torch.full((2, 8), 1e-3).bfloat16()
+    given = [x] * (len(build_findings.ours(name)["inputs"]) - 1)
+    weight = torch.ones(8).bfloat16()
+    assert torch.equal(run(*given, weight), before(*given, weight))
+    assert not torch.equal(run(*given, weight, 1e-2), before(*given, weight))
+    # calls of today, which do not pass it, are as they were
+    broken_calls = [p.message for p in check_calls(definition_of(made))]
+    assert broken_calls == [p.message for p in check_calls(loaded(name))]
+
+
+def test_the_rows_of_the_finding() -> None:
+    run = run_of(patched("eps-as-input", "rmsnorm_h4096")["reference"])
+    rows, weight = torch.full((1, 4096), 1e-3).bfloat16(), torch.ones(4096).bfloat16()
+    assert float(run(rows, weight)[0, 0]) == pytest.approx(0.301, abs=2e-3)
+    assert float(run(rows, weight, 1e-6)[0, 0]) == pytest.approx(0.707, abs=3e-3)
+
+
+@pytest.mark.parametrize("name", FILES["prefix-pass"])
+def test_the_pass_over_a_prefix_agrees_with_the_oracle(name: str) -> None:
+    made = patched("prefix-pass", name)
+    short = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 32, "page_size": 4}
+    definition = sized("gqa_paged_prefill_noncausal_h32_kv8_d128_ps64", **short)
+    cls = class_of(op_module("gqa_paged"), definition, run_of(made["reference"]))
+    assert oracle_failures(cls, ("small",)) == []
+    # with the mask the queries of such workloads see nothing
+    masked = run_of(build_findings.ours(name)["reference"])
+    cls = class_of(op_module("gqa_paged"), definition, masked)
+    assert oracle_failures(cls, ("small",))
+
+
+def delta(name: str, tokens: int, length: float) -> dict[str, Any]:
+    """Return inputs of a delta net with keys of a length, of one sequence or several."""
+    draw = torch.Generator().manual_seed(7)
+
+    def randn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw)
+
+    rows = (tokens,) if "prefill" in name else (1, 1 if "decode" in name else tokens)
+    inputs: dict[str, Any] = {
+        what: randn(*rows, 2, 16).bfloat16() for what in ("q", "k", "v")
+    }
+    for what in ("q", "k"):
+        unit = torch.nn.functional.normalize(inputs[what].float(), dim=-1)
+        inputs[what] = (length * unit).bfloat16()
+    states = randn(1, 2, 16, 16)
+    inputs["initial_state" if "mtp" in name else "state"] = states
+    if "mtp" in name:
+        inputs["initial_state_indices"] = torch.zeros(1, dtype=torch.int32)
+    gates = {"A_log": randn(2), "a": randn(*rows, 2).bfloat16(), "dt_bias": randn(2)}
+    inputs |= {**gates, "b": randn(*rows, 2).bfloat16()}
+    if "prefill" in name:
+        inputs["cu_seqlens"] = torch.tensor([0, tokens])
+    inputs["scale"] = 0.25
+    return inputs
+
+
+@pytest.mark.parametrize("name", FILES["gdn-unit-length"])
+def test_keys_and_queries_of_any_length_are_as_those_of_length_one(name: str) -> None:
+    run = run_of(patched("gdn-unit-length", name)["reference"])
+    before = run_of(build_findings.ours(name)["reference"])
+    one, eight = (run(**delta(name, 5, length)) for length in (1.0, 8.0))
+    for found, expected in zip(eight, one, strict=True):
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+    # of length 1, rounded to bfloat16, they are left as they are
+    for found, expected in zip(one, before(**delta(name, 5, 1.0)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_random_keys_of_the_runner_no_longer_explode() -> None:
+    name = "gdn_prefill_qk4_v8_d128_k_last"
+    inputs = delta(name, 400, 11.0)
+    _, state = run_of(build_findings.ours(name)["reference"])(**inputs)
+    assert not bool(state.isfinite().all())
+    _, state = run_of(patched("gdn-unit-length", name)["reference"])(**inputs)
+    assert float(state.abs().max()) < 100.0
+
+
+@pytest.mark.parametrize("name", FILES["names-asked-for"])
+def test_a_name_that_is_asked_for_is_called_as_the_definition_says(name: str) -> None:
+    definition = definition_of(patched("names-asked-for", name))
+    assert [p.rule for p in check_names(loaded(name))] == ["name-route"]
+    assert [*check_names(definition)] == []
+    asking = [api for api, _ in routes_to(definition)]
+    assert asking == [*definition.tag_values("fi_api")]
+    assert [p for p in check_calls(definition) if p.rule == "route-interface"] == []
