@@ -26,10 +26,11 @@ import hashlib
 import json
 import math
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -103,7 +104,7 @@ def read(path: Path) -> Recording:
     """Return the recording in a file. Raises Damaged, and OSError as open() does."""
     from safetensors.torch import load
 
-    with path.open("rb") as file:
+    with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         header = _read_header(path, file, size)
         body, announced = _description(path, header)
@@ -122,9 +123,19 @@ def read(path: Path) -> Recording:
 
 def read_description(path: Path) -> dict[str, Any]:
     """Return the body alone, from the header. Raises Damaged, and OSError."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         header = _read_header(path, file, os.fstat(file.fileno()).st_size)
     return _description(path, header)[0]
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Return a regular file to be read; a pipe or a device is not waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Damaged(path, "is no regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def _digest(body: str, data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 
 import pytest
@@ -198,3 +199,18 @@ def test_other_safetensors_files_are_no_recordings(path, metadata):
 def test_a_pointer_of_git_lfs_is_called_one(path):
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     assert refusal(path) == "is a Git LFS pointer, not the data: git lfs pull"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("reads", [read, read_description])
+@pytest.mark.parametrize("what", ["pipe", "link to an endless file", "folder"])
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, what, reads):
+    path = tmp_path / "x.safetensors"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(Damaged, match="no regular file"):
+        reads(path)
