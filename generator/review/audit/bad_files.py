@@ -36,9 +36,11 @@ from generator.review.findings import (
 )
 from generator.review.review import Asked
 from generator.review.settings import SETTINGS
+from generator.rules.accepted import ACCEPTED
 
 _BLOB = "blob/workloads/{op}/{1}/a.safetensors"
 CODE = {
+    ACCEPTED: "[[accepted]]\nrule = 'route-interface'\nreason = 'x'\ndefinitions = ['x']\n",
     "conftest.py": "import os\n",
     "tests/conftest.py": "collect_ignore_glob = ['*']\n",
     "definitions/conftest.py": "import os\n",
