@@ -52,7 +52,12 @@ def bend(root: Path, chance: random.Random, secret: Path) -> list[str]:
     """Bend a dataset in one to four places; return what was done."""
     done = []
     for _ in range(chance.randint(1, 4)):
-        files = sorted(p for p in root.rglob("*") if ".git" not in p.parts)
+        # what was bent into a pipe or an endless file can't be read to be bent again
+        files = sorted(
+            p
+            for p in root.rglob("*")
+            if ".git" not in p.parts and not (p.is_symlink() or p.is_fifo())
+        )
         place = chance.choice(files)
         how = chance.choice(_WAYS)
         try:
