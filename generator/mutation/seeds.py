@@ -17,7 +17,7 @@ from generator.problems.messages import one_line
 from generator.rules.subjects import subject_of
 from kernel_judge.checked import Checked
 from kernel_judge.checks import CHECKS, metamorphic
-from kernel_judge.definition import Case
+from kernel_judge.definition import LIMITS, Case
 from kernel_judge.inputs.memory import available_bytes, needed_bytes
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.reference import load_run
@@ -77,6 +77,9 @@ class Seeded:
         subject = self.subject
         for case in subject.cases():
             yield case, self._of_case
+        for case in subject.cases((LIMITS,)):
+            # no other test is made of these
+            yield case, self._of_oracle
         by_case: dict[int, tuple[Case, list[Relation]]] = {}
         for relation, related in self.siblings.relations(subject, subject.sizes):
             by_case.setdefault(id(related), (related, []))[1].append(relation)
@@ -86,6 +89,10 @@ class Seeded:
     def _of_case(self, trial: Trial) -> Iterator[tuple[str, Callable[[], Checked]]]:
         for name, check in CHECKS.items():
             yield name, partial(check, self.subject, trial)
+
+    def _of_oracle(self, trial: Trial) -> Iterator[tuple[str, Callable[[], Checked]]]:
+        name = "test_matches_oracle"
+        yield name, partial(CHECKS[name], self.subject, trial)
 
     def _of_relations(
         self, relations: Sequence[Relation], trial: Trial
