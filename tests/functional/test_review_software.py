@@ -72,7 +72,7 @@ def test_a_test_that_is_no_longer_asked_is_named(after: dict[str, str]) -> None:
 @pytest.fixture
 def software(tmp_path: Path) -> Path:
     """Return a repository with a small dataset and this software."""
-    for folder in ("generator", "templates"):
+    for folder in ("generator", "kernel_judge", "templates"):
         away = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=away)
     make(tmp_path)
