@@ -64,7 +64,11 @@ def test_a_scaled_norm_is_red_in_every_case(factor):
     def wrong(hidden_states, weight):
         return (run(hidden_states, weight).float() * factor).to(torch.bfloat16)
 
-    names = [c.name for c in rmsnorm.cases(known("rmsnorm_h4096")) if c.size != "large"]
+    names = [
+        c.name
+        for c in rmsnorm.cases(known("rmsnorm_h4096"))
+        if c.size in ("small", "medium")
+    ]
     assert red(rmsnorm, "rmsnorm_h4096", wrong) == names
 
 
