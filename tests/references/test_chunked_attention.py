@@ -55,7 +55,7 @@ def cases(definition: Definition) -> list[Case]:
         "into-next-chunk": ("medium", ((40, chunk + 20), (5, 9))),
         "third-chunk": ("medium", ((2, 2 * chunk + 1),)),
         # queries before the first key see none, which is cheap
-        "past-limits": (LIMITS, ((8_210, 12), (3, 8_200), *[(1, 1)] * 62)),
+        "past-limits": (LIMITS, ((8_210, 12), (3, 65_600), *[(1, 1)] * 62)),
         "long": ("large", ((200, 2 * chunk + 100), (64, 3000), (1, 3 * chunk))),
     }
     return [

@@ -54,8 +54,8 @@ _PREFILL = {
 # queries before a sequence's first key see none, which is cheap
 _PAST_DECODE = (2_100, *[100] * 33)
 _PAST_PREFILL = ((520, 8), (3, 2_100), *[(1, 1)] * 32)
-_FAR_PREFILL = ((8_210, 12), (2, 8_300))
-_FAR_RAGGED = ((8_210, 12), (2, 16_400), *[(1, 1)] * 62)
+_FAR_PREFILL = ((8_210, 12), (2, 66_000))
+_FAR_RAGGED = ((8_210, 12), (2, 131_100), *[(1, 1)] * 62)
 _FAR = "far-past-limits"
 
 
@@ -64,7 +64,7 @@ def decode_cases(definition: Definition) -> list[Case]:
     page_size = definition.axes["page_size"]
     limits = {
         "past-limits": (LIMITS, _PAST_DECODE),
-        _FAR: (LIMITS, (8_300, *[15 * page_size] * 63)),
+        _FAR: (LIMITS, (66_000, *[15 * page_size] * 520)),
     }
     lengths = {**_DECODE, **_at_window(definition), **limits}
     return [
@@ -107,7 +107,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
     page_size = definition.axes["page_size"]
     made = page_size, has_mask(definition)
-    far = (*_FAR_PREFILL, *[(1, 15 * page_size)] * 62)
+    far = (*_FAR_PREFILL, *[(1, 15 * page_size)] * 520)
     limits = {"past-limits": (LIMITS, _PAST_PREFILL), _FAR: (LIMITS, far)}
     return [
         _in_pool(

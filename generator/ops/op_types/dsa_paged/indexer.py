@@ -61,7 +61,7 @@ def indexer_cases(definition: Definition) -> list[Case]:
         "around-topk": ("small", (k - 1, k, k + 1, k + page)),
         "ties": ("small", (k + k // 4, 2 * k - 1)),
         "ragged": ("medium", (3 * k + 7, *ragged)),
-        "past-limits": (LIMITS, (33 * page, *[40] * 36)),
+        "past-limits": (LIMITS, (520 * page, *[40] * 36)),
         "long": ("large", long),
     }
     made = [_case(name, size, n, k, page) for name, (size, n) in found.items()]

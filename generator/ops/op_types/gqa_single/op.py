@@ -40,7 +40,8 @@ def cases(definition: Definition) -> list[Case]:
         "other-scale": ("small", 20, 33),
         "whole-prompt": ("medium", 300, 300),
         "later-queries": ("medium", 16, 1500),
-        "past-limits": (LIMITS, 523, 40 if several else 8_219),
+        "past-limits": (LIMITS, 523, 40),
+        "many-keys": (LIMITS, 2, 66_000),
         "long": ("large", 1000, 4096),
     }
     return [
