@@ -63,7 +63,10 @@ def test_an_import_that_fails_skips_with_the_reason(rendered):
     write(folder.parent, broken)
     run = run_pytest(folder, "--device", "cpu")
     assert run.status == 0, run.stdout + run.stderr
-    details = [o.detail for o in run.outcomes if o.function == "test_matches_sglang"]
+    asked = [o.detail for o in run.outcomes if o.function == "test_matches_sglang"]
+    # a case past the limits of kernels is not asked for on a CPU
+    details = [detail for detail in asked if "are for a GPU" not in detail]
+    assert len(details) == len(asked) - 1
     assert details
     reason = "sglang: import failed: OSError: libcuda.so.1: none"
     assert all(reason in detail for detail in details)

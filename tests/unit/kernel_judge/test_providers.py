@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from kernel_judge import providers
+from kernel_judge import elsewhere, providers
 from kernel_judge.definition import Backend
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import CPU
@@ -97,7 +97,8 @@ def test_an_import_is_tried_once(module):
 @pytest.fixture
 def importable(monkeypatch):
     monkeypatch.setattr(providers, "import_failure", lambda module: None)
-    monkeypatch.setattr(providers.sglang, "absence", lambda: None)
+    there = elsewhere.Elsewhere(lambda: None, None, lambda cuda: "")
+    monkeypatch.setitem(elsewhere._elsewhere, "sglang", there)
 
 
 @pytest.mark.parametrize("provider", ["flashinfer", "pytorch"])
@@ -118,7 +119,8 @@ def test_sglang_needs_cuda_for_its_kernels_alone(importable):
 
 
 def test_sglang_says_why_it_is_absent_and_is_not_imported(monkeypatch):
-    monkeypatch.setattr(providers.sglang, "absence", lambda: ABSENT)
+    absent = elsewhere.Elsewhere(lambda: ABSENT, None, None)
+    monkeypatch.setitem(elsewhere._elsewhere, "sglang", absent)
     for device in (CPU, CUDA):
         assert providers.provider_obstacle("sglang", device) == ABSENT
     assert "sglang" not in sys.modules
@@ -234,7 +236,8 @@ def test_the_version_is_that_of_the_distribution(monkeypatch):
 @pytest.mark.parametrize("note", ["", "light installation"])
 def test_describe_says_how_sglang_is_installed(importable, monkeypatch, note):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.5.23")
-    monkeypatch.setattr(providers.sglang, "note", lambda cuda: note)
+    there = elsewhere.Elsewhere(lambda: None, None, lambda cuda: note)
+    monkeypatch.setitem(elsewhere._elsewhere, "sglang", there)
     expected = f"sglang 0.5.23 ({note})" if note else "sglang 0.5.23"
     assert providers.describe("sglang", CPU) == expected
 

@@ -271,7 +271,13 @@ def test_a_usable_backend_gets_every_case(cuda):
     config = Config(device="cuda", sizes="medium,large")
     fixtures = ("trial", "backend")
     spread = Metafunc(cls, "test_matches_flashinfer", config, fixtures)
-    assert spread.spread() == ["batch-old", "long-batch-old", "unavailable-new"]
+    assert spread.spread() == [
+        "batch-old",
+        "long-batch-old",
+        "past-limits-old",
+        "far-past-limits-old",
+        "unavailable-new",
+    ]
     assert spread.reasons() == [
         "slow",
         "flashinfer: new needs SM100, device is SM90",
