@@ -27,6 +27,7 @@ from generator.running.harness import (
 )
 from kernel_judge.checks.pairs import compared, pairs
 from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.repeated import DISTINCT
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip
@@ -111,6 +112,13 @@ def trial_of(cls: Any, case: Case) -> Trial:
 def cases_of(cls: Any, sizes: Sequence[str] = ("small",)) -> list[Case]:
     """Return a test class's cases of some sizes."""
     return [case for case in cls.cases(cls.definition()) if case.size in sizes]
+
+
+def distinct(case: Case) -> Case:
+    """Return a case of the slices that one which repeats draws, else the case."""
+    if not case.repeats:
+        return case
+    return replace(case, axes={**case.axes, case.repeats: DISTINCT}, repeats="")
 
 
 def oracle_failures(cls: Any, sizes: Sequence[str] = ("small", "medium")) -> list[str]:

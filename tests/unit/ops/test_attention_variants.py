@@ -33,7 +33,8 @@ def drawn(q_len, kv_len, heads=4, kv_heads=2, dim=8):
 
 def of_window(left):
     constants = {"window_left": left}
-    return Definition("x", "gqa_paged", None, {"page_size": 64}, constants)
+    interface = Interface({}, {})
+    return Definition("x", "gqa_paged", interface, {"page_size": 64}, constants)
 
 
 def by_hand(q, k, v, seen, cap=0.0, sinks=None):

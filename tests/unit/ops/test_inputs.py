@@ -9,9 +9,10 @@ import torch
 
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_module, op_specs
-from kernel_judge.definition import Case
+from kernel_judge.definition import LIMITS, Case
 from kernel_judge.inputs.lazy_weights import Tiled, fresh
 from kernel_judge.inputs.memory import dtype_of, needed_bytes, shape_of
+from kernel_judge.inputs.repeated import repeated_inputs
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import same_bits
 from tests.builders import CPU, ROOT, known, sized
@@ -24,11 +25,28 @@ MAY_BE_INFINITE = {"s", "s_a", "s_b", "logits"}
 MAY_BE_NONE = {"state", "scale", "intermediate_states_buffer"}
 # weights of so many experts are for a GPU
 TOO_LARGE = kept("too_large")
+# cases past limits are for a GPU, of which the largest that is used is one H200
+H200_BYTES = 139e9
+KINDS = {"bool": bool, "int32": int, "int64": int}
 PAGED = [n for n in INTERFACES if "kv_indices" in known(n).interface.inputs]
 
 
 def op_of(op_type):
     return op_module(op_type)
+
+
+def is_for_a_gpu(definition, case):
+    """Return whether a case past limits takes more than a GiB to run."""
+    peak_bytes = getattr(op_of(definition.op_type), "peak_bytes", None)
+    needed = needed_bytes(definition, case, peak_bytes)
+    return case.size == LIMITS and needed > 2**30
+
+
+def made_inputs(definition, case):
+    """Return a case's inputs as a test makes them: slices of some come in turn."""
+    make_inputs = op_of(definition.op_type).make_inputs
+    stream = Stream(definition.name, case.name)
+    return repeated_inputs(make_inputs, definition, case, stream)
 
 
 def test_every_interface_of_the_repository_is_among_these():
@@ -59,24 +77,26 @@ def test_every_definition_has_cases_that_fit_a_laptop(path):
     cases = op_of(definition.op_type).cases(definition)
     names = [case.name for case in cases]
     assert len(set(names)) == len(names)
-    assert {"small", "medium", "large"} == {case.size for case in cases}
+    assert {"small", "medium", "large", LIMITS} == {case.size for case in cases}
     for case in cases:
         # every axis has a length, else a case's bytes could not be known
         peak_bytes = getattr(op_of(definition.op_type), "peak_bytes", None)
         needed = needed_bytes(definition, case, peak_bytes)
         if case.size == "small":
             assert (needed < 16 * 2**30) == (path.stem not in TOO_LARGE)
+        if case.size == LIMITS:
+            assert needed < H200_BYTES, case.name
 
 
 @pytest.mark.parametrize("name", INTERFACES)
-@pytest.mark.parametrize("size", ["small", "medium"])
+@pytest.mark.parametrize("size", ["small", "medium", LIMITS])
 def test_inputs_are_those_of_the_interface(name, size):
     definition = sized(name, **INTERFACES[name])
     op = op_of(definition.op_type)
     for case in op.cases(definition):
-        if case.size != size:
+        if case.size != size or is_for_a_gpu(definition, case):
             continue
-        inputs = op.make_inputs(definition, case, Stream(name, case.name))
+        inputs = made_inputs(definition, case)
         assert list(inputs) == list(definition.interface.inputs)
         axes = {**definition.axes, **case.axes}
         for key, spec in definition.interface.input_specs.items():
@@ -85,8 +105,7 @@ def test_inputs_are_those_of_the_interface(name, size):
                 assert key in MAY_BE_NONE
                 continue
             if spec.shape is None:
-                kind = int if spec.dtype in ("int32", "int64") else float
-                assert isinstance(value, kind), key
+                assert type(value) is KINDS.get(spec.dtype, float), key
                 continue
             if isinstance(value, Tiled):
                 value = fresh(value, CPU)
@@ -96,7 +115,7 @@ def test_inputs_are_those_of_the_interface(name, size):
             assert value.device.type == "cpu"
             assert not bool(value.double().isnan().any()), (case.name, key)
             assert key in MAY_BE_INFINITE or bool(torch.isfinite(value.double()).all())
-        again = op.make_inputs(definition, case, Stream(name, case.name))
+        again = made_inputs(definition, case)
         for key in inputs:
             assert same_bits(fresh(inputs[key], CPU), fresh(again[key], CPU))
 

@@ -16,6 +16,7 @@ from tests.builders import (
     ROOT,
     cases_of,
     class_of,
+    distinct,
     known,
     loaded,
     oracle_failures,
@@ -87,7 +88,7 @@ def test_a_fault_is_caught_by_every_tolerance(name, fault):
             break
         actual, expected = trial_of(cls, case).outputs[0], expectations(name)[case.name]
         for source in wanted - failed:
-            tolerance = cls.subject().tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case)
             result = compare(actual, expected, tolerance, same_dtype=False)
             failed |= set() if result.passed else {source}
     assert failed == wanted
@@ -129,7 +130,7 @@ def test_one_wrong_expert_of_one_token_is_caught(name):
             patch.setattr(moe_routing, "choices", lambda *_, made=choices: made)
             wrong = moe.oracle(definition, given).to(torch.bfloat16)
         for source in ("oracle", *sources(name)):
-            tolerance = cls.subject().tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case)
             found = compare(wrong, expected, tolerance, same_dtype=False)
             assert not found.passed, (case.name, source)
 
@@ -194,7 +195,7 @@ def test_what_kernels_round_between_the_products_is_within_their_tolerance(
         kernel = moe.oracle(trial.definition, trial.lazy_inputs()).to(torch.bfloat16)
         monkeypatch.setattr(moe, "_expert", exact)
         for source in chosen:
-            tolerance = cls.subject().tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case)
             result = compare(outputs[0], kernel, tolerance, same_dtype=True)
             assert result.passed, (case.name, source, result.findings)
 
@@ -238,7 +239,7 @@ def test_no_seed_draws_outputs_beyond_what_the_bounds_are_made_for(name):
     for case in moe.cases(definition):
         for seed in range(8 if case.size != "large" else 0):
             stream = Stream(name, case.name, f"seed {seed}")
-            inputs = moe.make_inputs(definition, case, stream)
+            inputs = moe.make_inputs(definition, distinct(case), stream)
             rows.append(moe.oracle(definition, inputs).square().mean(dim=1).sqrt())
     rms = torch.cat(rows)
     # 512 elements of a row and of what makes them: 5 % more by chance

@@ -105,7 +105,7 @@ def test_the_triton_kernel_gets_the_same_experts_in_its_own_order(triton, name):
             # where scales have all bits, bfloat16 rounds what the kernel is handed
             exact = not {"all_bits", "below"} & case.params.keys()
             source = f"sglang/{'native' if exact else backend.name}"
-            tolerance = cls.subject().tolerance("output", source, case.name)
+            tolerance = cls.subject().tolerance("output", source, case)
             found = compare(trial.outputs[0], made, tolerance, same_dtype=True)
             assert found.passed, (case.name, backend.name, found.findings)
 

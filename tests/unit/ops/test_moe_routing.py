@@ -12,7 +12,7 @@ from generator.ops.op_types.moe import op as moe
 from generator.ops.op_types.moe import routing
 from generator.ops.op_types.moe.inputs import routing_inputs
 from kernel_judge.inputs.seeded_inputs import Stream
-from tests.builders import ROOT, known
+from tests.builders import ROOT, distinct, known
 
 NAMES = sorted(p.stem for p in Path(ROOT / "definitions/moe").glob("*.json"))
 DEEPSEEK = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
@@ -74,7 +74,7 @@ def test_no_rounding_changes_a_choice(name):
     """float32 rounds a sigmoid and its sum with a bias by 2e-7 at most."""
     definition = known(name)
     for case in moe.cases(definition):
-        made = routing_inputs(definition, case, Stream(name, case.name))
+        made = routing_inputs(definition, distinct(case), Stream(name, case.name))
         assert margin(definition, made) > 2e-6, case.name
 
 
@@ -83,7 +83,7 @@ def test_the_tokens_of_a_case_choose_among_the_experts_it_counts(name):
     definition = known(name)
     experts, local = routing.experts_of(definition)
     for case in moe.cases(definition):
-        made = routing_inputs(definition, case, Stream(name, case.name))
+        made = routing_inputs(definition, distinct(case), Stream(name, case.name))
         made["routed_scaling_factor"] = 2.5
         offset = case.params["offset"]
         choices = routing.choices(definition, made)

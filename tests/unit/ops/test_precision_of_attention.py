@@ -75,9 +75,9 @@ def test_float32_needs_a_third_of_what_is_allowed_beside_the_rounding(name, axes
         wide = {n: v.float() if n in QUERIES else v for n, v in inputs.items()}
         output, lse = run(*wide.values())
         assert output.dtype == torch.float32
-        bound = cls.subject().tolerance("output", "oracle", case.name)
+        bound = cls.subject().tolerance("output", "oracle", case)
         assert float((output - expected).abs().max()) < bound.atol / 3
-        bound = cls.subject().tolerance("lse", "oracle", case.name)
+        bound = cls.subject().tolerance("lse", "oracle", case)
         exact = exact_lse[exact_lse.isfinite()]
         error = (lse[exact_lse.isfinite()] - exact).abs()
         assert float((error - bound.rtol * exact.abs()).max()) < bound.atol / 3

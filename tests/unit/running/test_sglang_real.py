@@ -89,7 +89,7 @@ def test_what_no_reference_has_yet_agrees_with_the_oracle(op, name, constants):
         )
         outputs = definition.interface.output_specs
         for output, (actual, wanted) in zip(outputs, pairs, strict=True):
-            tolerance = cls.subject().tolerance(output, "oracle", case.name)
+            tolerance = cls.subject().tolerance(output, "oracle", case)
             result = compare(actual, wanted, tolerance, same_dtype=False)
             assert result.passed, result.message(case.name)
 
