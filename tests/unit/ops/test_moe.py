@@ -11,6 +11,7 @@ from generator.ops.op_types.moe import op as moe
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe.inputs import routing_inputs
 from kernel_judge.comparison.compare import compare
+from kernel_judge.definition import LIMITS
 from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     ROOT,
@@ -60,7 +61,7 @@ def mutant(name, fault):
 @pytest.mark.parametrize("name", EVERY)
 def test_the_reference_passes_every_case(name):
     cls = rendered(name, run_of(loaded(name).reference))
-    assert oracle_failures(cls) == []
+    assert oracle_failures(cls, ("small", "medium", LIMITS)) == []
 
 
 def sources(name):
@@ -97,7 +98,7 @@ def test_a_fault_is_caught_by_every_tolerance(name, fault):
 @pytest.mark.parametrize("name", EVERY)
 def test_the_outputs_are_about_one(name):
     cls = rendered(name, run_of(loaded(name).reference))
-    for case in cases_of(cls, ("small", "medium")):
+    for case in cases_of(cls, ("small", "medium", LIMITS)):
         trial = trial_of(cls, case)
         rms = trial.outputs[0].double().square().mean().sqrt()
         if case.name == "experts-elsewhere":
