@@ -13,12 +13,19 @@ from generator.ops.registry import op_packages
 from generator.rules.load import load_definitions
 from generator.rules.subjects import subject_of
 from generator.running.rendered import load_rendered
+from kernel_judge.comparison.tolerance import Override
 from kernel_judge.subject import Op, Subject
 from tests.builders import ROOT
 
 
 def text_of(function: Callable[..., Any] | None) -> str | None:
     return None if function is None else inspect.getsource(function)
+
+
+def values_of(override: Override) -> dict[str, Any]:
+    values = {f.name: getattr(override, f.name) for f in fields(Override)}
+    # the rendered file has a copy of the function
+    return {**values, "where": text_of(override.where)}
 
 
 def assert_same_op(mine: Op, rendered: Op) -> None:
@@ -29,6 +36,8 @@ def assert_same_op(mine: Op, rendered: Op) -> None:
             for name, kernel in first.items():
                 assert text_of(kernel.backends) == text_of(second[name].backends)
                 assert text_of(kernel.call) == text_of(second[name].call)
+        elif field.name == "tolerances":
+            assert [values_of(o) for o in first] == [values_of(o) for o in second]
         elif callable(first) or callable(second):
             assert text_of(first) == text_of(second), field.name
         elif field.name != "policies":
@@ -55,5 +64,6 @@ def test_axes_and_tolerance_are_replaced() -> None:
     (definition,) = load_definitions(ROOT, names=["rmsnorm_h512"]).definitions
     subject = subject_of(definition, {"hidden_size": 16}, 0.5)
     assert subject.definition.axes == {"hidden_size": 16}
-    assert subject.tolerance("output", "oracle", "one-row").rtol == 0.5
+    (case,) = (c for c in subject.cases() if c.name == "one-row")
+    assert subject.tolerance("output", "oracle", case).rtol == 0.5
     assert subject_of(definition).definition.axes == {"hidden_size": 512}
