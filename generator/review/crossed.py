@@ -8,7 +8,6 @@ makes a verdict better.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -285,10 +284,7 @@ def _write(software: Tree, sources: Sources, folder: Path, *, is_lying: bool) ->
             with suppress(OSError):
                 write_below(folder, path, read_bytes(sources.head, path, _MAX_BYTES))
     else:
-        write_tree(sources.blobs, software, folder)
-    for where, _, files in os.walk(folder):
-        for name in files:
-            os.chmod(f"{where}/{name}", 0o644)
+        write_tree(sources.blobs, software, folder, 0o644)
 
 
 def _read(

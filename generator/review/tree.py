@@ -71,8 +71,8 @@ def check_total(size: int) -> None:
         )
 
 
-def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
-    """Write the files of a tree below `folder`.
+def write_tree(blobs: Blobs, tree: Tree, folder: Path, mode: int = 0o600) -> None:
+    """Write the files of a tree below `folder`, with the permissions `mode`.
 
     Links are made last and lead where they led, so that validation can say so. Raises
     Failure.
@@ -97,7 +97,7 @@ def write_tree(blobs: Blobs, tree: Tree, folder: Path) -> None:
                 os.symlink(os.fsdecode(content.replace(b"\0", b"")) or ".", place)
                 continue
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            with open(os.open(place, flags, 0o600), "wb") as stream:
+            with open(os.open(place, flags, mode), "wb") as stream:
                 stream.write(content)
         except OSError as error:
             reason = error.strerror or "unknown"
