@@ -19,9 +19,15 @@ from generator.results.evidence import (
 )
 from generator.results.kernel_evidence import KernelEvidence, compared_workloads
 from generator.results.run_results import read_results, runs_of
-from generator.results.sources import backs_verified, is_ground_truth
-from generator.results.verification import VerificationLine, agreed
-from tests.results import CPU, H200, comparison, result, write_results
+from generator.results.sources import is_ground_truth
+from tests.results import (
+    CPU,
+    H200,
+    comparison,
+    result,
+    write_evidence,
+    write_results,
+)
 
 NAME = "gemm_n8_k4"
 
@@ -326,18 +332,10 @@ def test_what_is_no_json_is_one_line(tmp_path):
 PASS = {"verdict": "PASSED", "cases": 1}
 
 
-def write_runs(root, name, *sources):
-    entries = {NAME: {"sha256": "0" * 64, "sources": dict(sources)}}
-    run = {**RUN, "definitions": entries}
-    path = root / "verification" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"format": 1, "runs": [run]}))
-
-
 def test_one_broken_file_stops_those_who_own_it_and_nobody_else(tmp_path):
-    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    write_evidence(tmp_path, "a.json", ("flashinfer", PASS))
     (tmp_path / "verification/b.json").write_text("{")
-    write_runs(tmp_path, "c.json", ("sglang", PASS))
+    write_evidence(tmp_path, "c.json", ("sglang", PASS))
     with pytest.raises(Failure, match=r"^verification/b\.json is no evidence "):
         kept_runs(tmp_path)
     told = []
@@ -347,7 +345,7 @@ def test_one_broken_file_stops_those_who_own_it_and_nobody_else(tmp_path):
 
 
 def test_of_a_foreign_dataset_no_link_is_followed(tmp_path):
-    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    write_evidence(tmp_path, "a.json", ("flashinfer", PASS))
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "verification").symlink_to(tmp_path / "verification")
@@ -356,71 +354,9 @@ def test_of_a_foreign_dataset_no_link_is_followed(tmp_path):
 
 
 def test_what_the_audit_found_is_no_evidence_of_a_run(tmp_path):
-    write_runs(tmp_path, "a.json", ("flashinfer", PASS))
+    write_evidence(tmp_path, "a.json", ("flashinfer", PASS))
     (tmp_path / "verification/audit.json").write_text('{"format": 1}')
     assert evidence_files(tmp_path) == ["verification/a.json"]
     assert len(kept_runs(tmp_path)) == len(runs_in(tmp_path)) == 1
     assert is_evidence("verification/audit.json")
     assert not is_evidence("verification/audit.txt")
-
-
-@pytest.mark.parametrize(
-    ("source", "ground_truth", "backs"),
-    [
-        ("flashinfer/fa2", True, True),
-        ("flashinfer", True, True),
-        ("sglang/native", True, True),
-        ("recorded:flashinfer/fa2", True, True),
-        # of a gemm's kernel: live it may be the CPU's, recorded it is a GPU's
-        ("pytorch/cublas", True, False),
-        ("pytorch", True, False),
-        ("recorded:pytorch/cublas", True, True),
-        ("oracle", False, False),
-        ("oracle/other", False, False),
-        ("metamorphic:rows-reversed", False, False),
-        ("its own tests", False, False),
-        ("flashinfer/fa2 ~ sglang/native", False, False),
-        ("pytorch/cublas ~ recorded:pytorch/cublas", False, False),
-    ],
-)
-def test_what_a_source_is(source, ground_truth, backs):
-    assert is_ground_truth(source) is ground_truth
-    assert backs_verified(source) is backs
-
-
-FAIL = {"verdict": "FAILED", "cases": 1}
-PART = {**PASS, "not_given": ["lse"]}
-
-
-@pytest.mark.parametrize(
-    ("sources", "verified"),
-    [
-        ({"flashinfer": PASS}, True),
-        ({"recorded:pytorch/cublas": PASS, "pytorch/cublas": FAIL}, True),
-        ({"pytorch/cublas": PASS}, False),
-        ({"flashinfer": PASS, "sglang": FAIL}, False),
-        # nobody has seen the other outputs
-        ({"flashinfer/xqa": PART}, False),
-        ({"flashinfer/xqa": PART, "flashinfer/fa2": PASS}, True),
-        ({"flashinfer/xqa": {**PART, **FAIL}, "flashinfer/fa2": PASS}, False),
-        # two kernels that agree show nothing of the reference, two that don't do
-        ({"flashinfer ~ sglang": PASS}, False),
-        ({"flashinfer": PASS, "flashinfer ~ sglang": PASS}, True),
-        ({"flashinfer": PASS, "flashinfer ~ sglang": FAIL}, False),
-        ({"flashinfer": PASS, "flashinfer ~ sglang": {"verdict": "SKIPPED"}}, True),
-    ],
-)
-def test_what_makes_a_definition_verified(tmp_path, sources, verified):
-    write_runs(tmp_path, "a.json", *sources.items())
-    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
-    assert KernelEvidence(tmp_path)(summary) is verified
-
-
-def test_a_source_that_gives_some_outputs_alone_is_not_one_agreed_with(tmp_path):
-    write_runs(tmp_path, "a.json", ("flashinfer/xqa", PART), ("flashinfer", PASS))
-    (run,) = kept_runs(tmp_path)
-    lines = [
-        VerificationLine("gemm", NAME, source, of.verdict, False, run, of, "")
-        for source, of in run.definitions[NAME].sources.items()
-    ]
-    assert agreed(lines) == {NAME: ("flashinfer",)}
