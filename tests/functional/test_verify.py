@@ -65,7 +65,12 @@ def status(done: Done) -> int:
 
 def rows(done: Done) -> list[list[str]]:
     """Return the cells of the lines on definitions."""
-    lines = [line for line in done.stdout.splitlines() if line.startswith("| gemm")]
+    return cells(done.stdout, "gemm_")
+
+
+def cells(text: str, start: str) -> list[list[str]]:
+    """Return the cells of the rows whose first cell starts so."""
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
@@ -96,9 +101,14 @@ def test_results_become_evidence_and_a_table_that_is_checked(root):
         [NAME, "oracle", "PASSED", "1", "1.0e-09", "", "", "", "R1", "1.5"],
         [OTHER, "-", "not compared", "", "", "", "no run has it", "", "", ""],
     ]
+    # SM80, SM89, SM90, SM100, SM120, ROCm
+    assert cells(verify(root).stdout, "gemm ") == [
+        ["gemm", "2", "", "", "1", "", "", ""]
+    ]
     assert "| R1 | 2026-11-21 | NVIDIA H200 | 90 |" in table.read_text()
     assert (
-        "2 definitions: 1 agree with FlashInfer, SGLang or PyTorch, 0 with"
+        "2 definitions: 1 agree with a kernel of FlashInfer, SGLang or PyTorch, 0 more "
+        "with SGLang's PyTorch layers (an implementation, no kernel), 0 with"
         in table.read_text()
     )
     table.write_text(table.read_text() + "edited")
@@ -158,9 +168,9 @@ def test_where_nothing_was_compared_the_reason_is_there(root):
     sha = digest(root)
     broken = result(None, sha256=sha, function="test_determinism", ending=FAILED)
     record(root, result("flashinfer/fa2", sha256=sha, ending=NO_CUDA), broken)
-    cells = [row[1:3] + row[6:7] for row in rows(verify(root))]
+    shown = [row[1:3] + row[6:7] for row in rows(verify(root))]
     reason = "flashinfer: needs CUDA, device is cpu"
-    assert cells[:2] == [
+    assert shown[:2] == [
         ["flashinfer/fa2", "not compared", reason],
         ["its own tests", "FAILED", "test_determinism"],
     ]

@@ -20,6 +20,8 @@ from tests.harness.datasets import (
 )
 from tests.harness.runs import by_status, render, run_pytest, table_of
 
+# of the norm's cases the one that a CPU is not asked
+TOO_LARGE = "far-past-limits"
 LIVE = ("test_matches_flashinfer", "test_matches_sglang", "test_ground_truths_agree")
 
 
@@ -27,7 +29,7 @@ def test_it_exits_0_under_strict_in_two_processes(green):
     assert green.status == 0, green.stdout + green.stderr
     assert "3 of 3 definitions were compared" in green.stdout
     rows = table_of(green)
-    assert rows["rmsnorm", "oracle"][:3] == ["1/1", "5", "5"]
+    assert rows["rmsnorm", "oracle"][:3] == ["1/1", "6", "6"]
     # four backends of decode and two of prefill
     assert rows["gqa_paged", "flashinfer"][:2] == ["0/2", "6"]
     assert set(by_status(green)) == {"passed", "skipped"}
@@ -48,7 +50,9 @@ def test_every_comparison_is_recorded_with_its_figures(green):
     ):
         assert (name, f"metamorphic:{relation}") in cases
     assert {record["verdict"] for record in records} == {"PASSED"}
-    assert len(cases[NORM, "oracle"]) == 5
+    assert len(cases[NORM, "oracle"]) == 6
+    assert "past-limits" in cases[NORM, "oracle"]
+    assert TOO_LARGE not in cases[NORM, "oracle"]
     lse = [
         record["max_abs"]
         for record in records
@@ -79,6 +83,9 @@ def test_nothing_unavailable_is_reported_as_passed(green):
             assert outcome.comparisons == ()
         elif outcome.function == "test_matches_recorded":
             assert (outcome.status, outcome.case) == ("skipped", "missing")
+        elif (outcome.test_class, outcome.case) == (class_name(NORM), TOO_LARGE):
+            assert outcome.function == "test_matches_oracle"
+            assert (outcome.status, outcome.comparisons) == ("skipped", ())
         else:
             assert outcome.status == "passed"
 
@@ -92,8 +99,10 @@ def test_every_skip_has_a_reason(green):
         r"flashinfer: (not installed|import failed: |needs CUDA)|fewer than two |"
         r"sglang: not installed|recorded: no "
     )
+    large = [o for o in skipped if o.case == TOO_LARGE]
+    assert [o.detail.partition("\n")[0] for o in large] == ["128 MiB are for a GPU"]
     for outcome in skipped:
-        assert re.match(expected, outcome.detail), outcome
+        assert outcome in large or re.match(expected, outcome.detail), outcome
     cases = {o.case for o in skipped if o.test_class == class_name(DECODE)}
     assert {"unavailable-cuda-cores", "unavailable-fa2", "unavailable-fa3"} <= cases
 

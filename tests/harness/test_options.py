@@ -117,11 +117,15 @@ def test_a_case_that_does_not_fit_is_skipped_with_both_numbers(right, tmp_path):
     run = run_pytest(copy, "--device", "cpu", "--definition", NORM, "--strict")
     assert set(by_status(run)) == {"skipped"}
     reasons = {
-        o.detail.partition("\n")[0]
+        (o.case == "far-past-limits", o.detail.partition("\n")[0])
         for o in run.outcomes
         if not o.case.startswith(("unavailable", "missing"))
     }
-    assert reasons == {"needs 64.4 GiB, device has 0.5"}
+    # one that a CPU is not asked needs no memory there
+    assert reasons == {
+        (False, "needs 64.4 GiB, device has 0.5"),
+        (True, "128 MiB are for a GPU"),
+    }
     assert run.status == 1, "nothing was compared, which --strict does not forgive"
 
 
