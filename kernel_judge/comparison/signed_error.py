@@ -91,20 +91,6 @@ class SignedSums:
         return found, of_mean
 
 
-def signed_errors(
-    error: torch.Tensor, expected: torch.Tensor, unit: float
-) -> tuple[Signed, Signed]:
-    """Return the least-squares factor less 1, and the mean error.
-
-    `error` is actual less expected; both float64, of one shape and finite. `unit` is the
-    unit roundoff of the output's dtype. Where all that is expected is zero, the factor
-    is 1.
-    """
-    sums = SignedSums()
-    sums.add(error, expected)
-    return sums.result(unit, lambda: expected)
-
-
 @dataclass
 class _Sums:
     """Hold sums of the parts and shares of a figure, Σparts/total.

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernel_judge.comparison.compare import compare
-from kernel_judge.comparison.signed_error import DEVIATIONS, signed_errors
+from kernel_judge.comparison.signed_error import DEVIATIONS, Signed, SignedSums
 from kernel_judge.comparison.tolerance import DEFAULTS, Tolerance
 
 BFLOAT16 = DEFAULTS["bfloat16"]
@@ -21,6 +21,15 @@ U = 2.0**-8
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def signed_errors(
+    error: torch.Tensor, expected: torch.Tensor, unit: float
+) -> tuple[Signed, Signed]:
+    """Return the least-squares factor less 1, and the mean error, of one block."""
+    sums = SignedSums()
+    sums.add(error, expected)
+    return sums.result(unit, lambda: expected)
 
 
 def verdict(actual, expected, tolerance=BFLOAT16):
