@@ -7,8 +7,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
+from generator import PACKAGES
+
 LINE_LENGTH = 88
-_OWN = ("generator", "kernel_judge")
 
 
 def import_block(nodes: Iterable[ast.stmt], own: Iterable[str]) -> str:
@@ -50,7 +51,7 @@ def _section(module: str) -> int:
         return 0
     if top in sys.stdlib_module_names:
         return 1
-    return 3 if top in _OWN else 2
+    return 3 if top in PACKAGES else 2
 
 
 def _from(module: str, names: set[str]) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import generator
+from generator import PACKAGES
 from generator.rendering.render import templates
 from generator.review.tree import Tree
 
-TOPS = ("generator/", "kernel_judge/", "templates/")
+TOPS = (*(f"{package}/" for package in PACKAGES), "templates/")
 _OF_AN_OP = re.compile(r"generator/ops/op_types/(\w+)/", re.ASCII)
 
 

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
+from generator import PACKAGES
 from generator.dataset.definition import Definition, declarations
 from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
 from generator.ops.serving import spec_of
@@ -45,7 +46,6 @@ _FEW = 12
 _LONGEST = 1000
 _RULES = {rule.id: rule for rule in GROUPS["execute"]}
 _PROJECT = Path(__file__).resolve().parents[3]
-PACKAGES = ("generator", "kernel_judge")
 
 Answers = dict[int, list[Problem]]
 
