@@ -1,8 +1,8 @@
 """Judge mutants of the example kernels, many at once, and sort those that pass.
 
 Called by `python tools/evaluate_mutants.py --kernels`. Results are written as JSON lines as
-they come, so that a run that reaches its limit has what it judged. A mutant that does not
-build counts apart.
+they come, so that a run that reaches its limit has what it judged; the next run with the
+same file goes on from there. A mutant that does not build counts apart.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from tools.kernel_mutants import KernelMutant, mutated
 
 _SECRET = 21
 _EXAMPLES = Path("solutions/examples")
+_SAID = ("verdict", "case", "reason", "seconds")
 REFUSED, NOT_BUILT, NOT_JUDGED = "refused", "not built", "not judged"
 _FATES = {
     PASSED: UNKNOWN,
@@ -93,7 +94,9 @@ def judge_kernel_mutants(
     asks = Asks(device, "cases", timeout=20.0, secret=_SECRET, gpus=gpus, budget=120.0)
     asks = replace(asks, until_wrong=True)
     begun = time.monotonic()
-    verdicts: list[SolutionVerdict] = []
+    verdicts = _earlier(output, planned)
+    judged = {verdict.solution for verdict in verdicts}
+    solutions = [one for one in solutions if one.name not in judged]
     file = None if output is None else output.open("a", encoding="utf-8")
 
     def keep(verdict: SolutionVerdict) -> None:
@@ -116,7 +119,30 @@ def judge_kernel_mutants(
         for name, fate in sorted_out.items():
             file.write(json.dumps({"solution": name, **asdict(fate)}) + "\n")
         file.close()
-    return _said(verdicts, planned, sorted_out, len(solutions))
+    return _said(verdicts, planned, sorted_out, len(planned))
+
+
+def _earlier(
+    output: Path | None, planned: Mapping[str, KernelMutant]
+) -> list[SolutionVerdict]:
+    """Return the verdicts of earlier runs on what is planned, from their file."""
+    if output is None or not output.exists():
+        return []
+    lines = map(json.loads, output.read_text("utf-8").splitlines())
+    return [
+        SolutionVerdict(line["solution"], "", "", "", "", **{n: line[n] for n in _SAID})
+        for line in lines
+        if "verdict" in line and _is_planned(line, planned)
+    ]
+
+
+def _is_planned(line: Mapping[str, Any], planned: Mapping[str, KernelMutant]) -> bool:
+    """Return whether a line is about the mutant that has its name now."""
+    mutant = planned.get(line["solution"])
+    if mutant is None:
+        return False
+    about = _about(mutant)
+    return all(line[name] == about[name] for name in about)
 
 
 def _examples(names: Sequence[str], device: str) -> list[dict[str, Any]]:
@@ -132,10 +158,14 @@ def _examples(names: Sequence[str], device: str) -> list[dict[str, Any]]:
 
 
 def _line(verdict: SolutionVerdict, mutant: KernelMutant) -> dict[str, Any]:
-    about = asdict(mutant)
-    del about["source"]
-    said = ("solution", "verdict", "case", "reason", "seconds")
-    return {**about, **{name: getattr(verdict, name) for name in said}}
+    about = _about(mutant)
+    about["solution"] = verdict.solution
+    return {**about, **{name: getattr(verdict, name) for name in _SAID}}
+
+
+def _about(mutant: KernelMutant) -> dict[str, Any]:
+    """Return what a mutant changes, without its whole source."""
+    return {k: v for k, v in asdict(mutant).items() if k != "source"}
 
 
 def _said(
