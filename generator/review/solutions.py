@@ -6,10 +6,9 @@ that the change itself brings: where such a definition has no oracle, nobody can
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
@@ -19,6 +18,9 @@ from generator.evaluation.verdict import PASSED, SKIPPED, SolutionVerdict
 from generator.problems.messages import one_line
 from generator.review.change import Change
 from generator.review.sources import Sources
+
+if TYPE_CHECKING:
+    from generator.evaluation.against import Key, Time
 
 OTHER_TIMES = "OTHER TIMES"
 """What is found of a claim whose values are right and whose times are not."""
@@ -88,19 +90,24 @@ class EvaluatedChange:
 
 
 def contradicted(
-    claims: Sequence[Claim], wrong: Iterable[tuple[Sequence[str], str]]
-) -> list[Claim]:
-    """Return claims, of which those that a measurement contradicts are false.
+    claim: Claim, trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
+) -> Claim:
+    """Return a claim, false where its times are not those of a run on its hardware."""
+    from generator.evaluation.against import contradiction
 
-    `wrong` has definition, hardware, solution and workload of each, and the reason.
-    """
-    whys = {(key[2], key[3]): why for key, why in wrong}
-    return [
-        replace(claim, found=OTHER_TIMES, why=whys[claim.solution, claim.workload])
-        if claim.found == PASSED and (claim.solution, claim.workload) in whys
-        else claim
-        for claim in claims
-    ]
+    evaluation = trace.get("evaluation")
+    if claim.found != PASSED or not isinstance(evaluation, dict):
+        return claim
+    environment, figures = (
+        evaluation.get(name) for name in ("environment", "performance")
+    )
+    workload = trace.get("workload")
+    if not all(isinstance(v, dict) for v in (environment, figures, workload)):
+        return claim
+    about = (environment.get("hardware"), trace.get("solution"), workload.get("uuid"))
+    time = fresh.get((definition, *map(str, about)))  # type: ignore[arg-type]
+    why = contradiction(figures, time) if time else ""
+    return replace(claim, found=OTHER_TIMES, why=why) if why else claim
 
 
 def _together(claims: Iterable[Claim]) -> Iterator[str]:
@@ -120,7 +127,7 @@ def evaluate_change(
 ) -> EvaluatedChange | None:
     """Judge what a change brings; None where it brings no solution and no trace."""
     # imported here: most reviews execute nothing, and this takes 100 ms
-    from generator.evaluation.against import claims_that_fail, times_in
+    from generator.evaluation.against import times_in
     from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import Asks, evaluate
     from generator.evaluation.traces import trace_files
@@ -149,17 +156,14 @@ def evaluate_change(
         found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}
         verdicts += found
-        told = []
-        for change, file, line, trace in traces:
-            whom = (change.name, str(trace.get("solution")))
-            told.append(_claim(file, line, trace, by_name.get(whom)))
+        fresh: Mapping[Key, Time] = {}
         if device == "cuda":
             made = trace_files(found, environment(device), now())
             fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
-            lines = "\n".join(json.dumps(trace) for *_, trace in traces)
-            claimed = times_in([("claimed.jsonl", lines.encode())])
-            told = contradicted(told, claims_that_fail(claimed, fresh))
-        claims += told
+        for change, file, line, trace in traces:
+            whom = (change.name, str(trace.get("solution")))
+            one = _claim(file, line, trace, by_name.get(whom))
+            claims.append(contradicted(one, trace, change.name, fresh))
         brings |= bool(traces)
     return EvaluatedChange(device, verdicts, claims) if brings else None
 

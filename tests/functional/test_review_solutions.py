@@ -200,3 +200,33 @@ def test_with_a_gpu_claimed_times_are_measured_again(
     assert claim.is_false == is_false
     assert (made.decision is Decision.CHANGES) == is_false
     assert ("it claims 1.0000 ms" in str(claim)) == is_false
+
+
+def test_each_line_is_held_against_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A false line is none the better for a later true one of the same workload."""
+    make(tmp_path)
+    add(tmp_path, "right", RIGHT)
+    trace(tmp_path, ("right", PASSED))
+    path = tmp_path / f"traces/tester/gemm/{NAME}.jsonl"
+    true = json.loads(path.read_text())
+    evaluation = true["evaluation"]
+    false = {**true, "evaluation": {**evaluation, "timestamp": "2020-01-01T00:00:00Z"}}
+    false["evaluation"]["performance"] = {
+        **evaluation["performance"],
+        "latency_ms": 0.5,
+    }
+    path.write_text(f"{json.dumps(false)}\n{json.dumps(true)}\n")
+
+    def evaluate(solutions: Sequence[Any], *arguments: Any) -> list[SolutionVerdict]:
+        return [_measured(1.0, 0.01) for _ in solutions]
+
+    monkeypatch.setattr("generator.evaluation.evaluate.evaluate", evaluate)
+    told = {"hardware": "a GPU", "libs": {}}
+    monkeypatch.setattr("generator.evaluation.environment.environment", lambda _: told)
+    with open_sources(tmp_path, None, None) as sources:
+        changes = make_review(sources, 1).changes
+        found = evaluate_change(changes, sources, "cuda", 1)
+    assert found is not None
+    assert [(c.line, c.is_false) for c in found.claims] == [(1, True), (2, False)]
