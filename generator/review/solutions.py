@@ -95,19 +95,19 @@ def contradicted(
     """Return a claim, false where its times are not those of a run on its hardware."""
     from generator.evaluation.against import contradiction
 
-    evaluation = trace.get("evaluation")
-    if claim.found != PASSED or not isinstance(evaluation, dict):
-        return claim
-    environment, figures = (
-        evaluation.get(name) for name in ("environment", "performance")
-    )
-    workload = trace.get("workload")
-    if not all(isinstance(v, dict) for v in (environment, figures, workload)):
-        return claim
-    about = (environment.get("hardware"), trace.get("solution"), workload.get("uuid"))
+    evaluation, workload = _object(trace, "evaluation"), _object(trace, "workload")
+    hardware = _object(evaluation, "environment").get("hardware")
+    about = (hardware, trace.get("solution"), workload.get("uuid"))
     time = fresh.get((definition, *map(str, about)))  # type: ignore[arg-type]
-    why = contradiction(figures, time) if time else ""
+    if claim.found != PASSED or time is None:
+        return claim
+    why = contradiction(_object(evaluation, "performance"), time)
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
+
+
+def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
+    inner = value.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _together(claims: Iterable[Claim]) -> Iterator[str]:
@@ -192,9 +192,8 @@ def _new_traces(
 def _claim(
     file: str, line: int, trace: dict[str, Any], verdict: SolutionVerdict | None
 ) -> Claim:
-    evaluation, workload = trace.get("evaluation"), trace.get("workload")
-    status = evaluation.get("status") if isinstance(evaluation, dict) else None
-    uuid = workload.get("uuid") if isinstance(workload, dict) else None
+    status = _object(trace, "evaluation").get("status")
+    uuid = _object(trace, "workload").get("uuid")
     about = (
         one_line(file),
         line,
