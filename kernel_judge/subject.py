@@ -101,7 +101,7 @@ class Subject:
 
     `reference` loads `run()`, not before a check asks for it. `unresolved` says why
     nothing can be compared with it. `dependent_constants` were read from the reference.
-    `run_tolerance` replaces every atol and rtol. `sha256` is of the definition's file.
+    `run_tolerance` replaces every atol and rtol. `sha256` names the definition's text in results.
     """
 
     definition: Definition

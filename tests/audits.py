@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
+
+from generator.rules.basis import basis_in
 
 AUDIT = "verification/audit.json"
 
@@ -32,8 +33,8 @@ def entry(sha256: str = "0" * 64, *survivors: str, **changes: Any) -> dict[str, 
 
 
 def digest(root: Path, path: str) -> str:
-    """Return the hash of a file of the dataset."""
-    return hashlib.sha256((root / path).read_bytes()).hexdigest()
+    """Return the hash of what a run of a definition depends on."""
+    return basis_in(root, path)
 
 
 def audited(root: Path, path: str, *survivors: str, **changes: Any) -> None:

@@ -56,7 +56,8 @@ def verify(
     trace-dataset verify --table --output docs/generated/verification.md
 
     How many planted defects the tests caught comes from trace-dataset audit --record.
-    Evidence for another text of a definition is listed as stale. Exit status 1 where a
+    Evidence for another text of a definition is listed as stale: another reference,
+    interface or constant, not another tag or description. Exit status 1 where a
     comparison failed.
     """
     if check:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.file_reading import file_below, read_text, sha256_of
+from generator.dataset.file_reading import file_below, read_text
 from generator.dataset.paths import DatasetFile
 from generator.execution.cluster import RayExecutor
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, Folder, Outcome, Task
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.standalone import SUPPORT, is_standalone
+from generator.rules.basis import basis_in
 from kernel_judge.recording.recording_file import recording_path
 
 RECORDED, CURRENT, UNUSABLE, FAILED = "recorded", "current", "unusable", "failed"
@@ -149,7 +150,7 @@ def not_rendered(file: DatasetFile, dataset: Path, test_file: Path) -> str:
         held = rendered_definitions(read_text(*file_below(dataset, test_file)))
     except OSError:
         return f"there is no {test_file}: {advice}"
-    now = sha256_of(dataset, file.path)
+    now = basis_in(dataset, file.path)
     if held.get(file.name) != now:
         return f"{test_file} was not rendered from {file.path} as it is: {advice}"
     return ""

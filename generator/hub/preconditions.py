@@ -143,7 +143,7 @@ def _of_evidence(
         if not any(map(is_ground_truth, agreeing.get(file.name, ()))):
             message = (
                 f"{one_line(file.name)}: no production kernel and no recording of one "
-                "agreed with these bytes: pytest tests/references --definition "
+                "agreed with this text: pytest tests/references --definition "
                 f"{one_line(file.name)} --results results.jsonl, then trace-dataset "
                 "verify --record results.jsonl."
             )

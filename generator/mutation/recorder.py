@@ -12,7 +12,7 @@ from pathlib import Path
 
 from generator import __version__
 from generator.dataset.atomic_write import write_below
-from generator.dataset.file_reading import mode_of, sha256_of
+from generator.dataset.file_reading import mode_of
 from generator.dataset.lock import locked
 from generator.dataset.paths import AUDIT, VERIFICATION, DatasetFile
 from generator.mutation.mutants_result import DefinitionResult
@@ -24,6 +24,7 @@ from generator.results.audits import (
     read_audits,
     read_entry,
 )
+from generator.rules.basis import basis_in
 
 
 def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> Audited:
@@ -70,7 +71,7 @@ class Recorder:
             raise Failure(f"{AUDIT} can't be written: {why} {advice}")
         read_audits(dataset)
         self._dataset = dataset
-        self._before = {file: self._sha256(file) for file in files}
+        self._before = {file: self._basis(file) for file in files}
 
     def record(self, results: Iterable[DefinitionResult]) -> Iterator[str]:
         """Write the results, in the files' order; yield a line on each remark.
@@ -80,7 +81,7 @@ class Recorder:
         date = datetime.now(timezone.utc).date().isoformat()
         new, gone = {}, []
         for (file, was), result in zip(self._before.items(), results, strict=True):
-            sha256 = self._sha256(file)
+            sha256 = self._basis(file)
             why = result.error
             if not why and sha256 != was:
                 why = "its file changed during the audit"
@@ -101,9 +102,9 @@ class Recorder:
         if is_written:
             yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
 
-    def _sha256(self, file: DatasetFile) -> str:
-        """Return the hash of a definition's file, empty where it can't be read."""
+    def _basis(self, file: DatasetFile) -> str:
+        """Return the hash of what a run depends on, empty where the file can't be read."""
         try:
-            return sha256_of(self._dataset, file.path)
+            return basis_in(self._dataset, file.path)
         except OSError:
             return ""

@@ -10,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.file_reading import sha256_of
 from generator.dataset.paths import Discovered
 from generator.parity.process import DTYPES, TRANSFORMERS
 from generator.parity.report import Compared, failures
 from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence
 from generator.results.sources import MODEL
+from generator.rules.basis import basis_in
 
 # at real geometry these have a part of the vocabulary
 _PARTIAL = ("embed", "lm_head")
@@ -40,7 +40,7 @@ def evidence(root: Path, found: Discovered, models: Iterable[Compared]) -> Run:
         for name, stages in entries.items():
             of.setdefault(name, {})[f"{MODEL}:{one.model}"] = _verdict(stages)
     definitions = {
-        name: DefinitionEvidence(sha256_of(root, files[name].path), sources)
+        name: DefinitionEvidence(basis_in(root, files[name].path), sources)
         for name, sources in of.items()
     }
     machine = {

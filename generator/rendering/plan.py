@@ -15,6 +15,7 @@ from generator.problems import Problem
 from generator.rendering.custom import Custom
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.names import base_class, class_names, shared_names
+from generator.rules.basis import basis_of
 from generator.rules.constants import Constant, resolve_constants, why_unresolved
 
 SIZES = ("small", "medium", "large")
@@ -80,6 +81,11 @@ class TestClass:
     # FlashInfer's functions that tags name, for an op_type without a module
     fi_apis: tuple[str, ...] = ()
     custom: Custom | None = None
+
+    @property
+    def basis(self) -> str:
+        """Return the hash of what a run of the tests depends on."""
+        return basis_of(self.definition)
 
     @property
     def constant_names(self) -> tuple[str, ...]:

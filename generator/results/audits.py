@@ -46,7 +46,7 @@ class BrokenAudit(Failure):
 class Audited:
     """Hold what the last audit of a definition found.
 
-    `sha256` is of the definition's file, `counts` maps each status of a mutant to how
+    `sha256` is of what a run depends on (`rules.basis`), `counts` maps each status of a mutant to how
     many had it. A survivor has its name, and its line `before` and `after`: both are
     empty where it is no change of the reference's text. `reduced` are axes that were
     audited shorter than they are. `gen_tests` and `torch` are versions; `date` is the

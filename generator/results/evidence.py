@@ -1,8 +1,8 @@
 """The evidence that a dataset keeps: which source a definition agreed with, and where.
 
 `verification/*.json` hold it; each is small, written from results files and read by people
-in a diff. A definition is known by the hash of its file: evidence for another text of
-it is stale.
+in a diff. A definition is known by the hash of what a run of it depends on, `rules.basis`:
+evidence for another text of it is stale.
 """
 
 from __future__ import annotations

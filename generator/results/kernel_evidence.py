@@ -1,8 +1,8 @@
 """Whether runs on record agree with a definition as it is.
 
-`verification/*.json` has runs; a run maps a definition's name to the hash of its file
-and to a verdict for each source. A record of another text of the definition does not
-count.
+`verification/*.json` has runs; a run maps a definition's name to the hash of what
+the run depended on, `rules.basis`, and to a verdict for each source. A record of another
+text of the definition does not count.
 """
 
 from __future__ import annotations
@@ -10,24 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from generator.results.evidence import SKIPPED, Run, runs_in
 from generator.results.sources import backs_verified, is_ground_truth, is_recorded
 from kernel_judge.definition import WORKLOAD
 from kernel_judge.source_names import is_pair
-
-
-class Known(Protocol):
-    """Name a text of a definition."""
-
-    @property
-    def name(self) -> str:
-        """Return the definition's name."""
-
-    @property
-    def sha256(self) -> str:
-        """Return the digest of its file."""
 
 
 class KernelEvidence:
@@ -36,9 +23,9 @@ class KernelEvidence:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def __call__(self, known: Known) -> bool:
+    def __call__(self, name: str, basis: str) -> bool:
         """Return whether a production kernel passed and none failed on this text."""
-        verdicts = self._verdicts.get((known.name, known.sha256), set())
+        verdicts = self._verdicts.get((name, basis), set())
         return verdicts == {"PASSED"}
 
     @cached_property
@@ -61,7 +48,7 @@ class KernelEvidence:
         return found
 
 
-def compared_workloads(runs: Iterable[Run], known: Known) -> frozenset[str]:
+def compared_workloads(runs: Iterable[Run], name: str, basis: str) -> frozenset[str]:
     """Return the workloads at which a live kernel on a GPU agreed with this text.
 
     They are named as `dataset.workload_identity` does. A kernel that gives only some of
@@ -69,8 +56,8 @@ def compared_workloads(runs: Iterable[Run], known: Known) -> frozenset[str]:
     """
     found: set[str] = set()
     for run in runs:
-        entry = run.definitions.get(known.name)
-        if not run.is_on_gpu or entry is None or entry.sha256 != known.sha256:
+        entry = run.definitions.get(name)
+        if not run.is_on_gpu or entry is None or entry.sha256 != basis:
             continue
         for source, of_source in entry.sources.items():
             is_live = is_ground_truth(source) and not is_recorded(source)

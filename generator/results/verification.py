@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.file_reading import sha256_of
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.results.audits import ABSENT, KNOWN, STALE, Audited
 from generator.results.evidence import SKIPPED, Run, SourceEvidence
 from generator.results.sources import ORACLE, OWN_TESTS, is_ground_truth
+from generator.rules.basis import basis_in
 
 _BAD = ("FAILED", "ERROR")
 _SKIPS = _NEVER_RUN, _NOT_COMPARED = ("never run here", "not compared")
@@ -107,12 +107,12 @@ def table_of(
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
     for file in found.files:
-        sha256 = sha256_of(root, file.path)
-        lines += lines_of(file, sha256, ordered)
+        basis = basis_in(root, file.path)
+        lines += lines_of(file, basis, ordered)
         if audits is not None:
             audit = audits.get(file.name)
             state = ABSENT if audit is None else STALE
-            if audit is not None and audit.sha256 == sha256:
+            if audit is not None and audit.sha256 == basis:
                 state = KNOWN
             audited.append(AuditLine(file.op_type, file.name, state, audit))
     known = {file.name for file in found.files}
@@ -128,11 +128,11 @@ def table_of(
 
 
 def lines_of(
-    file: DatasetFile, sha256: str, runs: Iterable[Run]
+    file: DatasetFile, basis: str, runs: Iterable[Run]
 ) -> list[VerificationLine]:
     """Return a definition's lines, out of runs in the order of their keys.
 
-    `sha256` is of the definition's file as it is.
+    `basis` is the hash of what a run of the definition depends on, as it is.
     """
     having = [run for run in runs if file.name in run.definitions]
     found: list[VerificationLine] = []
@@ -144,7 +144,7 @@ def lines_of(
             sources[OWN_TESTS] = SourceEvidence(
                 "FAILED", reason=", ".join(entry.failed)
             )
-        stale = entry.sha256 != sha256
+        stale = entry.sha256 != basis
         found += [_line(file, run, *one, stale) for one in sources.items()]
     lines = _chosen(line for line in found if line.verdict not in _SKIPS)
     compared = {line.source for line in lines} - {OWN_TESTS}

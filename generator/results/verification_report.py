@@ -156,7 +156,8 @@ def summary(found: Verification) -> str:
         f"float64 implementation alone (the oracle, which is no ground truth), "
         f"{len(names) - len(sources)} with nothing; {models} agree with the model "
         "that runs them, in transformers; "
-        f"{len(failed)} failed somewhere, {len(found.stale)} stale."
+        f"{len(failed)} failed somewhere, {len(found.stale)} stale: of another "
+        "reference, interface or constant."
         f"{' ' + _of_audits(found.audits) if found.audits else ''}"
     )
 

@@ -19,6 +19,7 @@ from generator.review.points import (
     Finding,
     agreed_finding,
 )
+from generator.rules.basis import basis_of
 
 ONE_DEFINITION = "one definition per pull request"
 
@@ -106,7 +107,7 @@ def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer
     """
     untold = replace(known, trust_evidence=False)
     doubted_there = {
-        (new.name, new.sha256)
+        (new.name, basis_of(new))
         for change in changes
         if (new := change.new) is not None
         and agreed_finding(change, new, untold).needs_gpu

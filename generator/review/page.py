@@ -40,6 +40,7 @@ from generator.review.report import (
     title,
 )
 from generator.review.review import FAILED_RUN, Review
+from generator.rules.basis import basis_of
 from kernel_judge.comparison.error_map import WITHIN
 
 _LONGEST = 1000
@@ -144,7 +145,7 @@ def _evidence_rows(
         return
     file = DatasetFile(*change.key, change.path)
     runs = sorted(known.after, key=lambda run: run.key)
-    for line in lines_of(file, change.new.sha256, runs):
+    for line in lines_of(file, basis_of(change.new), runs):
         kind, status = _KINDS.get(line.verdict, OPEN), line.verdict.lower()
         notes, origin = [line.note], ""
         if line.source:

@@ -18,6 +18,7 @@ from generator.results.kernel_evidence import compared_workloads
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
+from generator.rules.basis import basis_of
 from generator.rules.unproven import never, why_unproven
 from kernel_judge.workload_identity import workload_identity
 
@@ -73,8 +74,8 @@ def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
     hashes = known.hashes_of(path)
     if hashes is None:
         return Finding(UNKNOWN, f"{shown} can't be read")
-    if new.sha256 in hashes:
-        return Finding(YES, f"{shown} names its SHA-256")
+    if basis_of(new) in hashes:
+        return Finding(YES, f"{shown} names the hash of this text")
     if not hashes:
         seen = f"{shown} is not a test that gen-tests rendered"
         # a dataset may have tests of its own there; this review rendered others
@@ -126,9 +127,10 @@ def _lesser(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
 def _about(
     definition: Definition, runs: Iterable[Run]
 ) -> Iterator[tuple[Run, DefinitionEvidence]]:
+    basis = basis_of(definition)
     for run in runs:
         entry = run.definitions.get(definition.name)
-        if entry is not None and entry.sha256 == definition.sha256:
+        if entry is not None and entry.sha256 == basis:
             yield run, entry
 
 
@@ -186,8 +188,9 @@ def _at_workloads(change: Change, new: Definition, known: ReviewContext) -> Find
     if not asked or len(asked) < read.count:
         return Finding(NO, "they can't all be told apart: see the problems")
     mine = [(run, known.counts(run, new.name)) for run in known.after]
-    kept = asked & compared_workloads((run for run, counts in mine if counts), new)
-    claimed = asked & compared_workloads((run for run, _ in mine), new)
+    text = new.name, basis_of(new)
+    kept = asked & compared_workloads((run for run, counts in mine if counts), *text)
+    claimed = asked & compared_workloads((run for run, _ in mine), *text)
     if kept == asked:
         return Finding(
             YES, f"a kernel on a GPU agreed at {plural(len(asked), 'workload')}"
@@ -296,7 +299,7 @@ def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:
     found = known.audits_after.get(new.name)
     if found is None:
         return Finding(UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it")
-    if found.sha256 != new.sha256:
+    if found.sha256 != basis_of(new):
         seen = f"{STALE}: the audit of {found.date} is of another text"
         return Finding(UNKNOWN, seen)
     seen = f"{KNOWN}: {found.share} caught, {found.date}"
@@ -345,7 +348,7 @@ def _proven(change: Change, new: Definition, known: ReviewContext) -> Finding:
 
 
 def _why_unproven(new: Definition, known: ReviewContext) -> str | None:
-    def agreed(definition: Definition) -> bool:
+    def agreed(name: str, basis: str) -> bool:
         mine = _about(new, (run for run in known.after if known.counts(run, new.name)))
         return any(True for about in mine for _ in _passed(*about))
 

@@ -6,7 +6,6 @@ definition stands for all that belongs to it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +27,7 @@ from generator.review.findings import (
 )
 from generator.review.sources import Sources
 from generator.review.treatment import BLOBS, EVIDENCE, TRACES
+from generator.rules.basis import basis_of_bytes
 
 _BAD = ("FAILED", "ERROR")
 _MAX_BYTES = 16 * 1024 * 1024
@@ -255,14 +255,14 @@ def _evidence_file(sources: Sources, about: tuple[object, ...]) -> str:
 
 
 def _texts(sources: Sources, names: Collection[str]) -> set[str]:
-    """Return the SHA-256 of the head's definitions of some names."""
+    """Return the hashes of what runs of the head's definitions depend on, of some names."""
     found = set()
     for path in sources.sides.head:
         owner = owner_of(path)
         if owner is not None and owner[1] == "definition" and owner[0][1] in names:
             data = sources.read(path, _MAX_BYTES)
             if data is not None:
-                found.add(hashlib.sha256(data).hexdigest())
+                found.add(basis_of_bytes(data, path))
     return found
 
 

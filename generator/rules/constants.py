@@ -104,6 +104,15 @@ def resolve_constants(
     return tuple(constants), [*in_file(problems, definition.path)]
 
 
+def values_by_tags(definition: Definition, spec: OpSpec) -> dict[str, list[str]]:
+    """Return the op's constants that a definition's tags state, with the values' reprs."""
+    return {
+        name: sorted({repr(value) for value, _ in _from_models(definition, name)})
+        for name in sorted(spec.constants)
+        if not any(_from_name(definition, spec, name))
+    }
+
+
 def _from_name(
     definition: Definition, spec: OpSpec, name: str
 ) -> Iterator[tuple[Any, str]]:

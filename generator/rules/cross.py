@@ -15,6 +15,7 @@ from generator.dataset.definition import Definition
 from generator.ops.registry import op_specs
 from generator.problems import Problem, error, note, warning
 from generator.problems.messages import quote
+from generator.rules.basis import basis_of
 from generator.rules.constants import read_constant
 from generator.rules.figures import facts
 
@@ -57,7 +58,7 @@ class Summary:
 
     name: str
     path: str
-    sha256: str
+    basis: str
     geometry: str
     reference: str
     constants: tuple[tuple[str, float], ...] = ()
@@ -83,7 +84,7 @@ def summarise(definition: Definition) -> Summary:
     return Summary(
         name=definition.name,
         path=definition.path,
-        sha256=definition.sha256,
+        basis=basis_of(definition),
         geometry=_digest(_geometry(definition)),
         reference=_digest(_code(definition.reference)),
         constants=tuple((n, float(v)) for n, v in read.items() if v is not None),
@@ -114,7 +115,7 @@ def _digest(value: Any) -> str:
     return blake2b(text, digest_size=12).hexdigest()
 
 
-Evidence = Callable[[Summary], bool]
+Evidence = Callable[[str, str], bool]
 
 
 @dataclass
@@ -137,7 +138,9 @@ class Beside:
             if is_full and self.flashinfer and not has_symbol(self.flashinfer, symbol):
                 message = f"The installed FlashInfer has no {quote(symbol, 200)}."
                 yield TAG_FI_API.at(message, "tags", index)
-        if summary.verified is not None and not self.evidence(summary):
+        if summary.verified is not None and not self.evidence(
+            summary.name, summary.basis
+        ):
             message = "No run in verification/ shows this text of it agree with a "
             message += "production kernel."
             yield TAG_EVIDENCE.at(message, "tags", summary.verified)

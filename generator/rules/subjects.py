@@ -10,6 +10,7 @@ from generator.dataset.definition import Definition, declarations
 from generator.ops.op_values import op_of
 from generator.ops.registry import op_specs
 from generator.ops.serving import spec_of, why_not_served
+from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants, why_unresolved
 from kernel_judge.definition import Definition as Declared
 from kernel_judge.definition import Interface
@@ -38,7 +39,7 @@ def subject_of(
         unresolved=unresolved,
         dependent_constants=tuple(c.name for c in constants if not c.independent),
         run_tolerance=tolerance,
-        sha256=definition.sha256,
+        sha256=basis_of(definition),
     )
 
 

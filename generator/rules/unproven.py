@@ -10,6 +10,7 @@ from generator.ops.registry import op_packages, op_specs
 from generator.ops.serving import why_not_served
 from generator.problems import warning
 from generator.problems.messages import nearest, plural, some
+from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants
 
 UNPROVEN = warning("""reference-unproven: A definition has no ground truth and no oracle:
@@ -18,10 +19,10 @@ UNPROVEN = warning("""reference-unproven: A definition has no ground truth and n
     asked; or write the oracle.
     Finds: the op_type rmsnrom, or an rmsnorm whose axis is `rows` and not `batch_size`""")
 
-Agreed = Callable[[Definition], bool]
+Agreed = Callable[[str, str], bool]
 
 
-def never(definition: Definition) -> bool:
+def never(name: str, basis: str) -> bool:
     """Return False: no run on record agreed with the definition."""
     return False
 
@@ -31,12 +32,12 @@ def why_unproven(
 ) -> str | None:
     """Return why nothing can be compared with a definition's `run()`, None if it can.
 
-    `root` is the dataset's. `agreed` says whether a run on record compared this text of
-    the definition with a production kernel: it alone proves that a function that a tag
+    `root` is the dataset's. `agreed` says of a name and a text's hash whether a run
+    on record compared it with a production kernel: it alone proves that a function that a tag
     names, or a file of custom inputs, can be called.
     """
     reason = why_no_op(definition)
-    if reason is None or agreed(definition):
+    if reason is None or agreed(definition.name, basis_of(definition)):
         return None
     named = definition.tag_values("fi_api")
     if named:

@@ -52,7 +52,7 @@ class Audits:
         found = self._known.get(summary.name)
         if found is None:
             yield AUDIT_MISSING.at("No audit of it is recorded.")
-        elif found.sha256 != summary.sha256:
+        elif found.sha256 != summary.basis:
             message = f"The audit of {found.date} is of another text of it."
             yield AUDIT_STALE.at(message)
         elif found.survived:

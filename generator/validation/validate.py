@@ -153,8 +153,9 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
         counts.definitions += 1
         counts.workloads += outcome.workloads
         yield from outcome.problems
-        if outcome.unproven and outcome.summary and not evidence(outcome.summary):
-            counts.unproven[outcome.summary.name] = outcome.unproven
+        known = outcome.summary
+        if outcome.unproven and known and not evidence(known.name, known.basis):
+            counts.unproven[known.name] = outcome.unproven
             yield UNPROVEN.problem(path, f"Nothing is compared: {outcome.unproven}.")
         if outcome.summary is not None:
             yield from in_file(beside.add(outcome.summary), path)

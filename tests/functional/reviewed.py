@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
+from generator.rules.basis import basis_in
 from generator.rules.load import load_definitions
 from tests.functional.hostile import LINES, write
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD, run
@@ -113,9 +113,9 @@ def run_of(
     """Return a run that is about the definitions' texts as they are."""
     entries = {}
     for name in names:
-        text = (root / f"definitions/gemm/{name}.json").read_bytes()
+        basis = basis_in(root, f"definitions/gemm/{name}.json")
         sources = {source: {"verdict": verdict, "cases": 3}}
-        entries[name] = {"sha256": sha256(text).hexdigest(), "sources": sources}
+        entries[name] = {"sha256": basis, "sources": sources}
     known = {"device": "cuda", "gpu": "NVIDIA H200", "flashinfer": "0.6.18"}
     return {
         "date": "2026-11-21",

@@ -7,7 +7,6 @@ import re
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from generator.problems import Problem
 from generator.reports import FORMATS, printed
+from generator.rules.basis import basis_of_bytes
 from generator.validation.validate import Counts, make_plan, run_plan, validation_report
 from tests.audits import AUDIT, audited, entry
 from tests.functional import (
@@ -65,7 +65,7 @@ KINDS: dict[str, Any] = {
         "format": 1,
         "definitions": {
             "gemm_n8_k4": entry(
-                sha256(json.dumps(DEFINITION).encode()).hexdigest(), "x"
+                basis_of_bytes(json.dumps(DEFINITION).encode(), FILE), "x"
             )
         },
     },

@@ -7,7 +7,6 @@ ends, and no rule sees more or less.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -54,16 +53,10 @@ def _problems(root: Path) -> list[tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_line_ends_change_the_hash_and_nothing_else(tmp_path: Path, way: str) -> None:
+def test_line_ends_change_nothing(tmp_path: Path, way: str) -> None:
     roots = tmp_path / "lf", tmp_path / "other"
     texts = [_rendered(roots[0], GOOD), _rendered(roots[1], WAYS[way])]
-    for text, data in zip(texts, (GOOD, WAYS[way]), strict=True):
-        assert f'sha256 = "{hashlib.sha256(data).hexdigest()}"' in text
-    without = [
-        text.replace(hashlib.sha256(data).hexdigest(), "")
-        for text, data in zip(texts, (GOOD, WAYS[way]), strict=True)
-    ]
-    assert without[0] == without[1]
+    assert texts[0] == texts[1]
     assert _problems(roots[0]) == _problems(roots[1])
     (old,), (new,) = (load_definitions(root).definitions for root in roots)
     assert not any(difference.computes for difference in compare(old, new))

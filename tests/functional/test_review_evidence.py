@@ -149,7 +149,7 @@ def test_evidence_counts_at_the_workloads_that_it_names(root: Path) -> None:
     one: Any = WORKLOAD["workload"]
     _at_workloads(root, one)
     commit(root)
-    changed(root, description="x")
+    changed(root, reference=DEFINITION["reference"] + "# x\n")
     _at_workloads(root, one)
     assert answers(reviewed(root, status=GPU))[AT_WORKLOADS] == "unknown"
     found = reviewed(root, "--trust-evidence", status=APPROVE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import pytest
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence, as_text
+from generator.rules.basis import basis_of_bytes
 from generator.rules.load import load_definitions
 from tests.functional.test_validate import DEFINITION, WORKLOAD
 from tests.hub.commands import call, point_to
@@ -98,7 +98,7 @@ def prove(root: Path, source: str = "pytorch", verdict: str = "PASSED") -> None:
     """Write evidence for the definitions as they are."""
     entries = {}
     for path in sorted((root / "definitions").rglob("*.json")):
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        sha256 = basis_of_bytes(path.read_bytes(), str(path))
         found = SourceEvidence(verdict, cases=3, seconds=0.1, nmse=1e-9)
         entries[path.stem] = DefinitionEvidence(sha256, {source: found})
     put(root, EVIDENCE, as_text([Run("2026-11-21", GPU, entries)]))

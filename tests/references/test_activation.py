@@ -414,7 +414,7 @@ class TestGeluAndMulI1152(ActivationTests):
     GATE_UP_SIZE = 2304
     constants = ("gelu",)
     GELU = True  # "gelu" in the name
-    sha256 = "a0d1641c8db5eaf332370868f58119a6bde3711c2d21d749f9720086af4d5c8d"
+    sha256 = "9150db9d57e84970070a411af42bf95878c41ef6bf6cdd29b7f768378c0b294f"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -430,7 +430,7 @@ class TestGeluTanhAndMulI14336(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
-    sha256 = "ef6b11525709d5d882e3fe2fef0a913844f7596c3252b12fccc905755fc2ca18"
+    sha256 = "eb2db4271f20d771973f03734a3063916933feaf93519d9c732134de5d401e11"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -446,7 +446,7 @@ class TestGeluTanhAndMulI21504(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
-    sha256 = "b638d6be32cc5e37af859926b4cfd3381a669f7457200d6fa2ec882cacd32442"
+    sha256 = "fe4cbb7c635a566aec8c72eeb78227b9c458a43265fd2382552a41748b166384"
 
 
 # Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
@@ -462,7 +462,7 @@ class TestGeluTanhAndMulI36864(ActivationTests):
     constants = ("gelu", "tanh")
     GELU = True  # "gelu" in the name
     TANH = True  # "tanh" in the name
-    sha256 = "4011a0495df6628ce3b1014f4638077943d60e62deee73549ec4370d4807624c"
+    sha256 = "2f0882366207d0b6ba365295fc3b0f9c73ae0a1e282dc872c9e5a81cbba9f85e"
 
 
 # Activation of dense layers: the square of max(x, 0). In float32, rounded to bfloat16
@@ -475,7 +475,7 @@ class TestRelu2I21504(ActivationTests):
     INTERMEDIATE_SIZE = 21504
     constants = ("relu2",)
     RELU2 = True  # "relu2" in the name
-    sha256 = "14d2487eca8cb12fd6970e60a9ebed1f1b291a12dc718aa39c4aae305388a052"
+    sha256 = "1d655087eab44176b1f9353aae553d566d225b66b00b911c0f9cd219d344f20a"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -488,7 +488,7 @@ class TestSiluAndMulI12288(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 12288
     GATE_UP_SIZE = 24576
-    sha256 = "a6fbb71776ef163f5ff5be45e2ff37aeb220f9995174e8c279ade3f268904671"
+    sha256 = "93dd496e404fcf4cc4b732f33f019345fc8e8fbc39f632ab3594d3db4852f9e4"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -501,7 +501,7 @@ class TestSiluAndMulI14336(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 14336
     GATE_UP_SIZE = 28672
-    sha256 = "1bbcc1e3c48c6e5f21af91d5fc94ef1c2cf932afb4396201df292e5a9bc5a214"
+    sha256 = "c2e6b47fc3e9d495de46a76f28072c034d046cbf664fd5c69f1c493c141ef784"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -514,7 +514,7 @@ class TestSiluAndMulI1536(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 1536
     GATE_UP_SIZE = 3072
-    sha256 = "37800b101a17c014e7809497b62a6a9a438fd00d5d31042fbbe5b2d21ff5460a"
+    sha256 = "b9fdfd498696b0bb27eae80c4adddb65e2f55610f7d28caf05a3adc664745390"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -527,7 +527,7 @@ class TestSiluAndMulI16384(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 16384
     GATE_UP_SIZE = 32768
-    sha256 = "0617e8bdb7291005e4c607ef2c5e14593461e22a70c636aa2abe509e566a855a"
+    sha256 = "a1bae343dfe60656a97aaaf65ed00d1a39bb72174801fee74cc92825cd4fd756"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -540,7 +540,7 @@ class TestSiluAndMulI17408(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17408
     GATE_UP_SIZE = 34816
-    sha256 = "7b7fa633c6dcbe86200f348af50f1d3abd78537af2e308449259bab325da5e0d"
+    sha256 = "c0b0a8278de917f7e8055b8b78dbfc3ec1e76c2e860c1a7e451f42394577022f"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -553,7 +553,7 @@ class TestSiluAndMulI17920(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 17920
     GATE_UP_SIZE = 35840
-    sha256 = "344b09abc1805b6f641a9ddaa0fe01e3a2b2c92dfdd534b7692ee33906a040ea"
+    sha256 = "c161ea3a8b3861684f050d32f4f9c7620874f3a0f5e2bbc7bb6bcbc538c588cb"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -567,7 +567,7 @@ class TestSiluAndMulI18432(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18432
     GATE_UP_SIZE = 36864
-    sha256 = "2e2a6e89e54609466e9f882f69e1806a749df93454226a4f5c6a94db239a4b94"
+    sha256 = "9512dbd13193ef88d31289ffe38b76d4fe4b6d13888acda2944a4cb52a0318b7"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -580,7 +580,7 @@ class TestSiluAndMulI18944(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 18944
     GATE_UP_SIZE = 37888
-    sha256 = "66125829b5db11c59d72c2d9157d1fc3a5feb838b2b3922509f93acc91574cab"
+    sha256 = "9aae2cf2003d5b28ea93aeac26c8cbab48830b533e2f65514091048a65c6efa5"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -594,7 +594,7 @@ class TestSiluAndMulI2048(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 2048
     GATE_UP_SIZE = 4096
-    sha256 = "845e75e669abc36b2c6fbb0ac83b0c9661618c45ea8a14d0b0d0ae5c2ff20da7"
+    sha256 = "ae99905fb1d1582aac1515d9cd52ab9a5289694d50f107eed8a31dc1fd175a04"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -607,7 +607,7 @@ class TestSiluAndMulI25600(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 25600
     GATE_UP_SIZE = 51200
-    sha256 = "24b08e771f8fc9e4c1f79f6a0d796b49e9e527c2e88b8dda8b35107f6897e22e"
+    sha256 = "cda83b3282156bec6a726740fb0875d5be3209201fac5bf4efad6a35920c2c00"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -620,7 +620,7 @@ class TestSiluAndMulI28672(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 28672
     GATE_UP_SIZE = 57344
-    sha256 = "c5c0daf1e3c097bbf8985d27ecf0fe4538e332ebe2f5135667c5c9a29332cf9c"
+    sha256 = "8ecec7ee1604b4d471e0a11d7536b32b6ba20892ded8e2ebb2e4a505355bdcfd"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -633,7 +633,7 @@ class TestSiluAndMulI29568(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 29568
     GATE_UP_SIZE = 59136
-    sha256 = "0f6f09791e2776882b4bcd87162cade881356353ffaeb45e22524352345a807c"
+    sha256 = "20dc3f3f229be9e497065ee66589c77dd7ff522386468910fe978e07f3f59b56"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -646,7 +646,7 @@ class TestSiluAndMulI512(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 512
     GATE_UP_SIZE = 1024
-    sha256 = "c42c29c3a130ac5fbe1667a1b5c69d96b3e4b2e8ec1aece33d209e7d36a87c1d"
+    sha256 = "998991618046e725f94ca91565638b0699f98bfa313ac35b7e723dc1314e135b"
 
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -659,7 +659,7 @@ class TestSiluAndMulI53248(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 53248
     GATE_UP_SIZE = 106496
-    sha256 = "ee3cf9591042bc2b178b64bbd2064770e03ed0b627b2fe40462ac69b756eadc1"
+    sha256 = "ebba7989e6dc521d1f17f96fe1821b6ff9143eefcf18c09a86a703c69ce83d31"
 
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
@@ -672,7 +672,7 @@ class TestSiluAndMulI768(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 768
     GATE_UP_SIZE = 1536
-    sha256 = "fc57ef7b57078b4ff26c8d09c64dcb507ada7a84a5f7d14d10a05e6863080b4c"
+    sha256 = "d00c2a931436fd0585963ced3fb0676c18b8f64663bff440d3d99906c8936a0a"
 
 
 # Gated activation of dense layers and of an expert: silu(gate) * up with silu(x) = x *
@@ -686,7 +686,7 @@ class TestSiluAndMulI8192(ActivationTests):
     reference = staticmethod(reference_silu_and_mul)
     INTERMEDIATE_SIZE = 8192
     GATE_UP_SIZE = 16384
-    sha256 = "75a5fcb530f9bfd8168e820e5d726ab7d752c72e71df3e30977024fea9352dc1"
+    sha256 = "06bee7c1e48fd24fc23b15d064f9b602ec45be434ef5fa4b6cd0d5ff1b4b3381"
 
 
 # Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
@@ -701,7 +701,7 @@ class TestSwigluClamp10I2048(ActivationTests):
     GATE_UP_SIZE = 4096
     constants = ("limit",)
     LIMIT = 10  # "clamp10" in the name
-    sha256 = "ccbc79265729687c020ea89be908d5c008dec2bb22e7cb8418c23251c979367c"
+    sha256 = "95c0e61118888a99e2b925b8fa8c9c9469876e590770962acdeeff31c96d9477"
 
 
 # Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)
@@ -716,7 +716,7 @@ class TestSwigluOaiI2880(ActivationTests):
     GATE_UP_SIZE = 5760
     constants = ("oai",)
     OAI = True  # "oai" in the name
-    sha256 = "b4e85fd98feec87006873a920f9485c7a8e129e42cbd237125019ab1cd51a1c1"
+    sha256 = "2b7567e235a2e6873b0ad3f0e9320ea5c933adbde72144f9a4bb6faadf5339ef"
 
 
 if __name__ == "__main__":

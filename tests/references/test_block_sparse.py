@@ -414,7 +414,7 @@ class TestBlockSparseRunMaskR1C128H16Kv1D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 1
-    sha256 = "95c578b23f5a2bb26aa8c58063f746e1444a2406538688f6cbb2a1a33ab68308"
+    sha256 = "75ceaf990b8fb7de0d172e704859acfecd4455d8a384f5051e5d8c600626f2af"
 
 
 # Grouped-query attention over blocks: 64 query heads share 4 KV heads. Queries come in
@@ -432,7 +432,7 @@ class TestBlockSparseRunMaskR1C128H64Kv4D128(BlockSparseTests):
     BLOCK_COLUMNS = 128
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 4
-    sha256 = "d6ee0740f2302457a176b230f7b6514c24eeeba67d17da2290fbee5dbf632643"
+    sha256 = "3d01a46184ffcf8a61839109f0d94a1c883610fedf8f85dd60599dec37c34594"
 
 
 # Grouped-query attention over blocks: 12 query heads share 12 KV heads. Queries come in
@@ -449,7 +449,7 @@ class TestBlockSparseRunR64C64H12Kv12D128(BlockSparseTests):
     BLOCK_COLUMNS = 64
     NUM_QO_HEADS = 12
     NUM_KV_HEADS = 12
-    sha256 = "24f026f00615e504df78b53e8293665de55973ba277112942d45e126aaf1fb37"
+    sha256 = "19160592573d2925c79f7abee796174e7cf3db6308a9f58a5bfe3f5c49de89f9"
 
 
 # Grouped-query attention over blocks: 40 query heads share 40 KV heads. Queries come in
@@ -466,7 +466,7 @@ class TestBlockSparseRunR64C64H40Kv40D128(BlockSparseTests):
     BLOCK_COLUMNS = 64
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 40
-    sha256 = "8afb77f3063337912630af38230c549a884f83d6af13417924c4aa56a0784180"
+    sha256 = "b257c98eb6a6012ca8e01f8e17d4bffce39ae162bcf91f3314168c8b0184d480"
 
 
 # Grouped-query attention over blocks: 12 query heads share 12 KV heads, which have
@@ -481,7 +481,7 @@ class TestVariableBlockSparseRunH12Kv12D128(BlockSparseTests):
     reference = staticmethod(reference_variable_block_sparse_run)
     NUM_QO_HEADS = 12
     NUM_KV_HEADS = 12
-    sha256 = "2c96101c2e4b818d858215124a9e1aa87684400a3fc5849da555fb35ceb21ab3"
+    sha256 = "45d010f47a23005324cebaeed1d7af07b600bf38d15ea028bd35dbfe821e10d5"
 
 
 # Grouped-query attention over blocks: 40 query heads share 40 KV heads, which have
@@ -496,7 +496,7 @@ class TestVariableBlockSparseRunH40Kv40D128(BlockSparseTests):
     reference = staticmethod(reference_variable_block_sparse_run)
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 40
-    sha256 = "9074aaa794072ce610966cef4877ecc8d64212d5c237470415f6e601354d2064"
+    sha256 = "1a687693ebfe16a456528228a84707ff038d54a5e5ccfb54525ad35667a84227"
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ class TestMergeStateH16D256(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 16
     HEAD_DIM = 256
-    sha256 = "2f063a63e83858b9a538876fe409846893c2dc4881af15b3fcd2b88397462dc5"
+    sha256 = "9692a1dcd696ecc71a170bad3ad0261d1aa55c6dd5d910f39575ed5303d83dd2"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -293,7 +293,7 @@ class TestMergeStateH32D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 32
     HEAD_DIM = 128
-    sha256 = "eaad72b37f8032d692931b13d0c91e3abba7ec79473af84e607ec0eb17f0eb7e"
+    sha256 = "b1e73239b6e7311e93f1c451f0f9234a7f8b50f6fe9a1582251fc776d5361303"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -306,7 +306,7 @@ class TestMergeStateH40D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 40
     HEAD_DIM = 128
-    sha256 = "d8a4f1c45e313bb243fad7e8ff1c25096294b2846634f56ce694c19e1e982152"
+    sha256 = "dd8d99ce5bc4fac212f43eb030d1856434f1943cc85b17afbc33c1c0d385e390"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -319,7 +319,7 @@ class TestMergeStateH64D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 64
     HEAD_DIM = 128
-    sha256 = "37ee47c7bae93fcec6d763b8da06b65bb33b545ae25a8c17a75be7a0d9b3bf10"
+    sha256 = "977f6fa0370058f2bc7dd189b0b80ef7b892c9d731b2eee7cc1a3888ad679994"
 
 
 # Attention over two parts of the keys becomes attention over both: v = (2^s_a v_a +
@@ -332,7 +332,7 @@ class TestMergeStateH64D64(CascadeMergeTests):
     reference = staticmethod(reference_merge_state)
     NUM_HEADS = 64
     HEAD_DIM = 64
-    sha256 = "4c5ded647e98e0494c6679fbd1f50f13e9e101cf5d4b93940cbbc03c7df695ab"
+    sha256 = "401b19f08dba2919a4ef7de65701a2d726fe547be547f420809c9cbab54e4100"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -346,7 +346,7 @@ class TestMergeStatesH16D256(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 16
     HEAD_DIM = 256
-    sha256 = "1f555c598e199a406d86ea5705057e1632e3fa9e899047f14158ce0c72ad1367"
+    sha256 = "d4f9242fd00e2b023fde1f9e86c15741866042cfa674db86ecf79ef72049c78a"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -361,7 +361,7 @@ class TestMergeStatesH32D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 32
     HEAD_DIM = 128
-    sha256 = "c8ad438cc98e9793697d8585d080c5a8a97de3428942568ee08ed55aa71a4b36"
+    sha256 = "705e53075354eef8d87cd0263be60fdb3cef20a4a3c90dcf46e38ff014f2a507"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -375,7 +375,7 @@ class TestMergeStatesH40D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 40
     HEAD_DIM = 128
-    sha256 = "0d96fd56b0b2a287143392283ba178c7ca4f08b024883106dc6109433df2069a"
+    sha256 = "605d4a8b37455ff90df966b2e8bd3da9b3f39d267a766767dfccc330bbb60125"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -389,7 +389,7 @@ class TestMergeStatesH64D128(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 64
     HEAD_DIM = 128
-    sha256 = "a1d5110f2f0dbabf472318efa81d62b12556a4a1e9825e72069ec57350db3605"
+    sha256 = "d7615aacb3f10d29461f6f0be0224d9534974873b626f9f1c261c25cc7e5d855"
 
 
 # Attention over several parts of the keys becomes attention over all: v = sum of 2^s_i
@@ -403,7 +403,7 @@ class TestMergeStatesH64D64(CascadeMergeTests):
     reference = staticmethod(reference_merge_states)
     NUM_HEADS = 64
     HEAD_DIM = 64
-    sha256 = "9180ebe1455201f48d96433cf72ddeaaea6396010e95a4cd44b6edd7c25b4ad5"
+    sha256 = "de89a83425d32bd45d8496c12de0d150b5c3219067df3c6e2f9558e973d1c518"
 
 
 if __name__ == "__main__":

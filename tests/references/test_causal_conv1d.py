@@ -477,7 +477,7 @@ class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
     reference = staticmethod(reference_causal_conv1d_fwd_bias)
     DIM = 10240
-    sha256 = "d2266b4fbadae93dde13647cc4d3ee82e15fba3f794c0595dd7f11253bc25e06"
+    sha256 = "3d9f8f04cd773cdd8ce0beeff7c055c148816ffaf3c0e98388b31f5e980c1893"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -491,7 +491,7 @@ class TestCausalConv1dFwdD4096W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 4096
-    sha256 = "25da64d6e2bd03b353330a7903f59979f58ded3b5ee33e842c1c0441c6ea0d04"
+    sha256 = "8033eb53e903af7971e6a13f161709e41e7a16798127574f70a978c94a1a54d5"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -505,7 +505,7 @@ class TestCausalConv1dFwdD8192W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_FWD
     reference = staticmethod(reference_causal_conv1d_fwd)
     DIM = 8192
-    sha256 = "a0cd45e37b092d48799c59ceb54b2723f8bc3dbac96dc38d0027904af3101acf"
+    sha256 = "cd519aff256f0fdcb7392a5b1137fa3557fe05f27a8144b92a298002a7582fdf"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
@@ -518,7 +518,7 @@ class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS
     reference = staticmethod(reference_causal_conv1d_update_bias)
     DIM = 10240
-    sha256 = "238e27cf8f9d31fb8b119b3c96b3825889ba9789d8d7d0eb448ec8422bd6cd91"
+    sha256 = "554232f2140caeade8d61f9d09f9926188fbd49ac88417cacde5d7e41517c1f1"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -531,7 +531,7 @@ class TestCausalConv1dUpdateD4096W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE
     reference = staticmethod(reference_causal_conv1d_update)
     DIM = 4096
-    sha256 = "dd25a1bf4cfe77e588463bc1467ca62f73253d4861ff57cef2635108ff5abe0e"
+    sha256 = "9b0b755d3c5edd0e4aba88b67a3bf8913605c382dc38310c69638723c0bc7b16"
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
@@ -544,7 +544,7 @@ class TestCausalConv1dUpdateD8192W4(CausalConv1dTests):
     interface = INTERFACE_CAUSAL_CONV1D_UPDATE
     reference = staticmethod(reference_causal_conv1d_update)
     DIM = 8192
-    sha256 = "12f68e9736073b4f2c0acab32296d274a445103697698ab1dde9359972d84166"
+    sha256 = "6cd7ae9753a5b5f522ca43cc6a82a9091aaea8a67074861b2f24de387cb249f1"
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ class TestChunkedAttentionPrefillC8192H40Kv8D128(ChunkedAttentionTests):
     name = "chunked_attention_prefill_c8192_h40_kv8_d128"
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 8
-    sha256 = "87a345c2fe2bd30327a7883d94fe414dc7b43d68a5920d3b274b1abee28f7fcf"
+    sha256 = "f5cada031fba414e4bfff7e949c04d103ff4fc8b179eee9705e227e433304e44"
 
 
 # Grouped-query attention within chunks, prefill over contiguous keys and values: 5
@@ -256,7 +256,7 @@ class TestChunkedAttentionPrefillC8192H5Kv1D128(ChunkedAttentionTests):
     name = "chunked_attention_prefill_c8192_h5_kv1_d128"
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
-    sha256 = "12b626d6a8199cc8a4dc40db3959c2e3dc9221bf1625aca889375a450c6b6e66"
+    sha256 = "5cc996e0aa217289b90de5fc42e74572fa6699739b468b638b42b6e888f521bd"
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ class TestAllreduceAddRmsnormTp2H2048(CommTests):
     WORLD_SIZE = 2
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
-    sha256 = "ee0e1bec8a87594da7624e62d4c7d79e15ed0458fed6824de98cad0ca1f1fd46"
+    sha256 = "5f0f4db194c485b5ba7375f7cfe705133cb2d8e6a54051a67bb56838f349219a"
 
 
 # What 2 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
@@ -286,7 +286,7 @@ class TestAllreduceAddRmsnormTp2H8192(CommTests):
     WORLD_SIZE = 2
     HIDDEN_SIZE = 8192
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
-    sha256 = "809ae677aaeba554df18ded5d756b9cbb3fae9ab8e7ccda58713679d77db613a"
+    sha256 = "36efb8c4a82abde36ce9b3532b49e40bbef54eff284785b9b4a55c2bd6ef0fcc"
 
 
 # What 8 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
@@ -301,7 +301,7 @@ class TestAllreduceAddRmsnormTp8H7168(CommTests):
     WORLD_SIZE = 8
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    sha256 = "0002e03acd831b069fe941d9870f38a55a9fad8e6e3428b68d1a1e2a729d9d3f"
+    sha256 = "8e23250502c91e7a6e1cf1588aa67d348c2c054d55bd0f0f6c00be9dbe39d1d5"
 
 
 if __name__ == "__main__":

@@ -592,7 +592,7 @@ class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
-    sha256 = "976ab3daa69fa06d2182a20b875920ca24426d84eef2386846aaecdeffb36a59"
+    sha256 = "4a9980d2470344de9c3dff5fc734250dc0c969367071f8337f445e83a0a65dd1"
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the
@@ -610,7 +610,7 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 1
-    sha256 = "10a0c4d13373f80d83d55f1dcf2acbe57cee2bb77888c5fc2c1933fa8e964520"
+    sha256 = "6e67e27caf2687bd53a65eddaf32d716af5c6aef3755fe92a705690cefc56ceb"
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the
@@ -628,7 +628,7 @@ class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
     PAGE_SIZE = 64
-    sha256 = "bf008d81d39dfac72353828504aa06d5b9708245d7391aa56fafa7da367755f1"
+    sha256 = "968686ec962bfb557708c4c33f60e7d1ee55a30b23fc5370e27ffa4db94bc3cf"
 
 
 # Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
@@ -648,7 +648,7 @@ class TestDsaTopkIndexerFp8H64D128Topk2048Ps64(DsaPagedTests):
     PAGE_SIZE = 64
     KV_CACHE_NUM_HEADS = 1
     HEAD_DIM_WITH_SCALE = 132
-    sha256 = "68784dce1bd25ac3923891a2ee086e5363ef3fb42bfcea57840483f88ac07b55"
+    sha256 = "9f706d74881ba1a4bba951a572ebf16b3a9134af2066fecd8cda69878abb77ed"
 
 
 if __name__ == "__main__":

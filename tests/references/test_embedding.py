@@ -217,7 +217,7 @@ class TestEmbeddingV16032H2048(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16032
     HIDDEN_SIZE = 2048
-    sha256 = "ab79c3ed43b68b0227d6c145520c70efe83a87492014f81b3061369affef5c4d"
+    sha256 = "da5dcc0366ead259db873b50f480b0fb85ba796b9e1317b3eb66f3d9a8b7909d"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -229,7 +229,7 @@ class TestEmbeddingV16032H4096(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16032
     HIDDEN_SIZE = 4096
-    sha256 = "55b4bc96decee0e1e7d4655230d62753a60ed070fc3cf658e128b689cec0b551"
+    sha256 = "dc6222046e1701e56db5726551cc3423e4cb0156727e3b0d79edc5a2d1b87516"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -241,7 +241,7 @@ class TestEmbeddingV16384H4096(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 16384
     HIDDEN_SIZE = 4096
-    sha256 = "2fc77aa171625eb6c96d7a6447aee1604e4a4784ddc7c6ee87806c4395b243f0"
+    sha256 = "72d6d5f4af1138a5a4f785070beb8268ee9832d3068f8062b71d2569b9fc752a"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -253,7 +253,7 @@ class TestEmbeddingV18992H2048(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 18992
     HIDDEN_SIZE = 2048
-    sha256 = "0ca9aee8114ec706db29dceff7be60d30c129331685ea76488d327d91df74e9e"
+    sha256 = "4c135e18981fb579ed1fe1957e80b226e01ff98469e3f1db3db827ce7ab07b2f"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -265,7 +265,7 @@ class TestEmbeddingV25136H2880(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 25136
     HIDDEN_SIZE = 2880
-    sha256 = "db79bb573deb462c75de85f5be255707ac99b8cab3f7a2b436aed085aa45050a"
+    sha256 = "04886bf9c6012310c0b858ea1a5531681b68444ee8b07cd12dea21726d10bec6"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -277,7 +277,7 @@ class TestEmbeddingV8080H7168(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     VOCAB_SIZE = 8080
     HIDDEN_SIZE = 7168
-    sha256 = "fee6b8ba4942faee6af446e545bbbdfcbdb40d39b04970e78c84d37a70766614"
+    sha256 = "c4180a6291dcb1c877df1908d9d3479fc0cc0084add9a2d5734f5319224ce809"
 
 
 # Embedding: each token's row of the table. The table is one GPU's part of the
@@ -292,7 +292,7 @@ class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
     HIDDEN_SIZE = 5376
     constants = ("scaled",)
     SCALED = True  # "gemma" in the name
-    sha256 = "4b465fc81d83f5caeb5c067e2e995dcfae1025c8d5e0b3e2eda985c3a85d3fef"
+    sha256 = "37cd1becf5ef42ecb0256f5c26b73887376a6582e7a34e89135031254c2cf6c1"
 
 
 if __name__ == "__main__":

@@ -675,7 +675,7 @@ class TestGdnDecodeQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    sha256 = "112547e3f1a5d8aa2a4636b459b05aa8c9de35a191a629f006ac466de329cb24"
+    sha256 = "79651124c3a7e310b6e7c2ead00adef871b1de28c035795e971d05d96394bb54"
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -692,7 +692,7 @@ class TestGdnDecodeQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    sha256 = "c2d21a654ca2c637de53b1ef4d3ce45b296f1b897be5d53c5f50faef31959bff"
+    sha256 = "1e6ed9df93bf86658dbc32b155bee063e8dcb53c583a8ccf60e2173a3ca36f7b"
 
 
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
@@ -709,7 +709,7 @@ class TestGdnDecodeQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    sha256 = "c7409b1688f87289f235947ef6418d259eb10d432f9d933f626e0766c5d743d8"
+    sha256 = "7bdcb44c3e25d336e7791ee027c2aef8732ccd6498b958ec9d415c5b23621a2c"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -728,7 +728,7 @@ class TestGdnMtpQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    sha256 = "222ff358ffc2c3a0b5233277da8c01ca214b6fcc0746c488638cc2740355bdb7"
+    sha256 = "3c4a18b88a49f58dcfc7b103af2cdf1a2ff69188f3b0e1c3ef7a0af18135df4f"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -747,7 +747,7 @@ class TestGdnMtpQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    sha256 = "1511ff6f5ae5733e4d8f2731180da0323e25ef0ed015365b8499c985dc60cd4a"
+    sha256 = "9de10d19913a59b8dcae8c4e3b089e26dbad9e341869f844bb3235868b2aa883"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -766,7 +766,7 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    sha256 = "f2a581b6f389ddef1f24164aed1c1e3d8c8473361ee468824a4c057cbc527d43"
+    sha256 = "d358f7e28437e009660b8e2321441e81527987f9c1cecec760754f198c0a6ca7"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -783,7 +783,7 @@ class TestGdnPrefillQk16V32D128KLast(GdnTests):
     NUM_Q_HEADS = 16
     NUM_K_HEADS = 16
     NUM_V_HEADS = 32
-    sha256 = "3545512419c5a57f2b98871cb39031e94c42f8941a8e05c57a0dd641cda2b129"
+    sha256 = "06766d34ed8ea6408784c8a89fa46072216cfa4b77299e5b3040314dc0bdfb72"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -800,7 +800,7 @@ class TestGdnPrefillQk4V8D128KLast(GdnTests):
     NUM_Q_HEADS = 4
     NUM_K_HEADS = 4
     NUM_V_HEADS = 8
-    sha256 = "c9ac15f88fd6f8ab4497fc8924325c258e1eea7076735420bdc1cbd6b5b04f1d"
+    sha256 = "aabb9fb265673ebc78ac6ca5560dfa7404cbcec1cc8c26d5eb25b5d2f4ef9126"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =
@@ -817,7 +817,7 @@ class TestGdnPrefillQk8V16D128KLast(GdnTests):
     NUM_Q_HEADS = 8
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
-    sha256 = "ca242e7d8d499500ffc9efae122f1c572d50b6ac9b4c7121a03bd342ce33c7c8"
+    sha256 = "f547da1af07a0b44777075a0446386677393cfbd23937e2a6e972c87b9b05a63"
 
 
 if __name__ == "__main__":

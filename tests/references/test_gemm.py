@@ -197,7 +197,7 @@ class TestGemmBf16N128256K3072(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 3072
-    sha256 = "8ed67b4ae7ea888201cba2459f52aac42206480bb8c7363226b69bc82074f5c7"
+    sha256 = "18e7683b670bd11bf815d35e534821387b01570e8a6e77c9d860c1b51ea8199f"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -209,7 +209,7 @@ class TestGemmBf16N128256K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 4096
-    sha256 = "13d1350ecd0a4a64b2ae7c5390084d3e43473be3df82afa018e7e11f2f6444ae"
+    sha256 = "3e2f79b0a91f0089941ab6f4c53541f1d05733fd0cb36f113d203bea9d8ea94f"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -221,7 +221,7 @@ class TestGemmBf16N128256K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128256
     K = 8192
-    sha256 = "2011764c9d027b15ae2262f9c1eee73d7d326aa51615b797d0cba08d57957499"
+    sha256 = "165b09fa2a6ecf2f6e7e8253fc5e849f6b16323457d45592dde86fd64d783cd7"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
@@ -233,7 +233,7 @@ class TestGemmBf16N128K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 2880
-    sha256 = "2bad6b9f3da19f20fcb96c0e52bb2470caa343124591c89529d0efe695afcbba"
+    sha256 = "b804cbdea5df4ee9cc4d4530823f74a0d6200bb6cc28700491a4324cd78833aa"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
@@ -245,7 +245,7 @@ class TestGemmBf16N128K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 128
     K = 4096
-    sha256 = "57508c115b432246c6a0ba7e1fa87e19bdbc03efd05efc8bf71e92a894b63571"
+    sha256 = "96d5f5f45be00d2bb7ddc26344d19752feab770c24688d89f4e927448fbcf274"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -258,7 +258,7 @@ class TestGemmBf16N129280K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 129280
     K = 7168
-    sha256 = "8ed0192ae33f8b6a7f046171276d2c87516b540d581f0e6c027f56514bdfb5b1"
+    sha256 = "7ae19404d0cb86d34d4af81971e838ba58c41ee523e43bd7f06bc03eac1bd7b8"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -270,7 +270,7 @@ class TestGemmBf16N151936K2048(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 2048
-    sha256 = "a7a863ace42a0ae2f0d9995887a9f65aea6d83820a0d4856adfd854acf6391d4"
+    sha256 = "cb82a59c747e758c083c89a790aab71e5dc64e30984bde9e8b47bb991b61b009"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -282,7 +282,7 @@ class TestGemmBf16N151936K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 4096
-    sha256 = "89608c2b72168fbbca5b8dc0a2508d816d673dccbeac544cefdd347b60f60c58"
+    sha256 = "59d1b1dbed112d521629e8a1c22bc986d1153b0ef831fd8a249d60bafeff05a2"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -294,7 +294,7 @@ class TestGemmBf16N151936K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 151936
     K = 5120
-    sha256 = "1737a03cd67e19f89795dcbb14ff3163d699bd230e00bc1e1dc3e79a3d23267e"
+    sha256 = "2dd34f83c940e5c792e61c22aecfcab1bcb5a41521247823ba9061677261ec62"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -306,7 +306,7 @@ class TestGemmBf16N152064K3584(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 152064
     K = 3584
-    sha256 = "3ee78bfda8c9f4872bb6c2a6c8b0cb2e0e8fed1d8ac34aa7bf774066537a8159"
+    sha256 = "96f7a9a697263c98896cd981a43957ee9a8ae103c1af84465f957ccb3fbe8acf"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
@@ -318,7 +318,7 @@ class TestGemmBf16N160K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 160
     K = 5120
-    sha256 = "3dd813e8a277b51ac6e99495507fe1d8f4e67bcdc33b9fb5cde08ad7c918d6a9"
+    sha256 = "a3ed77b56068ac4c87b18368e84d4d408b384dd1daf13c65b03a6496d6038ae3"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -330,7 +330,7 @@ class TestGemmBf16N163840K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 163840
     K = 7168
-    sha256 = "718a63b24744fa4dfae2ea52e537ae9a6da0d0cf5b82ec4a9086f84729d406bf"
+    sha256 = "059e15918e81eb13d0ae360a2d2786b24ec946169c6b21e24ed5c18b856fd803"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
@@ -342,7 +342,7 @@ class TestGemmBf16N16K5120(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 16
     K = 5120
-    sha256 = "3f2038de5466c0398a9f3d8d58a70fbd8e786e506693a58c3b3e8e44d4ad02e5"
+    sha256 = "4a9516ec8f7c9c4cee803f69a9152f835635e60cbb709bc3f5863d7ce04a4adc"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -354,7 +354,7 @@ class TestGemmBf16N200064K3072(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 200064
     K = 3072
-    sha256 = "3c587a76d9da984560ae1172b40349332f63e5494e269bc63fba8f57b5026761"
+    sha256 = "ea01d06bfeb113fc23db3a1a4fe2999209008bc2d7e2ebd6dd184d6f4dab1775"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -366,7 +366,7 @@ class TestGemmBf16N201088K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 201088
     K = 2880
-    sha256 = "9365768715f558f276f3e70772bf13aa51019240aefb4730348c1b102a85da83"
+    sha256 = "9e92a293e8230b1dedde390d3f1084f1fb0a24b4b88e7dd4bc5644155f0d8ec1"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
@@ -378,7 +378,7 @@ class TestGemmBf16N262208K5376(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 262208
     K = 5376
-    sha256 = "c631822af1a2f5ca63086c0d29933e8ebb41a68a93f74f1c3767a06c420eb49e"
+    sha256 = "6315bdd4aa1f6fdd196dfd90aa721e54b8571eae502dd4542c8e01dad0b29d3f"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -390,7 +390,7 @@ class TestGemmBf16N2880K4096(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 2880
     K = 4096
-    sha256 = "f3e1a31246d1b865553563e8a2b59abc1b17be2c42514c48cca451d944dcd919"
+    sha256 = "ba6fd126617c728ba6d7205b1d96231753a647390caaa04efec5ce9207f765a6"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
@@ -402,7 +402,7 @@ class TestGemmBf16N32K2880(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 32
     K = 2880
-    sha256 = "2df78cbf2c838fe9b73bcecb2c56e4f51e1e7dc623a49866ab378530f54c35cb"
+    sha256 = "49ba7d8691573307a219e8d1b9ca50e9407dde1230bd02273ee2fba819103932"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
@@ -414,7 +414,7 @@ class TestGemmBf16N384K7168(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 384
     K = 7168
-    sha256 = "56d0ddb806de4a120e4eddb0d7f8bab8576848c7a16918dabac9a77bf68074bf"
+    sha256 = "fe75f74f2de69eb7d64611325d2ac0f710c4075a0eae3b0408f46137bd96faef"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -426,7 +426,7 @@ class TestGemmBf16N4096K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 4096
     K = 8192
-    sha256 = "3b8a84a2c6efc32d08982d08c65c512fe408a8e30337b6cc975f8a0e4042ec48"
+    sha256 = "547ea40b8d60ec542f1601fec6621eaec988a210dc650a94c827b64bf3a99126"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -438,7 +438,7 @@ class TestGemmBf16N5120K8192(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 5120
     K = 8192
-    sha256 = "b6edaca4759420bcaea6ea718ad38450556287e40c4da633b6629e6c230279f3"
+    sha256 = "cd34bffdd581a7c805123f3f92b9d71f9c180a203c7df74938d464c5fb912eb4"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
@@ -450,7 +450,7 @@ class TestGemmBf16N512K2048(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 512
     K = 2048
-    sha256 = "795b7e869c400ea9139093bd068710a17cb4469fae9beb131bc48eedbeb90fd4"
+    sha256 = "74c6d11751643553d341264a496767063291bcd746877fb9ecf91e97dd8422b3"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
@@ -462,7 +462,7 @@ class TestGemmBf16N6144K6144(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 6144
     K = 6144
-    sha256 = "fa70977ea9403a35d256a41e996951075ccbfc55c2bccae20b4e1fa77a1fb8f7"
+    sha256 = "f347323a0a7199fff801f207a75824adfe34a3c41461f2827483287036f78f4d"
 
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
@@ -474,7 +474,7 @@ class TestGemmBf16N8K6144(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     N = 8
     K = 6144
-    sha256 = "1b0d559bebe35575fbb52d05d210040ebf83bb7277b4774f0926ab94dfd99ca7"
+    sha256 = "56d2ab43ead1efad7adf9e27c14e9105d45ab34134acc97ffbaadd67c313b33d"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -486,7 +486,7 @@ class TestGemmN10240K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 10240
     K = 8192
-    sha256 = "133e0fc2ed467d4ca488372b5575767e02a7d4a80856b53eec36c6d3943c0144"
+    sha256 = "4e5ed5d99086b595b7973355fea9c7e505c9cd36759a2a3d2a90f4cd6d3c0b2f"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 2048
@@ -498,7 +498,7 @@ class TestGemmN128K2048(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 128
     K = 2048
-    sha256 = "73ddb8929901db04e2ddc79f28164ef3fd4c2d0ba160e58af6e15eec173d4bf7"
+    sha256 = "e90c014152653ca6fd1a67d67796ff54694509c462f238317e756a3bc3dcb03a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -510,7 +510,7 @@ class TestGemmN16384K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 16384
     K = 3072
-    sha256 = "3ba2c59583bbeec67dfb9e6122637b3e994558a67f881a88da1fac35825dfdee"
+    sha256 = "9f9a9720a54b4660b9932c462f02a0bdf67a33b23764483aa26ff6314626f1aa"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -522,7 +522,7 @@ class TestGemmN2048K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 2048
     K = 4096
-    sha256 = "48bb8eec6f437367e9d9a0c2f89ecf7079684677cdb51dc14e5aa1ed0a3ed7f4"
+    sha256 = "24b6539db8f72e91f797f045c93568639044f1746ac4c5d994834e921442f344"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: key or value
@@ -534,7 +534,7 @@ class TestGemmN2048K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 2048
     K = 5376
-    sha256 = "31f8bf53a90eddd8a86fe09dc95e8f58f3f77cb0eafdbcefac87c90e5f37659f"
+    sha256 = "e57023467742824ad713bf9db94df65923780c305fa1dc4907e35fcda60b1305"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: gate or up
@@ -546,7 +546,7 @@ class TestGemmN21504K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 21504
     K = 5376
-    sha256 = "a5badecea0c377951ff027c2e82165927daed94b6cc3e66e95f06d07de68e01d"
+    sha256 = "ac2911fcae8d103068fcf1b2b2d2fe2cd896a905401d5ee860dc2fe9b6cbe258"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 3072
@@ -558,7 +558,7 @@ class TestGemmN256K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 256
     K = 3072
-    sha256 = "620bb0d98073c8ae59b8b0712c3689954651c41552d6ba02a4d75a42b2353170"
+    sha256 = "28f9b6b5377cd9a4c413dab1a810d44f129e5914c13af60a1516f0fc3d532c34"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 7168
@@ -570,7 +570,7 @@ class TestGemmN256K7168(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 256
     K = 7168
-    sha256 = "ecaf9f73c4636be0c9115687bdee6c5735d03985f7c2d0f106de3ba02f836784"
+    sha256 = "1f4a51f2fb4e88060390b78a00d3f78e533eb359da8f444ad819693c99e5125b"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -582,7 +582,7 @@ class TestGemmN28672K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 28672
     K = 4096
-    sha256 = "854741f2b85a125f1e665516b781463ba472a6d791c1f57cceb3827662ef9790"
+    sha256 = "d85979e2038825be69b346fd2c04b22a3da0964106e5a936e608a5e36c632916"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -594,7 +594,7 @@ class TestGemmN3072K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 3072
-    sha256 = "ed3c1e03ece219c90c30100b8c70cafc391b086e8420566e81c5f44ab589a5b1"
+    sha256 = "1f89a741b48880a668009b427cb1982025fd70d26aa256a3a96e41553a93fc1d"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -606,7 +606,7 @@ class TestGemmN3072K6144(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 6144
-    sha256 = "017800e141032929fbc813efc15a4b9ae96808c3af4a7dadf2d462cb1a6bb134"
+    sha256 = "70a1446ff1361c31a5eb8fe4996ada7b8b8181bcc5260263a232710a09f3ded5"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection, 8192
@@ -618,7 +618,7 @@ class TestGemmN3072K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3072
     K = 8192
-    sha256 = "4daeaca8a0a5d32350fff483cdcb2865107f66139b71b4593762cd2f1f1b8fa9"
+    sha256 = "4352e920bd0aebcee48a4a4d3e569b6e13a3c3c1f9c252d47874fb6026f36c10"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -630,7 +630,7 @@ class TestGemmN34816K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 34816
     K = 5120
-    sha256 = "e4b1989d81071c676ac259bcb5a1ed14e32dec68d62e49b21eb82754f69d9eae"
+    sha256 = "b4e9429272894cc6a786e8dceff7ad6f8b93906f7c2fffd0862eea5f7195cf93"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -642,7 +642,7 @@ class TestGemmN3584K18944(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3584
     K = 18944
-    sha256 = "36ad1d79508a247c3544edbab74805c76a614f67ca12e5d4536b67da8a1ba533"
+    sha256 = "23ad8fe4a10b452ccce0e631eb9b34e64b2dcae03c3c553bdbbfbc762f881faa"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -654,7 +654,7 @@ class TestGemmN3584K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 3584
     K = 3584
-    sha256 = "b58f2130ddb3905849e4419f43e67e037a5526909b03aa355a9e227f454492eb"
+    sha256 = "22dfde6c7d08bd85fb66b6f722e3af646440ba3db812dd2872cca95273e9e70b"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -666,7 +666,7 @@ class TestGemmN37888K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 37888
     K = 3584
-    sha256 = "8a82b49db26992d7e61eeba99ae5bdce59bce7b32aa3fc5e172df7313e280dae"
+    sha256 = "f2325396eb2e6a162670420e8b85eb47bad7e7e52bc56735dd3c45c8f6fe056a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -678,7 +678,7 @@ class TestGemmN4096K14336(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 14336
-    sha256 = "090fedda2645ec723aa7aff3a4ab9bccff3127e2359e19aec7c6918c29ee8672"
+    sha256 = "a91053306667eb7a96b9c54d111f8615c5773a39c3c0314cb67224feecb4371a"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -690,7 +690,7 @@ class TestGemmN4096K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 4096
-    sha256 = "434e3ec4c902b78856499125cb000f55ec06c7bda2a0f62b4bc4265b81b209a2"
+    sha256 = "1f0d2f87600f256ac1d5c8a95ccfdc470c4cb7056bc9ef701c0d9b6f240dd195"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: query projection,
@@ -702,7 +702,7 @@ class TestGemmN4096K5376(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4096
     K = 5376
-    sha256 = "433132389fbdcdb440fa80d359fac15e64368c29be5bc63a5a23c7cf160a0b17"
+    sha256 = "b40e8fec759f320e32467e18f3ff3208844b59da940efac64ec455ef793f1a27"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -714,7 +714,7 @@ class TestGemmN4608K3584(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 4608
     K = 3584
-    sha256 = "ce751b77023e4b48ff71ef9bb3477a6913fd27160f6f71e92ef9697f2526e6a7"
+    sha256 = "e5760335a0fa7b8e04ce4e88faf0e52f792bdd15590dffd4b8a2d7540177ecf1"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -726,7 +726,7 @@ class TestGemmN5120K17408(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 17408
-    sha256 = "31305e7b93fa708225d15cee42202b11890fa6037d065841b06ec350ca424839"
+    sha256 = "7b548308923962bbcc6b01a53e277dfc8b85adddabd4c8373baacd6df9852efc"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -738,7 +738,7 @@ class TestGemmN5120K2048(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 2048
-    sha256 = "3e9da2eaac1b91bae01e25d2c0310200612ef12b67334d89898f350e05fe49ff"
+    sha256 = "79ce26543b8ed3123e7e340f808cc84c5a464fee28e4c5a07d6440d8ca2f5324"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -750,7 +750,7 @@ class TestGemmN5120K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 3072
-    sha256 = "b946fca4c95f497a45c3b51e6a8dbba001a8daa2065c69c44f711d265df5ec9a"
+    sha256 = "605c61715563f7c17bb6f1d2c8886dfe68da0fc598749d2fc681c207bd376355"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -762,7 +762,7 @@ class TestGemmN5120K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5120
     K = 5120
-    sha256 = "7342deecc155834c000f80e1920cbc157be112a445ed4ce3f11b2c22432ea022"
+    sha256 = "7b74e246b04e12b583b59b7ca9db14c391c0b1692f0adb43451ffd3a7dd2508b"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -774,7 +774,7 @@ class TestGemmN5376K21504(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5376
     K = 21504
-    sha256 = "2109b477b411fc7e1f1ef6d6fa121ce142ab0ae689f8ec04620997e8cc46b90c"
+    sha256 = "f80e65259de32995cc8696a943901d5f4dd6e7c14401db54bf3c1e7a2e815a01"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -786,7 +786,7 @@ class TestGemmN5376K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 5376
     K = 4096
-    sha256 = "7310cccf36a6be83906d56ff2ccc26fb6e64aa28e11d30608d4ed59a8aaf9185"
+    sha256 = "f900554dd9a7e72962face2ec4ae4c1335c2c1281860a26a6c131685c355fbb4"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
@@ -798,7 +798,7 @@ class TestGemmN57344K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 57344
     K = 8192
-    sha256 = "fbc9cd46e66cff1d25fe1b3f16e8b02c0458f6852b6d76b9825d86f009dd603a"
+    sha256 = "fcb42e7b81727de548dfd6edd0d0473e8b700fad3542956b8b89a4649edbec06"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -810,7 +810,7 @@ class TestGemmN6144K4096(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 6144
     K = 4096
-    sha256 = "2d53ca74ab107dd7b2e90f2ac7dd8988e5967858512c0b781ad058b3a99edb7a"
+    sha256 = "791b1201b48e25daa2813014357ba143c19863294ef30958b749a520960ab4ab"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -822,7 +822,7 @@ class TestGemmN7168K5120(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 7168
     K = 5120
-    sha256 = "9a0174d96c00bab21211754af45b1e9211ae5edc9de3b36c1144362ecfde2170"
+    sha256 = "b0899e3e1c9e8a78157aed15afc3132facc8918ae06c1c462e734a3f4aff084e"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
@@ -834,7 +834,7 @@ class TestGemmN8192K28672(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 28672
-    sha256 = "20d475a376c79c02a4e494b62d4c29843a8763968f94fbd43ee3714821a79bfd"
+    sha256 = "309214d2209d261c430c600275a49e2b5da6f11b8a45f4b7c1b3aadde2bf570e"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
@@ -846,7 +846,7 @@ class TestGemmN8192K3072(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 3072
-    sha256 = "fbfd734e3e2ed63a2c4d14755fcf0602bbfe0aaa44d7ad1882d0238d467a1d0c"
+    sha256 = "16e6f710a5debe06621e706005f2ac78d50057dcbb50216bbd1fe4d424622939"
 
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
@@ -858,7 +858,7 @@ class TestGemmN8192K8192(GemmTests):
     reference = staticmethod(reference_gemm)
     N = 8192
     K = 8192
-    sha256 = "c8d330309e66ef58aa0e5c3b21cffeef4bba7d2353e344d182cbb6befb54ce27"
+    sha256 = "aee6ce84b383660ef51b0df6579ec89174c88e210f96545cdcce0321a45a9c5a"
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ class TestBmmFp8B128N128K512(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 128
     K = 512
-    sha256 = "ae47d75600e7853efa17108a759c8ea3d2d4d0151bbdea084cb2c818b2a7a6d6"
+    sha256 = "23bb24de4fa0edb73298492c9465d5ace21522de0173e6ec752ad2426402e92b"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
@@ -329,7 +329,7 @@ class TestBmmFp8B128N512K128(GemmFp8Tests):
     BATCH_SIZE = 128
     N = 512
     K = 128
-    sha256 = "c2d781c9891b1039157bb5ddbdb89ae91d18415dfb850116c66fd11b7778c557"
+    sha256 = "29c573ecbb689d7bd19e902a861312267b1493430f920a32cd1fd95214f6fc95"
 
 
 # Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
@@ -343,7 +343,7 @@ class TestBmmFp8B1N28672K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 28672
     K = 4096
-    sha256 = "c17ef147efe2223c0cdfc88209a397a809265d2675eb456fe76b486de554da0d"
+    sha256 = "f3a74857f2301faae885b2717a0bdbfc3231f7fd86a50528a7b0340dcb5d9653"
 
 
 # Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
@@ -357,7 +357,7 @@ class TestBmmFp8B1N6144K4096(GemmFp8Tests):
     BATCH_SIZE = 1
     N = 6144
     K = 4096
-    sha256 = "4f42d6c1f3d647fd1224a888f97b018a8be7053927ff082a5ac489c5f6830a03"
+    sha256 = "b1993fed24d29594b3c32694eec47c8e4e5d6b6086981a1037aa5dd41931f396"
 
 
 # Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
@@ -371,7 +371,7 @@ class TestBmmFp8B64N128K512(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 128
     K = 512
-    sha256 = "e56d6320211f256f64164095a6f040223343e8e90be04871dd1affd9bf9d25f9"
+    sha256 = "7024aaace712551f43fc135a73a4b64e6df5542611a43cde939e9e44bfccb58f"
 
 
 # Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
@@ -385,7 +385,7 @@ class TestBmmFp8B64N512K128(GemmFp8Tests):
     BATCH_SIZE = 64
     N = 512
     K = 128
-    sha256 = "906b86c57677f9a7ac9be367758a337a2a3bcefdbc8103ffb5598adf53b80d7f"
+    sha256 = "13035785a971ac561d2802a81ff49bb370a4569831c6274c237d2b2b009cdf7e"
 
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
@@ -401,7 +401,7 @@ class TestFp8BlockscaleGemmSm90N12288K1536(GemmFp8Tests):
     K = 1536
     NUM_K_BLOCKS = 12
     NUM_N_BLOCKS = 96
-    sha256 = "4912ace4e32ff8b4d974ad79d354b8f618199db670cc0151f8e8a8a4bbf07971"
+    sha256 = "7a583845e42317a1a56308fe14e42e6113c2cc2435b0445982e5cb84676b21d0"
 
 
 # Matrix product out = input @ weight.T of float8 values: compression of the query, 7168
@@ -417,7 +417,7 @@ class TestFp8BlockscaleGemmSm90N1536K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 12
-    sha256 = "5a7039b324b59df9ca7cc20884e0f401e1bfb5b90223c3a5d3c0fb666443a0f2"
+    sha256 = "ba1410dd33c0b8d9345f900f44692385b42dc94845e92e0cfb2426c863149bd6"
 
 
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
@@ -433,7 +433,7 @@ class TestFp8BlockscaleGemmSm90N16384K512(GemmFp8Tests):
     K = 512
     NUM_K_BLOCKS = 4
     NUM_N_BLOCKS = 128
-    sha256 = "e7425bb14e5d70cd495a51182b63d0541513ae9c14c6ad39e22d37c4995e0bb3"
+    sha256 = "0efcfc3daf2e136bfb523b623d25aae3d7a52c81352beaaaf3d62e28ff36c8d5"
 
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
@@ -449,7 +449,7 @@ class TestFp8BlockscaleGemmSm90N24576K1536(GemmFp8Tests):
     K = 1536
     NUM_K_BLOCKS = 12
     NUM_N_BLOCKS = 192
-    sha256 = "dd88ec59b4528615217a55e77c46831b09c68e460883e8eb44d1a588eddcd769"
+    sha256 = "91c4a9dbc552764f19e855c10e4a731db0edd7f80978994ebf665f4a3f2edadf"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -465,7 +465,7 @@ class TestFp8BlockscaleGemmSm90N3072K6144(GemmFp8Tests):
     K = 6144
     NUM_K_BLOCKS = 48
     NUM_N_BLOCKS = 24
-    sha256 = "1ed238fba224a6543c63796fac6dddb120d903517803867ae892ca0cb83c50fd"
+    sha256 = "c084d21119612b3d2d866e9b242ed477a3b3eb8534992999d34d2fad641650a7"
 
 
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
@@ -481,7 +481,7 @@ class TestFp8BlockscaleGemmSm90N32768K512(GemmFp8Tests):
     K = 512
     NUM_K_BLOCKS = 4
     NUM_N_BLOCKS = 256
-    sha256 = "635538738119f5cd424b76c0b1ab8ca3c62fd14cf0f986142a72852d2a55515f"
+    sha256 = "28c19f1d28234145d13cb1c9d843fc7f0a123799826332b436bbcee9bacc7184"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
@@ -498,7 +498,7 @@ class TestFp8BlockscaleGemmSm90N36864K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 288
-    sha256 = "8cc0a23fbfc4d9ec6866bfec4476d7ffa64b1af07480bd2dd7d7a77f86385a1a"
+    sha256 = "b685e51d756d3cb6b47fd79cb09557d21686ec7abc6887dbfe98f28be266f840"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
@@ -515,7 +515,7 @@ class TestFp8BlockscaleGemmSm90N4096K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 32
-    sha256 = "022eeff090cbec0005c60f842569f54320f9218e3aab8efbe7088d9206c2f4fa"
+    sha256 = "fe1e8d06880926d06f28cb3e1eba32c2ba1c2b89716fe5dc776f01a5766d0a3f"
 
 
 # Matrix product out = input @ weight.T of float8 values: compression of key and value,
@@ -531,7 +531,7 @@ class TestFp8BlockscaleGemmSm90N576K7168(GemmFp8Tests):
     K = 7168
     NUM_K_BLOCKS = 56
     NUM_N_BLOCKS = 5
-    sha256 = "99f0e4ec6379e8f0eab2ce5ba6b08587b8c409fd69b72d248f09705d6d814df6"
+    sha256 = "ed75404b0e166183bc2e1435fe3f57e48eb01e0d57cb644cee8ac02de5fac324"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -547,7 +547,7 @@ class TestFp8BlockscaleGemmSm90N7168K16384(GemmFp8Tests):
     K = 16384
     NUM_K_BLOCKS = 128
     NUM_N_BLOCKS = 56
-    sha256 = "bbd879be3469d7a78cf1b3dc0ed9c92dc10c49ed38dc70161ee1f66216f615b6"
+    sha256 = "a1ddfdb5587997fb41361eaf09972b5bf8d8301365b29037ad61bd0cdf9b59ea"
 
 
 # Matrix product out = input @ weight.T of float8 values: down projection of dense
@@ -563,7 +563,7 @@ class TestFp8BlockscaleGemmSm90N7168K18432(GemmFp8Tests):
     K = 18432
     NUM_K_BLOCKS = 144
     NUM_N_BLOCKS = 56
-    sha256 = "02bcb20f9bc731051868018a8a043e88d4acf4fc5c2f4518a3d9f10813c642d2"
+    sha256 = "0d13abe7921ada8da59891785a7cd07cc1aced295263fcb365bd881f0b2d12e1"
 
 
 # Matrix product out = input @ weight.T of float8 values: down projection of the shared
@@ -579,7 +579,7 @@ class TestFp8BlockscaleGemmSm90N7168K2048(GemmFp8Tests):
     K = 2048
     NUM_K_BLOCKS = 16
     NUM_N_BLOCKS = 56
-    sha256 = "13a19dc0378f4269c1e2f35163fc8c3f5a1f38252bf5c12f1e7c188cc2a22346"
+    sha256 = "3d6d82e70284abf2f49aca48cd149247b6f1106d930b25f3af8cc3434b539af6"
 
 
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
@@ -595,7 +595,7 @@ class TestFp8BlockscaleGemmSm90N7168K8192(GemmFp8Tests):
     K = 8192
     NUM_K_BLOCKS = 64
     NUM_N_BLOCKS = 56
-    sha256 = "ab775dad7d43ffcbfbce63e24c2cf13a167ea18b100a411da865f62b03fd1f7f"
+    sha256 = "ff2825d6444006b19a807734e81e6893cfa473a1e04c995411b31c27e9c02667"
 
 
 # Matrix product out = input @ weight.T of float8 values: fused query, key and value
@@ -612,7 +612,7 @@ class TestFp8BlockscaleGemmSm90N8192K3072(GemmFp8Tests):
     K = 3072
     NUM_K_BLOCKS = 24
     NUM_N_BLOCKS = 64
-    sha256 = "d1a4542364c89802e1e54ddafe3f92f1163411b8f3ed8eb6281f51ed9539b668"
+    sha256 = "9b6879525856f1bf23f79edb1acc281a21568fe380339fdfcf3a1e63c2bbfb89"
 
 
 if __name__ == "__main__":

@@ -2434,7 +2434,7 @@ class TestGqaPagedDecodeAlibiH32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "e7220a2572e2d8e018ab6b859a4f4015aa9d5a8ae0565bfb0297d361ca559471"
+    sha256 = "7d9f110eca5d32d63bf903d4aab4dcb22dfa765779d473952bff91ccf6de80e9"
 
 
 # Grouped-query attention over a paged KV cache, decode: 40 query heads share 40 KV
@@ -2456,7 +2456,7 @@ class TestGqaPagedDecodeAlibiH40Kv40D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "5bd0febe7367d4458e94f394e6f7563eeb14e5d913c634307f593463b2ed538a"
+    sha256 = "a49f02fe6c3ec0d91a166303535066c914f2ae9d4f7cc67ace968bbb080b719e"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2476,7 +2476,7 @@ class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "3482d65c2b98a40a0d8d56e1ff806dfaa01632a737797e0bcce5949ae3029fcb"
+    sha256 = "91a95c5632574a78885c8aa447939891906039fcd68db8b092627026b6850a7d"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
@@ -2496,7 +2496,7 @@ class TestGqaPagedDecodeCap50H16Kv8D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "f2302cb6ec406382ca4fb4bba1f6662e1d756ab38be13bceb27a06f986bce9f5"
+    sha256 = "bde5214106f10353b199331b4545ef6796af7129a14b84003a2ff81b25258ba9"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2516,7 +2516,7 @@ class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "bf23059df6a887915f484fdeb9f690a48e8d2fb94d9887d776a5259bf1e7b432"
+    sha256 = "2d89784bb732fdf3856955aee640c626a33cdddee484e4a8d7dd01883fee29d0"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
@@ -2538,7 +2538,7 @@ class TestGqaPagedDecodeCap50W4095H16Kv8D256Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "747edb8e2b6cc4cc76f59165324f7f10ceb4a17c0362ed312fe0f9c895da56cc"
+    sha256 = "3bbcbb44ff2e2e43da7397cad0f865d572527391b9a353f6c7e348225eb5f4a4"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2560,7 +2560,7 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "6da0836e671cbdbb51c1b00583a82916d348b98e2a22837c44248b924862b587"
+    sha256 = "8f65c8dd0a781d1fcb50d31f545e04aa5850b4c9334724c2331f360bbf931678"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
@@ -2580,7 +2580,7 @@ class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "3454527fea5ef0e90fe49e27011ec6654df30aa8bf377c946aaefa62fb35ea4f"
+    sha256 = "ace5cf4443b2a3897b5894bf4dad32f0ee27930a508555e0fcc27efb25b4186c"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2600,7 +2600,7 @@ class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "b4129c3e95cf92d1d95b7a2cb6b2434aaba09d4263f2cc1d584e38838e81963a"
+    sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2616,7 +2616,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "5409a3552c781042f7cbeefdf0ace39ad0c99282c60304c92a6331426a5d4598"
+    sha256 = "3b10bd718ac4e71d17d26c352d26ee8735d1df7764078d81bd7a33a17bb2b1f4"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2632,7 +2632,7 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "855d618a7f9f97f63a414933e65c49bd8f4c988acb4c61cb4de08503d852766c"
+    sha256 = "e2071f3042006c4685df51d549222f1af03493e5ac6f0b820ef5fe503ddc1523"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2649,7 +2649,7 @@ class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
-    sha256 = "3938722a0c6259a9984bd0ba2bf41c4abd45f9d187c822e0477e6643cd453b62"
+    sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -2666,7 +2666,7 @@ class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
     PAGE_SIZE = 64
-    sha256 = "6c3c44c4568b5cd0a96c9fea38eb67ca8dc63a2470567869be17f7404dce11d8"
+    sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
 
 
 # Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
@@ -2682,7 +2682,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "49e191aa92533d4b4a0eb2348e18e2ccc8e9e97f3b46a5b9f3b6d7d112ec0eff"
+    sha256 = "b5d7713e06b823c42d4568b12e26ff211bbf70ccd6fb3f7d117c9f2699e28fa0"
 
 
 # Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
@@ -2698,7 +2698,7 @@ class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "54364a8273b60315c5ace47515a122d776e5b1dd93a377af4d7c8668c199424a"
+    sha256 = "550d9753f47832858c5edbe5d1c1445175830c1f48b32325643659d6e991e893"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 4 KV
@@ -2714,7 +2714,7 @@ class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "0dc5d1d35e7d8ef7dba27c3f1fac471956efd3dd8dd33e207bea61e6448b0559"
+    sha256 = "6fcb964062414092c22cfd1e3f575de29436ce9d5d715460c26d0eb02cfdfbd4"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
@@ -2730,7 +2730,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "43c64effa755013ffd29cdf51ee6f2bfeeb1fc6d3b0fbdff854bb8f996ca4f94"
+    sha256 = "a44a405b25c6a345fc5b394a9b2fd75a913f6fe50100e46e9b4e379fbd7a30c0"
 
 
 # Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
@@ -2746,7 +2746,7 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "40ff0f888150d7d21b60e7aa1eb063e0af36cbe5a2f3aa74e395a249c5200303"
+    sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
 
 
 # Grouped-query attention over a paged KV cache, decode: 28 query heads share 4 KV
@@ -2763,7 +2763,7 @@ class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "e04b137c0ab05a3bdf9957b72e6a6b7bd59f610bb3f1367e8b7d3cb71153a3cb"
+    sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2779,7 +2779,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "9e6339df71f0420335653f0e92ace6270bcddb9e3b975647a2d27c9e4bb6a22f"
+    sha256 = "515f1327b25bb97e60f2cefbaf52bddb4d65e954ff134c8c342367e3ac2048fe"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -2795,7 +2795,7 @@ class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "24ddf30f542cfd6263f74ab5ccb8a4224c4f65294a702824b0b2d37288803218"
+    sha256 = "08af977181700e0ff847d9a021d246dbf95a964813239acd41ae54313dcd1fce"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2811,7 +2811,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "930281dfe930b7f131f8422591c4c846cc4826e64ae3c110da78b8c4719524af"
+    sha256 = "37218afaf9a1a011c501ff635b50a16e761e5ce73110ee71a5bdbb2f5c2fff22"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2827,7 +2827,7 @@ class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "355e66645385de431faa3fd47b87327a28f1067d7915aab5e78bd951568c05c3"
+    sha256 = "dce97cb15e6789f2c78ea30e4a8a3d450e69e7ba4520da4f03eb0419a016eaff"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -2844,7 +2844,7 @@ class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
     PAGE_SIZE = 64
-    sha256 = "6192fee1d7c001b0f97b014025cb7c745e2cdacc47fccd30cbf30ac30d919167"
+    sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2860,7 +2860,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "b5d2e4e2ae657eb6a0a35014fcc4141b0fba52b7657b17cca8961964b6592b81"
+    sha256 = "7ad169041910405147e7c0237768baedacfa674e0215a12762092d12b933d6ee"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2876,7 +2876,7 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "d5ea98648176425a9165ca34c235752a327e77b0838a4ba1f17bfca7e3d13c79"
+    sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -2893,7 +2893,7 @@ class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "250d13bddbc99ce4474cdce33b21d5a27fa8e6476557987b34970d33f0ca93e1"
+    sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
 
 
 # Grouped-query attention over a paged KV cache, decode: 40 query heads share 8 KV
@@ -2910,7 +2910,7 @@ class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "29f8322850e49bf0673ed7bd2ba2123c88065a928d5cdbe472fcfb933a536f49"
+    sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2926,7 +2926,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "bf0b1b72933809c741b06540e36e17fcaca201d389213665361192cf0e62a234"
+    sha256 = "758788e5636ffd58f83bd109414f4739bd5b02940a7e0870961d4303941452f3"
 
 
 # Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
@@ -2943,7 +2943,7 @@ class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "775d4129e536cefee21d77cb4f4928d364d2d6b9753f25c3cf6f12fdc0636dfb"
+    sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
 
 
 # Grouped-query attention over a paged KV cache, decode: 5 query heads share 1 KV heads.
@@ -2959,7 +2959,7 @@ class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "bf6f303998ad4770eacccd16ab15183c04c0dc29ac1f10d496049d1f69b36251"
+    sha256 = "3ea97958f11d9a15a5b53ea16a3840bf8cbfbcd77c027c244e010c0971ae1463"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 4 KV
@@ -2976,7 +2976,7 @@ class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "e504c4868db8ca323cc449496d60321b3390ce1b189509137482018c1edffb14"
+    sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -2993,7 +2993,7 @@ class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "693aff7c3f844a4bec808a0d81d02c69b31b418223ce834331e490707e956367"
+    sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
 
 
 # Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
@@ -3009,7 +3009,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "8b9db6721d0dd7b15ebe940902b512f10d0f136ca09208e6b832331483b5a7db"
+    sha256 = "8593863aa7d59c97bcc818d059de116f5f6f3050f00124c6f0534656cdf6a1df"
 
 
 # Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
@@ -3025,7 +3025,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "549cc069255d232d4a6a83836d26a7b391b4b99c57cebdd4b5030462608ef8ce"
+    sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
 
 
 # Grouped-query attention over a paged KV cache, decode: 96 query heads share 8 KV
@@ -3042,7 +3042,7 @@ class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "c278d1490df1ea389fe672dd459950796e8526c2025a5d65dcffd2d766754689"
+    sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -3060,7 +3060,7 @@ class TestGqaPagedDecodeHndH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "7318c825075fc8a66c046fe08a64dd5729fc02f0c7a02dfa289dd623410f4e51"
+    sha256 = "09c55180129047f744934d06e16159e4b98ba8fc33ae6027ed2ed21b6e047f16"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3078,7 +3078,7 @@ class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "6f35f6de532344e4a42e54754089f103adec589a2c8af724dfc5d860bb6f4819"
+    sha256 = "697b32358edc8507756e3d5912e111a70cf928f0e3ba4ca4a18bb2b1abedfc95"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -3098,7 +3098,7 @@ class TestGqaPagedDecodeKve4m3H32Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "395dccbbe4ac8d0de498e9b1d2370461c545049fb880e66872533d12da9b1ad7"
+    sha256 = "f851c47a01c5b152c595ed86ae628dac1972f9513f8e093a06ca140f6786139d"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3118,7 +3118,7 @@ class TestGqaPagedDecodeKve4m3H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "72b860fd1826ea89df8cf4e47732e2aa855c3ec68e151e613b57f89892281035"
+    sha256 = "61810fe98d14e760a376f11934625dad38ffed5fc489b8b355acbb65684b0490"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3138,7 +3138,7 @@ class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "8cc94c2eb2aff1a6c7fabfbec8f26919ba497632adcb1949e2f6c64380e34acc"
+    sha256 = "36f12c10271ad9e46e91e6385379e5cdec39656637375c1d911f22c4857eabd0"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3160,7 +3160,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
-    sha256 = "db7d5b4e3b1ac13570a40f60d1a6e51427e5128fd11bc9e97ccdc74adaee762a"
+    sha256 = "340183b66c91be69f6006c57a964fd9d16ec8bee5da734b24af35e67c10188b4"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3182,7 +3182,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
-    sha256 = "a9cf03599aa27b4f7457bf39625daf737fba4bd86a3c1d51e2cd51faa2d765dc"
+    sha256 = "c3d9c45521f1483c203bf2062cb6bb9cdece8df8b6f13dd63652bcff4235b81b"
 
 
 # Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
@@ -3200,7 +3200,7 @@ class TestGqaPagedDecodeReturnLseH16Kv2D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "fb6dd8742725101997e323c6f29e55fd87ad3b969011e3d1ba3829d7a0d1e291"
+    sha256 = "e134748067b691bcee47f2b55a61de44ff35122c72c11aa56b574dcf2368a140"
 
 
 # Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
@@ -3218,7 +3218,7 @@ class TestGqaPagedDecodeReturnLseH20Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "eeb2c61bb63dea2154ad8010936901575ac62282d1e2057ff690366a71c50624"
+    sha256 = "5eeb5dbfa4cc6f38b9ba54bdecb5c3c9b54446afc4b63870d17ddda3440b9cd5"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
@@ -3236,7 +3236,7 @@ class TestGqaPagedDecodeReturnLseH32Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "f31f45cafcc6c82ba071c863ea5009f4acea729bf64a9f4b6c2b1be6681c694b"
+    sha256 = "c711f5159882003b118a5ea265dac769b7757998f93cdedad49871b700da993a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3254,7 +3254,7 @@ class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "391d0ee50791e8a10dec6095268be72cb5b1fb646458a985273aedda223e40c3"
+    sha256 = "351eafd7758a4d08f10693c7b098fbf7d6aabfa3157326a0845fed9dec47c259"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3273,7 +3273,7 @@ class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "8a52ba86d6d203ccbb6485a24d19afb62a93c598cf2643e3ef28ee78c54c5b9c"
+    sha256 = "6cd0a25a0104b04eff3601e0c1e15419411fe68cc98e5aa65bd7d8451fb10946"
 
 
 # Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
@@ -3294,7 +3294,7 @@ class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "82636c1d0522c1529fd79901085e9dc5418617614685bedd002754d3d7e11808"
+    sha256 = "253d91bd0bf8eb5c5ea9ff61cac036bf2485837e3af7a0e91c683af785747f15"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -3314,7 +3314,7 @@ class TestGqaPagedDecodeW1023H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "2ff984cfa6379a0ead36f17e319e7d71345e92d8c172bc6779221bf5b6884b76"
+    sha256 = "81b0b4a03b334af78b62448274e0810c8a023b906b160fc9ee7a806c4d5b9dff"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -3334,7 +3334,7 @@ class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "b1a5d460b98ad9c0c3c44db496a4c041987e60a21f2fe99ac5c3b0627004b83e"
+    sha256 = "5c68f7f9bfba2af57cd8a590033928de06577a6843c068ad2606a84bcf582b55"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
@@ -3354,7 +3354,7 @@ class TestGqaPagedDecodeW4095H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "9619c3d25bd523b4611cede1ce4a259449f933cb4ba0e9ac0191e64d0a54099e"
+    sha256 = "54ae6a2fc5fea9242055e2717a85e90dabb6d9da81346f9a6b321c696a4b7ad0"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
@@ -3374,7 +3374,7 @@ class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "ffada89bd906a6a6c76ffb03132c2b4a76e08c8c2bb5e43342b8d23ed01fcb7b"
+    sha256 = "330df775ac050bcfe6c75dfeb00aaa52414a766181c9e9d695be9c737e6f4fa0"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -3397,7 +3397,7 @@ class TestGqaPagedPrefillCausalAlibiH32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "2fb87a822c33426be35901d70a3748a6dbe84f51ec2e86673979226eb7e22e23"
+    sha256 = "2e4c72efccb56122cad97c6411a451fb5d28fa466acb08c0d7d97ca569a37581"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 40 query heads share 40 KV
@@ -3420,7 +3420,7 @@ class TestGqaPagedPrefillCausalAlibiH40Kv40D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "3db5a8bd54ec740788196c2d06cb85a82ac3eb963c5d7ff9d6ed1296e6b415fd"
+    sha256 = "6426daea3ef7e71af604afea5cf449aa9af847f87a66292279e6a33132657e35"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
@@ -3440,7 +3440,7 @@ class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "e44db792ee650069a97efac20bf8f9003d1e2df2a4a198c8a03c569765b4dfca"
+    sha256 = "787c9296ade871fa1c2a1b45b3be6797192a815108d018a4adca7fd2e3f370ab"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
@@ -3460,7 +3460,7 @@ class TestGqaPagedPrefillCausalCap50H16Kv8D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "d28fe262ba9412157707a4c949fc0e6fb0cdebb29a91ad74265e332593b87f10"
+    sha256 = "55ac3349f4153857b6c418be5609de1b8cb87618e5bbc2b6860d23f85058ea0f"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -3480,7 +3480,7 @@ class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "446f386b9a4db9ed3574e6a2156f634dc0d190aab148a5700672e382f242171c"
+    sha256 = "578f3aef7bf05d27b0d8eb976c6100d6551e7f007ad9261d709445d0bc403948"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
@@ -3502,7 +3502,7 @@ class TestGqaPagedPrefillCausalCap50W4095H16Kv8D256Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "6a4169915e0fd075fe4660ad5e1e398ed751d4480f43bc95a466bd9b93fb9f0c"
+    sha256 = "502172ef08349ebaa9eeeafa4e00ae0723cb8cee14dd1f4eb4abfeb5ba0db1bb"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -3524,7 +3524,7 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(GqaPagedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "63ffba829fd8a74da4ace7106db701b284c0e02275e64a9490036ce3e03e1b56"
+    sha256 = "133fae46e6597161cea899ab75307cbfbe2daa6d03c60f4fdbdb7f1c45d9b31f"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -3544,7 +3544,7 @@ class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "7dff6a8cd85c819e227c7579e3b5e15d365e152270e585abc4b38afda966750b"
+    sha256 = "4284ec8f420ec4ab8e3d0b954f4a53a875206d001e2fdce7ebc7c86d5ab8ed2f"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -3564,7 +3564,7 @@ class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "100f653d371e09d82431fe6c571cda68aeccd5f1bb54c4a2adbcd5957ae8e4cf"
+    sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
@@ -3582,7 +3582,7 @@ class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "70edf1ca108e89868430e5243f09940f62c2cf2e6929e7d9bac59ef5adafd976"
+    sha256 = "0129d0fcfef8dfa5cecd2c743ae017cfec3924be332cb962ff9250c7b4039321"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
@@ -3599,7 +3599,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "d86a4b70d99e5516d6fde801c7ece4c2c4b0c9021f7f147089bc60309feb46ca"
+    sha256 = "dab0ad7825658f21011c4fc7457334894e9d706c82550e0cdd8585269c7bdec7"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
@@ -3617,7 +3617,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "8c7d04bd87078868c60dded24a74687c118790a1302a1b70128f5f6f1ca26674"
+    sha256 = "88bc1f0ff258c59b7be2ed04fc7d51eb45a091801ec27e972848c0c3f60fb8f4"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
@@ -3635,7 +3635,7 @@ class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
-    sha256 = "3100eb16603face2ad3fd159b1e040827ff3565c1f97702418a90258c30f81c6"
+    sha256 = "a40f0da43fccd3fb8f000bfc9296c37ef4fac27f9fc978fbc431a63dcb5541d7"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
@@ -3653,7 +3653,7 @@ class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
     PAGE_SIZE = 64
-    sha256 = "a69ffbcadd23131cce8f90a160fed0a489ed45903597eeaea6196a7738877cc6"
+    sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
@@ -3670,7 +3670,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "1b5a9c3681bd7264f4a9d7faa569e61b976f412f2f0075ead6b0488325447574"
+    sha256 = "bbe1e86d915660cbfce735a8d2d299eb13cf0188f77c426461e2dc08f0999965"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
@@ -3688,7 +3688,7 @@ class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "903a3588c6217055b3c43781ce6bb50185a7123472bfc3edf9e76a32eba92cbd"
+    sha256 = "6a90bf7fe6e0c4be08c9a70a03f1efa688dff18bcf98b2530072a41182b3fc05"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
@@ -3705,7 +3705,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "97f811219e9d5f3ced8edb720936c12113d656c1aa4de75a0f808ad720a5f678"
+    sha256 = "cbe8049b412e5aad4aea470292c312f4dfc1d169614b6bfd7969f87b7489a9e8"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
@@ -3723,7 +3723,7 @@ class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "8459407804543bbca772640e69bfe42e9c7c8433ad4ff607951a9e44a92b9b4c"
+    sha256 = "be9e447f94a86ddb7e64ffb082be17c4a5931c48bd763238756c67c37b74ba70"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
@@ -3740,7 +3740,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "1a44f5b784f4ffa9afa0e20e8bd232530791ebd838042be5b41e7b5589b28185"
+    sha256 = "ec67f4cf1d9998c0b364b9c546135fbb52abcb3abb0003a82b820b9794e7eb05"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
@@ -3758,7 +3758,7 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "f0e421e7e679fa16339f4104a1b87f2ddefc1da603372d7a854da5cf8c71e96a"
+    sha256 = "d6113f65bffeadcd9e7eb28a8f548b206f14bd9d6e6d6df8d960cf1be9cb0116"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
@@ -3776,7 +3776,7 @@ class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "c43b81584572f554e5c1d021dd33d8ecba728f0dfb5fa5617f4e37c3e4215f2a"
+    sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
@@ -3793,7 +3793,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "561bca8c7995b51eda0e6d4cd6fd4ca639f3fa3c6b1ace684773d36711c68f75"
+    sha256 = "67919d135a9694abec3eaa9470c59d38b94efb531b322984976005a5fb0652ce"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
@@ -3811,7 +3811,7 @@ class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "d72d5363ccc737818117ccd808b9cd7316d8db7961c1d6c3a6f88513862dafde"
+    sha256 = "e2f4593214fa1c57e0a963078bbb3ab0b2db7a1de9fa07205d2746cd71a6c4bc"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
@@ -3828,7 +3828,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "f5683e16b7ae9b49aff9b7e21b34d7e6be51024074d1c6bdb554638e63b2ccc1"
+    sha256 = "d3816d349f6cbb442a15c9e3ed24351e2c99c2ca73ca6ee638c6e43361f33a57"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
@@ -3846,7 +3846,7 @@ class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "f10e8dc4e27547754450b972704e115d7b49d0b2e27b4ed1f1cc2ef5bb7b0159"
+    sha256 = "4018eeb9bb89e4858a06d97f0c4146f19a05dbdb00e4f688756db4f7eff652fe"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -3864,7 +3864,7 @@ class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
     PAGE_SIZE = 64
-    sha256 = "49ae6ca407e6174700a8af311f8b3ac547b1ec12af427c5abd7b5cf8d592e056"
+    sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
@@ -3881,7 +3881,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "f0e2b5e52deec37ba687a4e8daf4b1ea5a78345ad080b9e549b707737e33c3b7"
+    sha256 = "76128230a304062f35c4b0dffe6c479f97f404162731453ef51bac7b79b3deae"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
@@ -3899,7 +3899,7 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "59a44586cd1178af68224699579daea00142313149dcc9e3fc6937115682a75c"
+    sha256 = "622aababeeec3af35c91ee304cd9d4ea4e3c2ec67c4250c3a88704fdc1a631e2"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -3917,7 +3917,7 @@ class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "9b78d6dcdd4e0e03fa79dce2877920ac0db5e85c3138aff841adbb95737902a9"
+    sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 40 query heads share 10
@@ -3934,7 +3934,7 @@ class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 10
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "ae1e3bd8b7656054407a883f394bc881713d302f123702b93cf408257fca5a70"
+    sha256 = "8247fe1bc2e341ded422a8ddf6eb328ce9d3d902c3617ee5e4522e1165324deb"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
@@ -3952,7 +3952,7 @@ class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "912c5fa789c8878cfd6b9e30d17ff7059b66a725674e83a082b7b137e53eba08"
+    sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
@@ -3970,7 +3970,7 @@ class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "e117883b2b74716cfa6090690bf69ecb15b882353ba7e6557953818e10ac097c"
+    sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
@@ -3987,7 +3987,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "e922de4c3eb5c86d2f0dd96d6268439795dc6b46d06c7abd9f33106f6b7adb19"
+    sha256 = "9a85a498f484c350efabae21b885030740976904e14fdce3828ffa81fa84d54b"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
@@ -4005,7 +4005,7 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "0ed82da8219601ce09538473c60f4b2a2a8663b8310f43a77ffd7d78e6a3b926"
+    sha256 = "553a55e3ed88f8a73398dbf9410ae8d8d9c68e8fab84c35583051a63487a0c30"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
@@ -4023,7 +4023,7 @@ class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "2821f68e4e6bf1815c8c14cedb39fef8a2bb8f696282f94a41c9d84c1479e733"
+    sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4041,7 +4041,7 @@ class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "009aee4725c8546a34e6a2843aee7bfcad447900e3d93f4e25dd6761049800ff"
+    sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
@@ -4058,7 +4058,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 1
-    sha256 = "ad7ddf1a8d99c6d436a2d42373f303542773bc479ea8a96fe40ea4d268b44da5"
+    sha256 = "7e48ab508faa77400f55fc429a1af2877e4e234298ec75b61787e437a2a7776b"
 
 
 # Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
@@ -4076,7 +4076,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "20c291889a9d6152c5d86deee6697e2e3a81f2cac2c5303368685ca094c7b898"
+    sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
@@ -4094,7 +4094,7 @@ class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "ebea579179844e73bee82124166b2a379e846956c358609415873363705ab947"
+    sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -4112,7 +4112,7 @@ class TestGqaPagedPrefillCausalHndH32Kv4D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "8ba5836ae5a9d837f3e814d6a0417d16b43a168657feabe0d7b9cb53d1fd948e"
+    sha256 = "2940af75d9dfcaf5a807552c5c1a75bb87df3591241bb2f71afea304fb15aff8"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4130,7 +4130,7 @@ class TestGqaPagedPrefillCausalHndH32Kv8D128Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "c380d8c15388258615297a902c0e26763c7a0338769d2fb30c0362639a98f362"
+    sha256 = "8af3589a54320e160315fd7052c39f841d6cc3a3efefb06c3ba1ef8971366cfb"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
@@ -4151,7 +4151,7 @@ class TestGqaPagedPrefillCausalKve4m3H32Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "9d47f74fba80e730b34d0455c33353546cd07d8de90306da8a7472cb850c1274"
+    sha256 = "62eaa34fae50ee8b43256e27d27862fe95184a0631b84e02311a5c18b7e38ded"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4172,7 +4172,7 @@ class TestGqaPagedPrefillCausalKve4m3H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "195d5ec0b02cbf8442372094e27d373353986dc9cd3045f78628620ca66da362"
+    sha256 = "726ba273b88ffcd973ef3d2fc0be8813f9d97054b5d77cee854220f9cf9f89c6"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4193,7 +4193,7 @@ class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("kve4m3",)
     KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "223eb200e22163289c223eefb1a1ddac70fbf14261b59c3736b21fd0298d0a02"
+    sha256 = "7d981b9c18c319ac84db95c9c904c6770fceab15b75248d3b8ab58697c523a55"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4215,7 +4215,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
-    sha256 = "39adfe2f1c4f4356de7225d86b6b3c5f1add3a60a85245a3e549e48f300343d0"
+    sha256 = "bd57b44ff8791eaec6ac13a3a05121865ce93bb918c5e8df4e1ebd3686ac2c36"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4237,7 +4237,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
     constants = ("kve4m3", "qe4m3")
     KVE4M3 = True  # "kve4m3" in the name
     QE4M3 = True  # "qe4m3" in the name
-    sha256 = "9285b0481a78e3a609a1945ff1831bcd00340bd8320c697e26389c379661623c"
+    sha256 = "4b16bd0905e2ae592adcd7e6b7393ed9f2499c537c336ae20b05968378c26f5f"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4256,7 +4256,7 @@ class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "de58f6d4394da076cd33fb85caa738627fd9e0ac85c63b3a1e6e82c9590a7875"
+    sha256 = "9f8f770a90749d4324824293fabe437f84ec0af1d60467de9e0b5b0618869b29"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4278,7 +4278,7 @@ class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "220a0ea332ab6a3eb89e69ab079503bb1bc07775f50337e5a0799afc3354567a"
+    sha256 = "af58a0c649cdb497f4c19bb2d28633b0a07dd32719255bb3ea9ac007970dc87e"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -4298,7 +4298,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "d479d2e862f4744e52a71a56be875cd966776fde5ab80c20c90fba24cd89513c"
+    sha256 = "b02481ab2808d60a0c2874f2fca0f35812c0c18f75209706eea29d828f477a4d"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -4318,7 +4318,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "dd18169fe22f015e5d2300bc7aad0bf02c7686c91e89240e6e98657dccee78e2"
+    sha256 = "9a7ec2f4300337aa9ce0b99bc8079ffc0f5cd07155b072c3b4ebcdb6e1ff3b88"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
@@ -4338,7 +4338,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv32D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "7788b6a0382acd96a0a3a990c9c681bbfff7bf640f9785edf4682cb90f5c7ca6"
+    sha256 = "75c74e5d927cfc458951dd681c1ca29f55c2c26aa11f56e797be95e3686c7348"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4358,7 +4358,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "fb00b26c903669fbf33e119965b64f6588ef361561bbfcf19adc11b7bde52a04"
+    sha256 = "cc19a8a10f9128e663a51250a4c6e9cb363283cce11361a6bcb61d2b62774f85"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4379,7 +4379,7 @@ class TestGqaPagedPrefillCustomMaskH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "8ed4b263fa6a74430e71578299a38934a7e25a0c1f9b0496b340015259eeb9e8"
+    sha256 = "ec08020ae5ce46c3f3a4cae689773aee732683235cc4375551ad43a826247865"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
@@ -4400,7 +4400,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv4D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "d2d458cbaae09e01472d42c2fa3ff1d6b099c986534f9bc56a7b316ef9322489"
+    sha256 = "3ccd421df38ade6c95d7fae470009bea50aff7e9dee0ca2cb8508591873bb557"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
@@ -4421,7 +4421,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("custom_mask",)
     CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "bd408542d51cffc8c7eed1670f35ab150e928a8fe5ccc91405ddf0a1295c10f1"
+    sha256 = "55bae3192e1bb2050990147bd087c781cf73407b6ed66a971e3fbfcef2e79671"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
@@ -4440,7 +4440,7 @@ class TestGqaPagedPrefillNoncausalH32Kv8D128Ps64(GqaPagedTests):
     PAGE_SIZE = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "2364c0109f807f42ba9a098b8e021ef6911b97830f531f404e7808e30fcfb49e"
+    sha256 = "ea22fc483bb1b4ea86ae58d654a6203e49f39773354cfbda0c3bc4d8d63b102d"
 
 
 if __name__ == "__main__":

@@ -817,7 +817,7 @@ class TestGqaRaggedPrefillCausalAlibiH32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "94fe9c349f8105e081729c9b60b9424c90e14e02d1750c78ab63d1225dc35a37"
+    sha256 = "1a1059571967771aa26d22cc98043891d28201a046ceb6077269270c9894e28b"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
@@ -838,7 +838,7 @@ class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("alibi",)
     ALIBI = True  # "alibi" in the name
-    sha256 = "455b2e6f0ff8af11076a09f330946cd006a763398e607e64c85f5104fec27caf"
+    sha256 = "de7b8648fb0f31218ab87b8de900bdc749e4ea264682998f2800a6289169f11a"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
@@ -856,7 +856,7 @@ class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "c25b6480df4e2820eebf591dd31dae7147426361850fc323b51be226e22c755f"
+    sha256 = "4e0b22ab4569f9f8a0060f3005cbed0ceb937b73027dc378378159883974cf02"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -874,7 +874,7 @@ class TestGqaRaggedPrefillCausalCap50H16Kv8D256(GqaRaggedTests):
     HEAD_DIM = 256
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "850aaf696a27cc7a511852fe3ad6b0fbb940168e69f077056b0774aad42c08bb"
+    sha256 = "c1fd0bf4cf8a879a6bf6ccf31edbc1bb915fceb7c3e629d3c7f9238c4347c454"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -892,7 +892,7 @@ class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("logits_soft_cap",)
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "3b99eda01aa25724831e333a840b6e2acd11d102620d5cfc238166708a55965b"
+    sha256 = "83c485a59d944b0f5bc0225c8f712c277813d1849abb872fde89966a1b1134a8"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -912,7 +912,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H16Kv8D256(GqaRaggedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "ddfac76f58fef1e93c83b8444a63e099823513d66be7bf1185f259f8aeb6b1b4"
+    sha256 = "9af2d54e0e0970430bf5d43d7414ff3f643526c481bd7232fff0b12d65f266ab"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -932,7 +932,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(GqaRaggedTests):
     constants = ("window_left", "logits_soft_cap")
     WINDOW_LEFT = 4095  # "w4095" in the name
     LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "95c77dae9161e676fc067b719a5010cb76da5f11f6e3f1f2b959da23ce3d4df1"
+    sha256 = "d32647ed0714ba29f6f18807dc76b63922c367b3576a7a8f4f650c760a213813"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -950,7 +950,7 @@ class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "687adc8b3fc99e3721b7f71acd3bdf590c293b5596edb091385fff804a54a3e8"
+    sha256 = "a071948168078a056b04973475046f9e29f1d3c05302c249da79479e46c9fcb0"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -968,7 +968,7 @@ class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("fp16",)
     FP16 = True  # "fp16" in the name
-    sha256 = "8b7c3c69ad6a6ce8d2daa32036cd65d2511698e949ae0f69c946671c6e3e0979"
+    sha256 = "b09a64d4110561def46d535acbb3f5433fa61e8b152acfe0fae8fab262e24027"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 16 query
@@ -984,7 +984,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 128
-    sha256 = "47b5c39b831fd37e8205f9e206c37e67784285a7a8b333a01158afcdef72ba89"
+    sha256 = "b9f27fa5991a8a7a5af83d4e91fe48da80039b7091574495dfcd748d1c890512"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1000,7 +1000,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
-    sha256 = "20a2fca03011fc1ff65f27baf2ae67d3fc2770ca8ac66f81ecc10bb352e9fd23"
+    sha256 = "98055689529d705fcecb40da4a33421a36ddd6a5a69af13a410ffe991ba10e8d"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1016,7 +1016,7 @@ class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 512
-    sha256 = "01fbcb9e51d9550db7f4ab26c486d8c8c342e582c3d553e55fc00a574fc1d67b"
+    sha256 = "ce7a1d4c2057bdaad8434774e3eb63c0f63ce8d35ae19626426b009a29cfea6d"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 20 query
@@ -1032,7 +1032,7 @@ class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 20
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "1fac62f239feb1d339aa85db17c8ae8f7a5906b22bcd754bfb6cae3f0145b1fd"
+    sha256 = "25e45d2baf72f497a433a79678ba98438d927bbf42276db82c5f1d57166048e8"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 24 query
@@ -1048,7 +1048,7 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 24
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "903e0d37f3cba450f8b2019e981282a42df4abc1b22e7355d3e61c8f52e30cfe"
+    sha256 = "9db0b3dd56db536f49a4ff6bf080d92a9db1917ec3180366a57a2053bf833579"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
@@ -1064,7 +1064,7 @@ class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 28
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "ae85bea50b77478cb14ebd6e898ae57ea802b4905ad67f2b14777348b9d0c883"
+    sha256 = "5898d92208dd85a31797ceb9baebab3fd1255072750b1ec986eb112dcafcf369"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1080,7 +1080,7 @@ class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
-    sha256 = "4c0c7a7f58316d93fe24a0aa80db90bf2d2ea65d801775703dae578dc89c6847"
+    sha256 = "ba90605b99438956c19e211d6cd0d9580af3f60fd560b288ed1be2cd198e6922"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1096,7 +1096,7 @@ class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "b738ec48e78c1cae146b82db6c37ab2a4d15c1181091f9b9cc8f1bada39a2827"
+    sha256 = "738a9c59d0f973cf69089b4dffbb2d7908f266a2d8a18da88eece4cebab205f2"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1112,7 +1112,7 @@ class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 512
-    sha256 = "39afe4e5102c126a7601d7ae0ac8050a6fdb5acd881157ba9ee680248c576141"
+    sha256 = "8a9509226187795c9e15ccbe4ae6c85022ac5525a1b2200f335555ee061594b3"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 32 query
@@ -1128,7 +1128,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "50aa048f607d4be334ee414942bb90687630e62c974db50e79ea850cd26d1c30"
+    sha256 = "6a502eb8220006c3e87f33b34707a682ae02dee03dcf41cb5b12464b1622efa0"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1144,7 +1144,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
-    sha256 = "7e262e1916193b3c42d70edf3df7954d2b98e10e09a55d37f6b06b2e7899574f"
+    sha256 = "30057e7c96c0315eedee1e1bc5231575cf1eb27dbece5340b2ee5ff2194143fd"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
@@ -1160,7 +1160,7 @@ class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 40
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "c56de06fb510ba985bd00bb9d72f4318a48be1646bece86f77049cd647ac5f7a"
+    sha256 = "473d1eb00f6e507c8f10bcd3b1b316b1c1a799732501da0949e7731ef15b9918"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
@@ -1176,7 +1176,7 @@ class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 48
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "935dfb3964f0e6155bf477b38dbe07593b05db6a144dcf029238dd4c17f15f54"
+    sha256 = "f83b11c7ec386e91567f04a39da0ede9c3afb66d7c65a8775701b58e57fd076e"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
@@ -1192,7 +1192,7 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
     NUM_QO_HEADS = 5
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
-    sha256 = "8277c6b3328173c74280eb535d40149e9673b5830fc0b52c1113faabeba1ccd8"
+    sha256 = "1700e15037a4142069d1c24dea63d054e98c65f5a71ec4e929c4082ae1b6eb2c"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1208,7 +1208,7 @@ class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "a8a5a947622db7a92ff217f5a73ab6dd0acefbffc68f1b6dba0b057b26bb07ae"
+    sha256 = "5ee0c7f80922262ed10c58d96feccd2b5ebf26d3abea5be98147de4e3d21335d"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1225,7 +1225,7 @@ class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "56b0ab519ca697a2e45d02195e8175c0db8d4854e91507839c0f28d1f4193513"
+    sha256 = "6a45a6f02105b328ed4b76f2426f8862df50f0d2d01b19c0d88271142232c778"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 6 query heads
@@ -1241,7 +1241,7 @@ class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
     NUM_QO_HEADS = 6
     NUM_KV_HEADS = 1
     HEAD_DIM = 128
-    sha256 = "1baa7d8d50349288eb33efaaa8d8c4d67db4a1a8c4580308a0d415c3b1dbf9b7"
+    sha256 = "c2d52cf3fac98208e68a18779b245ecabb2c7cc7823487caa0d26fa11206a249"
 
 
 # Grouped-query attention over contiguous keys and values, causal prefill: 8 query heads
@@ -1257,7 +1257,7 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 1
     HEAD_DIM = 256
-    sha256 = "3f805fe7a40fdea87f5e9213c9e671e537c710fdedb27dab8e105eb71d651960"
+    sha256 = "cc634265972731c2657d38904c4cb11088c79ec2d1be0a8fd4b3cf18ae2d614b"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
@@ -1273,7 +1273,7 @@ class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedTests):
     NUM_QO_HEADS = 96
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "f7171900de187a0e22199765cebe94ee467cfbb28a4f85787a3c1d5c1a5b23c2"
+    sha256 = "3cca15873b8a40741710c22d2082a5db89059820921108f267fec79b77c0f7c4"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1290,7 +1290,7 @@ class TestGqaRaggedPrefillCausalSinkH64Kv8D64(GqaRaggedTests):
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
-    sha256 = "03195c496b0dfadb1501d65c5c4b9c8063bd478850bbec6d6e69a2821d0a7ef3"
+    sha256 = "5c74319984317e7e4ae9ab9e058ba06523cb901ebd9df873c1a2949bbb4a5c69"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
@@ -1310,7 +1310,7 @@ class TestGqaRaggedPrefillCausalSinkW127H64Kv8D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "9b2af87d0b5d2281ecb471630398b836ca26ce5189a41e8bb98e67c101729717"
+    sha256 = "674e2db8ef86470b2ab1f7432c11879140eda68ca9b729e1cd39216e5ed288ac"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1328,7 +1328,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "a573d5fe9b0d7d19d9d1133a04b76cfeb602ddca39a0b3a1953d1ef91b317b7c"
+    sha256 = "d8819765ff5345faecaeb495e6c814f8d4791b1a4c7d1b46fd136c0aa8397abb"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1346,7 +1346,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D256(GqaRaggedTests):
     HEAD_DIM = 256
     constants = ("window_left",)
     WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "43111dc8ec77961fe0c5648436e2fffaf7e22d7de6c2a80a3f0ea39728730258"
+    sha256 = "b92fedc3c3e45e60ad36166352440d0f074780329b54030f5caeb417839fef29"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1364,7 +1364,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv32D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "795095bb191de6056bdca35d2833f4d0312ccdeaea6c188a2950d35619bad20a"
+    sha256 = "4503df02e74b918267c1d9e9dfa7c3420588e4284cb47bcbd9d31c68a3333806"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1382,7 +1382,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("window_left",)
     WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "adbc4c6b872fa5cce9bc389a8c8faef5f53c8c6cedfce55f19468f5c36bce37b"
+    sha256 = "3428610c08a6cc2a03496d0b6e7d3f45a8c523cf8f9895a47db53a7bb11e88ac"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
@@ -1399,7 +1399,7 @@ class TestGqaRaggedPrefillNoncausalH16Kv16D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "b1d7427af44760c8206fc2a5edc5deea654226d1b2afbc6a50b9d62503a8bc2a"
+    sha256 = "771beb93cf4a4308262adb5f5ea915648f7fce67593b330f0a40e740fab5f098"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 20 query heads share
@@ -1416,7 +1416,7 @@ class TestGqaRaggedPrefillNoncausalH20Kv20D64(GqaRaggedTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "0a9e8d973fab0c9fd44551944662f8793357d8586b0529e5744b36a77239253d"
+    sha256 = "a731c15e63c431bfb8dbb00248f521630ff010d2c186c278cac053c89b793dad"
 
 
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
@@ -1433,7 +1433,7 @@ class TestGqaRaggedPrefillNoncausalH32Kv8D128(GqaRaggedTests):
     HEAD_DIM = 128
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "6c93d07d649e15faaa69bc60ebb78879532919a6decf9e6df94f5288a81cbf48"
+    sha256 = "68fc50f5c8d44f68239031488bf4809b7bae9ee29a0df100296c2c13eb648c4e"
 
 
 if __name__ == "__main__":

@@ -300,7 +300,7 @@ class TestGqaSingleDecodeH16Kv2D256(GqaSingleTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
-    sha256 = "4de1bdb695ba16f3a24fdbb31ceedcad6ed4795d88d164bfb9900fdc2b974b05"
+    sha256 = "d07adfacf215a3a45371ccaed0d7bb833bb55e57fc7471876f3574e73d6ff1f9"
 
 
 # Grouped-query attention of one sequence, decode: 32 query heads share 4 KV heads. The
@@ -314,7 +314,7 @@ class TestGqaSingleDecodeH32Kv4D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "46a21543ff5dfdb95f00090254e74cce5ec3108a83fe78567f9327a93554e7f9"
+    sha256 = "7f0d09cb4d77312d0d6c1f19082262d463043deb53a90129a95a64a7f79ea0fb"
 
 
 # Grouped-query attention of one sequence, decode: 32 query heads share 8 KV heads. The
@@ -328,7 +328,7 @@ class TestGqaSingleDecodeH32Kv8D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "af20f65fb86cb29506ee531f59e6fb532d2a0e7baf9e27b4f4278c464e4fce88"
+    sha256 = "7ca1694464e9574166c23dc6c4285dcb317118a16506130dfad7e3e8c914c387"
 
 
 # Grouped-query attention of one sequence, prefill: 16 query heads share 2 KV heads. The
@@ -343,7 +343,7 @@ class TestGqaSinglePrefillCausalH16Kv2D256(GqaSingleTests):
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
-    sha256 = "457486006f5e802845b2dbb3a1ca0033b5730e8c305715be1cad6abd8e7b6787"
+    sha256 = "6f7936ab6f2c14c5a4e39fab8b444adf57c498baa2e7f5d19c548368073959e1"
 
 
 # Grouped-query attention of one sequence, prefill: 32 query heads share 4 KV heads. The
@@ -358,7 +358,7 @@ class TestGqaSinglePrefillCausalH32Kv4D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
-    sha256 = "c658c3570230df53290de0fd5ac8d77a64969eeea1a3c6ee9bcfda053d509aaf"
+    sha256 = "98b5bbd2507fcf94aa80de297234674abed1ad33e17c1023e2553dd253e22858"
 
 
 # Grouped-query attention of one sequence, prefill: 32 query heads share 8 KV heads. The
@@ -373,7 +373,7 @@ class TestGqaSinglePrefillCausalH32Kv8D128(GqaSingleTests):
     NUM_QO_HEADS = 32
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
-    sha256 = "20d05429cfc6c8cc833629e8690eb14c875ca330620fbf358bfa445d64ce4729"
+    sha256 = "bf82b04a9d0d627fe490df487982fb2ee2df038ac4d7522f22d9c6ee427d54f5"
 
 
 # Grouped-query attention of one sequence, prefill: 16 query heads share 16 KV heads.
@@ -389,7 +389,7 @@ class TestGqaSinglePrefillNoncausalH16Kv16D64(GqaSingleTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "81de81d1f9fbb5d264f98322e8451e489b60806406ea63bb60fc4f076f8ef901"
+    sha256 = "55dce0620ea142e39a3896cf1acac0a44a9972dd85114303443b5552e44b79c8"
 
 
 # Grouped-query attention of one sequence, prefill: 20 query heads share 20 KV heads.
@@ -405,7 +405,7 @@ class TestGqaSinglePrefillNoncausalH20Kv20D64(GqaSingleTests):
     HEAD_DIM = 64
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
-    sha256 = "fcc67cae5f5d40c3f466704c6e5f498ccab69f979921dbaf65ae80ce0fe616d3"
+    sha256 = "f98285a75da9180cd6271ea8e728d65a5b132cb856933777ad7e4d8272a6d3ba"
 
 
 if __name__ == "__main__":

@@ -663,7 +663,7 @@ class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 128
     PAGE_SIZE = 64
-    sha256 = "e18e8a65d3a5cfe62c2ea4edcea8a5ad112bf4bb99c0a740dc7950be8c98dbfe"
+    sha256 = "97873a3de1c9a26e25a92bb4af004eae768273abf70cbdac956ae47efb0ae5f8"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -678,7 +678,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 1
-    sha256 = "041456ed35657f2847f75a11cd26f5bfb5a5aefaf5863709f454ac0dcd4c7921"
+    sha256 = "831463e6133488ec405bc39fa26eaf066f777ca9873fb85e76673ff45ebf91c1"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -693,7 +693,7 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
-    sha256 = "dc097590111e3d5ba42adaf98411288ea8f872952a859494313f159538ebc802"
+    sha256 = "3045e64bbb7ff182b90085230d299a21a50cf4ac014bd192ce4f6cf60a80c23b"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -708,7 +708,7 @@ class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps64)
     NUM_QO_HEADS = 64
     PAGE_SIZE = 64
-    sha256 = "34e853aa3bea453508897013aad1c8ea9a9b9a05a0ce02964ea92a55b1c7fc39"
+    sha256 = "76cc11611ab932482c8b4da997fe10d480379a3450af04d0ec992e7c54dee0c6"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -722,7 +722,7 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_ps1)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 1
-    sha256 = "f22b9bd42905fe74e8881b55e785f13b17cf7a984f544ad59cfd2600921f0741"
+    sha256 = "bda2c67db9a36e9df1b9e424f7cf2d3f35faf79e52565df37d5dcb3980ab2718"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -738,7 +738,7 @@ class TestMlaPagedDecodeKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_kve4m3)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
-    sha256 = "a8e5caeb6f51b36733aa8517f4c08c03ab7e479d6f7fb66ed8241fa3a9e3be15"
+    sha256 = "b578d104b78a5b73162c3bf99c26605fac1261c6a7323e84d5512a1038c954ed"
 
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
@@ -753,7 +753,7 @@ class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_decode_kve4m3)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 64
-    sha256 = "5ee5bea49fce8805ce4d54ab76617b0ee8e7d59810186778937a7fa6341f8824"
+    sha256 = "28401d5ad8ba745fe9a82d022195b95dcde0be952254a84b50d3f2f1d2764fc5"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -770,7 +770,7 @@ class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 128
     PAGE_SIZE = 64
-    sha256 = "6abfa8819106efb449fb035d526623c3759e38ded48dd4289efadef4c88cea54"
+    sha256 = "0d6855a41a3de0c312a8470fbc6758594fd98cf8eb3d13ec30aa772675cfd883"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -786,7 +786,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 1
-    sha256 = "475fbef4fdd9384a36e6a83342c7520cb187ba37816f0d4eab9eb481d6f5334a"
+    sha256 = "64f3d842c9cb41765167f7417474e1672a2ad926a0d5baac13656c782e412b66"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -803,7 +803,7 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
-    sha256 = "380b4aa41681bae5e4adbf036d399d9ff87940bdba955e9624273c53a371c6e9"
+    sha256 = "78aa626a85b0fee6a878d9b311c3e5f68555da3ab1f1422e3ab9c28248905963"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -820,7 +820,7 @@ class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
     NUM_QO_HEADS = 64
     PAGE_SIZE = 64
-    sha256 = "75e23b49b77fb93f62c31a7a0f30efd5eeb99f18060c8d404d5af7cc2fb99889"
+    sha256 = "6be4be3ac55f9912c78927c74e715cd4f8a3980f4ae817c20a6c6b5edb51e090"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -836,7 +836,7 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 1
-    sha256 = "305bcbc7b738826af064a495f7a47a7a13343780b93a289eed5018dcd1ad9b31"
+    sha256 = "2b8d400d5bd61392476a0ba5ac8ed948538ba3cc4896a680db6490c02ac8973c"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -854,7 +854,7 @@ class TestMlaPagedPrefillCausalKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
     NUM_QO_HEADS = 16
     PAGE_SIZE = 64
-    sha256 = "d83a9477f7fc4fc0f9ecf2beac25808f25e81a9e2773cb1586a4587f3f6b7c7c"
+    sha256 = "fb918a938e674f900abe34742d283a8ce06022ed1286f103dba409eaf39bc8ec"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
@@ -872,7 +872,7 @@ class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
     NUM_QO_HEADS = 8
     PAGE_SIZE = 64
-    sha256 = "5b02546c680e8493015086f636380a04094baead221c04ade5f8ebb7e776eefa"
+    sha256 = "6842bbd1db328d36277f5f5cbaa4291a02647018a0beeb48bf60e2e1456a330d"
 
 
 if __name__ == "__main__":

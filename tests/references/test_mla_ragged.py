@@ -199,7 +199,7 @@ class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h128_qk192_vo128"
     NUM_QO_HEADS = 128
     NUM_KV_HEADS = 128
-    sha256 = "e42c67f4941bcfaf7c4b6f429f7704ae356ff9f466b5634450239ad6c0a0ae20"
+    sha256 = "70ec06ed6925a7d1b4f776554aa60f407b813871d52de9dd7690571cdccb196b"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -213,7 +213,7 @@ class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h16_qk192_vo128"
     NUM_QO_HEADS = 16
     NUM_KV_HEADS = 16
-    sha256 = "6964352bcf136c3ae88dd4f582aa49ba3a2bff066fc911e4b2aca6f2d49c626d"
+    sha256 = "3b779a3d7aa3cdc18e6a803a50dc780eb79643c021dba2737f4e94eb9a9fbb86"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -228,7 +228,7 @@ class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h64_qk192_vo128"
     NUM_QO_HEADS = 64
     NUM_KV_HEADS = 64
-    sha256 = "6b4cdef04541797e9009f463e04ceefe7c788df0ff557a3f7cd67d8c1e5e100a"
+    sha256 = "8bc2d7af95cf71e804cb977207f10b105b775c1d1310e48b4a07a9ff81671b63"
 
 
 # Multi-head latent attention over contiguous keys and values, causal prefill, not
@@ -242,7 +242,7 @@ class TestMlaRaggedPrefillCausalH8Qk192Vo128(MlaRaggedTests):
     name = "mla_ragged_prefill_causal_h8_qk192_vo128"
     NUM_QO_HEADS = 8
     NUM_KV_HEADS = 8
-    sha256 = "06a4dfc696fe56c02874b43d8d337d1ce7631ff3f33ec023b3ddf6436f1e41ee"
+    sha256 = "5f4f085b15df0ac7474624245e09bcc7d6c9b63194347cfcb5ae72174f0d9d4a"
 
 
 if __name__ == "__main__":

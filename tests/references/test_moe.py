@@ -1202,7 +1202,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
-    sha256 = "4d4ad2263e76ca987740cfc288d0f273edc02036caeb8bec00a8a791e2787039"
+    sha256 = "6f143fa33d82da2c8390f2acebf0a707b5ba98289bd4470feb45bff5182e9317"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1227,7 +1227,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
-    sha256 = "6b1bf353ed907d1aa86fe4ec2d83f0fa314a78975c587a8c5db853fcc006c664"
+    sha256 = "12d74903d6e27bdbf43286e5433d655b6327f031d232fb7574b24d1e9b370f03"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1252,7 +1252,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 8  # "ng8" in the name
     TOPK_GROUP = 4  # "kg4" in the name
-    sha256 = "66b434545c392249b890169d12782d4d4df095d10daca361eef740bdb77baeab"
+    sha256 = "78285876cf9410f15c5cf3c51ae8b39095583a1e778f719bfca025c77e0ccdc2"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1276,7 +1276,7 @@ class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "6f9203bf90a8ca8d6ecc49b9429fafa8df9619394339a37adc03fdb3739f0348"
+    sha256 = "0916f24b6fd138c7d286d9107e33e3dde883b114cd45c9c14f12861db86c729b"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1300,7 +1300,7 @@ class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "5521a8a03ea9c85317646eec53302d9b81e5c773a23b7ac356100469070a2945"
+    sha256 = "cb41d46dbf96b9a4c95a43537f727ef3c35f0f66fa72a1667ab224e7688a99e1"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1322,7 +1322,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "f89ecff3a12b44f68b216a83ecad58f779ae9f5afa18ca7be6a5d26e5b1fd3c4"
+    sha256 = "ed789ba4c0aeeb0b2e86cd249440c3bf80adf48263e8a7bef055b6e974be7b73"
 
 
 # Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
@@ -1344,7 +1344,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "c8c12d0d8d7d81e2f30c12b523fe759732b73f4c69b194e6e8154199790d8709"
+    sha256 = "2a926780dd30b625b144fa2219bfbaf1f4329891cc529eef82b781ccf53f4ba3"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1368,7 +1368,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "4ecd26f3c4b86a8b56eb45df438e847905da7fa67a9bd117e3d4c0a8f22c8e5b"
+    sha256 = "2ca78d7c539fc93999efc593d908234e600a5d973060ddbe5c2e6ef92db72754"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1392,7 +1392,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "27e2cdb3b248cf824734258729a492a29a3d25c35f83a2e8493719583ee48547"
+    sha256 = "92dc41895f57505bfd2977635b1b267d7333d2885f828ffa6c9403d4e1658b9a"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1412,7 +1412,7 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "87f7986d2e05b1da01161ac686d02b7e792c3bf1d379a861375d51cc73e058c5"
+    sha256 = "01e4f4b0ab6e28b45d0795bce7436ae2099ec7d439f3b7929b0884e02b720ac0"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1432,7 +1432,7 @@ class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "93ace0e5d1627c19e426912d58c446c170d547284c5826d15378fc220b7e7ceb"
+    sha256 = "6cb624b6c21017e2ba63e0832df43ff4203ce28f6e61d510d34487a35e101eaf"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1452,7 +1452,7 @@ class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "bab54d6357bd2fb0b785bf2e7efd52ec28e00c1b082675b861440b61aabf3165"
+    sha256 = "ed4fbd088e75a6f9c8304d7614d4cffc5bd1c63662d41ded0357f5510d1eee23"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1471,7 +1471,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "9cbc6a4430b1f8b6935eb00bd7e9d5e6dc0f15ea8d9c133be9c416f269b0a2c6"
+    sha256 = "df314ce7ef3fc96ae1a5c594e58c583c6f88f2961dd354f2c0debe4b0958ef95"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1491,7 +1491,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "19e443237fb89d4d1dbf15f0e704491615ebd53ecf76c98d4b56f3df8e3fc542"
+    sha256 = "a07ce2e89bb64ab22bfd9910d5d0b12dda76c193d2cb36af6b8cfbf8e53a4028"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1513,7 +1513,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "8831e6896318f93707c203115a474e1abca337a0522cc771c33961654b6698f1"
+    sha256 = "fe2dfa320fd5c827266e0a204e843eb66e487660ad4e7be418c29e48238220bd"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1535,7 +1535,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "a262612181202eb787cf3dd8accf87b0494a8bcf45b03abb0d5c657f834de048"
+    sha256 = "71d6bda32c19c5b24ad9c204d7cd1e5c9d53757a0d71c44002a3adc3b0c29400"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1557,7 +1557,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
     TOP_K = 10  # "topk10" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "7ada71764e082f7d7cc4c7fafa8fa615038c51b9e4bbc4d88e325d0d3bba5b69"
+    sha256 = "7480fa014b54b068cb85475127fe920b74bd7d2876dbcc81c940f853822a2616"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1578,7 +1578,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "ff0f26a243d3bdcc57af21b8d4bbedf20c27c1b8bcd4fe46e83ad09d433def64"
+    sha256 = "95ad6da2a5f2f1a97ac85413c7b8c919ad179656257201d23e4b7b65b82e5f1c"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1599,7 +1599,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "d69906b1a90c08b5f4b5b56807acdf074f6a0373e8e9208404ca86a47a0b8c19"
+    sha256 = "711b3ace9458cb1952b2734a1b5d987d5d6363df4792ef11971d07a1fa7d4b6a"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1620,7 +1620,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "e10906dcbadf27960b67021865025e9745c253dfa5cb580ca30f87f74240d584"
+    sha256 = "dfd8c76f1c39180c11759528097c56ec210ec73e1223ffe8c8d9493b1b41798b"
 
 
 # Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
@@ -1642,7 +1642,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "391c288390ab4183263240b074eb996029b58c5f74e98e2928ed21b49af5d620"
+    sha256 = "fdd5fc027c006d295e4286b6d1b4fd8439e740969a426deaf53cba045ed7903a"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1664,7 +1664,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "5beeea24608277744da3db54857902c8d9d03afdf50db51a8811995e7b460307"
+    sha256 = "b728f690819fc31c3e19675bfcb69235388ef7c3bf5c8a7c9ed6049d871fa566"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1686,7 +1686,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
     TOP_K = 1  # "topk1" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "af19fc8aa4ff1cec3b04eadcb9b0e9a691316f4224dd01bcadc2b90d9dddce5a"
+    sha256 = "86e353b1f523c2fa2953a83df137555013e98c60a542c5d9bbea1fbdf43ebf4b"
 
 
 # Mixture of experts: float8 weights with one scale for each expert; an expert gives
@@ -1705,7 +1705,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk8E128H2048I768(MoeTests):
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
-    sha256 = "b98f872af498fbf630c7c118d4903f02eae4562550c5e4c1339a545a68ccfc2e"
+    sha256 = "0999968d007fb14efdbed17645e89fee7b4f48e97dfdbd579956dbbecc3afbc4"
 
 
 if __name__ == "__main__":

@@ -378,7 +378,7 @@ class TestMoeBf16ScaledInputTopk1E16H5120I1024(MoeExpertsTests):
     INTERMEDIATE_SIZE = 1024
     constants = ("scales_input",)
     SCALES_INPUT = True  # "scaled" in the name
-    sha256 = "7eff9a91cc33ab3b51d4cb943d179c3c6a562e38333e9f164424bb94adcdcf26"
+    sha256 = "af3b57ee4e7809eb4f946ce19d8d639bcf8914d236882c60e17b666dc4a5f4ec"
 
 
 # Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
@@ -396,7 +396,7 @@ class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeExpertsTests):
     INTERMEDIATE_SIZE = 8192
     constants = ("scales_input",)
     SCALES_INPUT = True  # "scaled" in the name
-    sha256 = "661f89a7f3f7ccefd9163ba270103407797199c91b453bb2c569d17da57c6a3d"
+    sha256 = "cd805106e913c26b610ce163a94f838d20ce65cef11d8d63421c11199050f353"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -412,7 +412,7 @@ class TestMoeBf16Topk10E512H2048I512(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1024
     INTERMEDIATE_SIZE = 512
-    sha256 = "77a6465ed2099a3cef4c61d66deca135d0433346e6e2baf277e9f3db40ec8e99"
+    sha256 = "27ccf2fc9463fffde7bfa4a8c13e94b47ddd20b462965a39e560918baa0cf39c"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -428,7 +428,7 @@ class TestMoeBf16Topk2E8H6144I16384(MoeExpertsTests):
     HIDDEN_SIZE = 6144
     GEMM1_OUT_SIZE = 32768
     INTERMEDIATE_SIZE = 16384
-    sha256 = "92882560da99b45088c5b52ca867cf6f8ecde2eff31f3a19fd8560d88541f430"
+    sha256 = "1a635229da7ac36cbfad6b72bba638bfd8d3988a3ee80dec5f6a2ede0a75d595"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -444,7 +444,7 @@ class TestMoeBf16Topk8E128H2048I768(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1536
     INTERMEDIATE_SIZE = 768
-    sha256 = "f8b97e482dacd9b1969e7d1770b87efda4bb0b4679928d48290ae0e1a8350c20"
+    sha256 = "d34588c2d5e850a91a289a153193c8cdf0a5ef58ae6ea5768da22e7d84873a0c"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -460,7 +460,7 @@ class TestMoeBf16Topk8E128H4096I1536(MoeExpertsTests):
     HIDDEN_SIZE = 4096
     GEMM1_OUT_SIZE = 3072
     INTERMEDIATE_SIZE = 1536
-    sha256 = "221280a6d8b490fceddc77b5cf1b444b0627d1adaf14680d884d8f56feb7d74c"
+    sha256 = "aa8920100f3f1e778290b47ae609dbecd0e301239011aa6bc6b5a250dca2347c"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -476,7 +476,7 @@ class TestMoeBf16Topk8E160H5120I1536(MoeExpertsTests):
     HIDDEN_SIZE = 5120
     GEMM1_OUT_SIZE = 3072
     INTERMEDIATE_SIZE = 1536
-    sha256 = "85257e7baae5445a57fd2bc9c3919f1481385f2516df655e57d4ca415e285f6c"
+    sha256 = "312d0e18c443d78b05f9a4d198361404cc1e4d3df7ad949da16c1a89300d0117"
 
 
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
@@ -492,7 +492,7 @@ class TestMoeBf16Topk8E16H2048I768(MoeExpertsTests):
     HIDDEN_SIZE = 2048
     GEMM1_OUT_SIZE = 1536
     INTERMEDIATE_SIZE = 768
-    sha256 = "f62b14e7e3d7a931ff26634cba1f15fd2343a86f63f29787eacb9e605a0e1552"
+    sha256 = "6e95d357133a9c6ac50ebc5deb6b809f5e45dd9405facad50cf8e4b2bd1267f6"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -512,7 +512,7 @@ class TestMoeMxfp4Topk4E128H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
-    sha256 = "1910d0ac50698926744e42d7c25ec5e3fed1b6087ee65db1734aaa2ca122f543"
+    sha256 = "f79db3fb677f0806aae32b835e538e64f0ea3e8c5dbed379b6dbbd020ec7ca28"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -532,7 +532,7 @@ class TestMoeMxfp4Topk4E32H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
-    sha256 = "e3ca7ac000468721c6d9af5378e3d3c9f061b258a4139007cb086fb6c29931d1"
+    sha256 = "ac683c71361c10aa4efad81579b48d7b1d130299b1b7884f778b3e4b5eb0f841"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
@@ -552,7 +552,7 @@ class TestMoeMxfp4Topk4E4H2880I2880(MoeExpertsTests):
     NUM_HIDDEN_BLOCKS = 90
     INTERMEDIATE_PACKED = 1440
     NUM_INTERMEDIATE_BLOCKS = 90
-    sha256 = "ccd3d3e1cda6c55701b243732ded3d4bf2f02826a674bacbe8fe68e595b9a9c0"
+    sha256 = "426031116ac41b4e6ae4fe0d4f92428a69ae01b12f2893a1db69578f8fd39407"
 
 
 if __name__ == "__main__":

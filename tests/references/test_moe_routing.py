@@ -512,7 +512,7 @@ class TestFusedTopkDeepseekE160K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "61f5ddaaca604d92c44c3824fbf294dbaf8646bb43a4f5323c7e789bbfe844ff"
+    sha256 = "259d4f65709539a149d2e3bffa2a5dfdad5f1a3926a9cd72868b0799c36349a7"
 
 
 # Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
@@ -531,7 +531,7 @@ class TestFusedTopkDeepseekE256K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "e00130c57304ab53daa65e5c3b929f9d6e9f05aec4a95cd46581548be718f38a"
+    sha256 = "07a540da8e20b7dfd098c2d349d5a963b210609f4bbd02a24ec54365a473ecde"
 
 
 # Routing of tokens to experts. Of 8 groups of experts, each as good as the sum of its
@@ -550,7 +550,7 @@ class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
     N_GROUP = 8  # "ng8" in the name
     TOPK_GROUP = 4  # "kg4" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "0a19ab44fa3a0b870e1d5fb4d9892032a2fde6ea1109ccaf38a767165d71bc28"
+    sha256 = "e8b2bc562be96f7591a97f3f8e08ca7ad6d2656eaa0125b1f75e11140974e0d9"
 
 
 # Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
@@ -569,7 +569,7 @@ class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
     N_GROUP = 1  # "ng1" in the name
     TOPK_GROUP = 1  # "kg1" in the name
     SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "e314163c7f3afde13f887ca68b6b4b2afb70afdee20d582a59b9a0ac5420120c"
+    sha256 = "13cb0f92edf4e15337c4395dedaba6ae4677278e3f0bd86c3fa53c85f413e587"
 
 
 # Routing of tokens to experts. A table has the 6 experts of each token of the
@@ -584,7 +584,7 @@ class TestHashTopkE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
-    sha256 = "c2bbba4e235e67b64b87dd4d284619a4f4c5f7089897421c45f108d495dea43d"
+    sha256 = "30affff497083014874cfb8c859c38f7797c067d28635c4d9a73cd5d3869b287"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
@@ -598,7 +598,7 @@ class TestTopkSigmoidE128K1(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 1
     SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
-    sha256 = "bb0b450d59bb4beba1d7cb5f402b947c7fdd12ab30d129fe3867af99e9e5a446"
+    sha256 = "9781b0c1c335f646ecda714419fb1e661ab0a6b6ed10a53cfb523fc325cde3b6"
 
 
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
@@ -612,7 +612,7 @@ class TestTopkSigmoidE16K1(MoeRoutingTests):
     NUM_EXPERTS = 16
     TOPK = 1
     SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
-    sha256 = "b1546afb0770c7db04378c5d7d994368cd7ebb2317825a01435f58319132bd9a"
+    sha256 = "9fd384c48a43d16b3467b9237c639b6a16656165e67550f6309634d32b178348"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
@@ -626,7 +626,7 @@ class TestTopkSoftmaxE128K4Renorm(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 4
     SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "5adef6858c7ea11e486f1654e1809cde3b7fd78c880c058530516dfe6e7963f7"
+    sha256 = "9aadbbccb1ed48d25a7e678c0efadd3aa443d73a2e78e1e30c41d09d12b88343"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 8 largest, and
@@ -640,7 +640,7 @@ class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
     NUM_EXPERTS = 128
     TOPK = 8
     SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "39f056b2f03e364d12117a11ae1317df5b31b7871c3c96068ae49cf268e7ec83"
+    sha256 = "cfc7fd255287edbf1cc061fe1da5535519a46057cfd49cfdc343f1685dcfd541"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
@@ -654,7 +654,7 @@ class TestTopkSoftmaxE32K4Renorm(MoeRoutingTests):
     NUM_EXPERTS = 32
     TOPK = 4
     SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "66d2babd0c9cd69465bafa97a219f833668729e553009d064f9c9d9ce9854ee1"
+    sha256 = "bb986eb9b839975fa0a89ce696663f584f975eb4258d6832347bdbad2150cfc9"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 10 largest, and
@@ -668,7 +668,7 @@ class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
     NUM_EXPERTS = 512
     TOPK = 10
     SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "e42930efd04f259635d6b8e72e92730567489b1f65e88463fbd1f15a3429c7ed"
+    sha256 = "693cbe8821a5dd7cccdc17495b1c92780e7a07a4ff06961dfebc3fe5ebe81264"
 
 
 # Routing of tokens to experts. The softmax over all experts chooses the 2 largest, and
@@ -682,7 +682,7 @@ class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
     NUM_EXPERTS = 8
     TOPK = 2
     SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "427cd5a403cf8c3d876e3f2c2f0a1eddba1245019edb40d564e7b1c89ce26a33"
+    sha256 = "cb3fff4339c6b68ed751452225f7d99f834dcf1c06b9a0c6a8cafddf6c3cece9"
 
 
 # Routing of tokens to experts. Scores sqrt(log(1 + exp(logit))) plus a bias choose the
@@ -697,7 +697,7 @@ class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
     NUM_EXPERTS = 256
     TOPK = 6
     SCORING_FUNC = "sqrtsoftplus"  # "sqrtsoftplus" in the name
-    sha256 = "a9b97950cce95014afd2c0e7ed11ed96e42327a0e6a631471b5af59e95865fa3"
+    sha256 = "556dcd557462fe66c453726029607c1a68da8fd92bf1dc00a74fb235428b1ece"
 
 
 if __name__ == "__main__":

@@ -340,7 +340,7 @@ class TestAppendPagedKvCacheHndKv2D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
-    sha256 = "1c9ba20041efc8aae98945a2a703d11d11d507452f1d62ea7ca3085df8eb2aa0"
+    sha256 = "341070e843b582010bb6ca6195e57104a2890aba3717bc51005424f65163cee0"
 
 
 # Append keys and values to a paged cache of layout HND. Row i belongs at token
@@ -358,7 +358,7 @@ class TestAppendPagedKvCacheHndKv8D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "e8b00db6f123d4ce1dbed3da16d6e7b58f56f18072c49d9599eedd6ea955e813"
+    sha256 = "ff60c0a56127c1740dda352b4c8a4bd7bfbc71b21f0709682157ec2a3283f2c0"
 
 
 # Append keys and values to a paged cache of layout HND. Row i belongs at token
@@ -376,7 +376,7 @@ class TestAppendPagedKvCacheHndKv8D64Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "22553f8cff0af20f43c1d81df247197f83ebda89c8cdf1ac0ecfcaa7e30dfb73"
+    sha256 = "016116364dfae5dc00efe20a014ab72e5442828e3f8a9b9e0d70e54e042711c7"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -394,7 +394,7 @@ class TestAppendPagedKvCacheKv16D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 16
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "55e47b2104e96ae7264008b68756ddf8da64e36436fad2c55180ccfcbaab2a7a"
+    sha256 = "316321cfd60693784f857d3102ed73e81a6d4ffdf67041a20ab0ce54c6057018"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -411,7 +411,7 @@ class TestAppendPagedKvCacheKv2D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 2
     HEAD_DIM = 256
     PAGE_SIZE = 64
-    sha256 = "df880eb93d2802afeea14ab2c05470fae0631492f01b60f7f2cf254f98205204"
+    sha256 = "4536e1e92b24a639da25a504754049e9d2617e2ce0e7449305ec720d909444f5"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -429,7 +429,7 @@ class TestAppendPagedKvCacheKv4D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 4
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "2f1c290c0a92094b948b4696e170f0ddcf4387a66a5156ded9788e614556e00c"
+    sha256 = "95137b461f59dd92d9895f024b27465c838cf62597e6eea91a331542fa377c04"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -446,7 +446,7 @@ class TestAppendPagedKvCacheKv8D128Ps16(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 16
-    sha256 = "130a04cf26894bc65fbec572c35acc36c2cd844ccc17cfa8e7d7089016ffd9ab"
+    sha256 = "04a946366201eff98e1633f762f413bd185e2777d2db2883b7fcd4faa94994a2"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -464,7 +464,7 @@ class TestAppendPagedKvCacheKv8D128Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 128
     PAGE_SIZE = 64
-    sha256 = "1057e4500d0e44a7ddb6ec73c95428ccd7b35d41842a2de8311635540b0e9309"
+    sha256 = "a10c5680243c031762e266130f350e2c74dac2a04a65b1196c1dcfbb23ffeee0"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -482,7 +482,7 @@ class TestAppendPagedKvCacheKv8D256Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 256
     PAGE_SIZE = 64
-    sha256 = "cab7996051819f40856895806bda1bd1b7f67bec82a110f61cbad1e197bc4e96"
+    sha256 = "46a6986929902b19f0ee379f372889190a439a29ca6fc97d3f2c33160f939f99"
 
 
 # Append keys and values to a paged cache of layout NHD. Row i belongs at token
@@ -500,7 +500,7 @@ class TestAppendPagedKvCacheKv8D64Ps64(PageAppendTests):
     NUM_KV_HEADS = 8
     HEAD_DIM = 64
     PAGE_SIZE = 64
-    sha256 = "daae419c4664f9632af8147d972aeb92dcd7f49c4593bd5192041c633867694a"
+    sha256 = "4de4de342456e08bbc20de1bd7091169cc10904fbec40478f51babf83abc8f25"
 
 
 # Append compressed keys and values, and their rotary part, to the paged cache of latent
@@ -518,7 +518,7 @@ class TestAppendPagedMlaKvCacheCkv512Kpe64(PageAppendTests):
     reference = staticmethod(reference_append_paged_mla_kv_cache)
     HEAD_DIM_CKV = 512
     HEAD_DIM_KPE = 64
-    sha256 = "83509c68f236b8b70c7f2d2fff3d65528d8d8e56f496444e6e199fbf13fe7438"
+    sha256 = "3bfdb7fb296def8df29f1a37628faabf139fe3ba02ffb775eb4f9533ae73e51c"
 
 
 if __name__ == "__main__":

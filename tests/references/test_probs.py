@@ -330,7 +330,7 @@ class TestSoftmaxV128256(ProbsTests):
     interface = INTERFACE_SOFTMAX
     reference = staticmethod(reference_softmax)
     VOCAB_SIZE = 128256
-    sha256 = "f0d5d34b54ecab19ab2b46e3beafff3763303a02e59939eece303ef57d2cf209"
+    sha256 = "9be98d1cda414feb4b2f7f4a6f005f8d6b70b80202a517ea3bd9443df4a9ecc1"
 
 
 # Divides each row's logits by its temperature and returns the softmax. In float32.
@@ -341,7 +341,7 @@ class TestSoftmaxV151936(ProbsTests):
     interface = INTERFACE_SOFTMAX
     reference = staticmethod(reference_softmax)
     VOCAB_SIZE = 151936
-    sha256 = "9cd73c1a603284270f1200bb846636e062b6f30e3631285aad0c7b93984f73b5"
+    sha256 = "99667db3c33e161ac7c4e2bafa70ef1ff2be476ebde73de423d364c70b47a4f5"
 
 
 # Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
@@ -353,7 +353,7 @@ class TestTopKMaskLogitsV128256(ProbsTests):
     interface = INTERFACE_TOP_K_MASK_LOGITS
     reference = staticmethod(reference_top_k_mask_logits)
     VOCAB_SIZE = 128256
-    sha256 = "2a7a783b629fd307e127e4ffd5b74bea797f8448d2d4c3b9d38cc35ba7248fab"
+    sha256 = "db804c3de3ab8b2839b24edecbd201742949b7408514d1e0a5369fbcb1ada664"
 
 
 # Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
@@ -365,7 +365,7 @@ class TestTopKMaskLogitsV151936(ProbsTests):
     interface = INTERFACE_TOP_K_MASK_LOGITS
     reference = staticmethod(reference_top_k_mask_logits)
     VOCAB_SIZE = 151936
-    sha256 = "7813eecd200709ae492b8be183c6b4f833ee6cf1a1285450da90e15b2fcb7b19"
+    sha256 = "d3bf528d92b4585f99beba0749c77445f5f52bcc3e67a99d3092248f7aea1842"
 
 
 # Keeps each row's k most probable tokens, divides their probabilities by their sum and
@@ -378,7 +378,7 @@ class TestTopKRenormProbsV128256(ProbsTests):
     interface = INTERFACE_TOP_K_RENORM_PROBS
     reference = staticmethod(reference_top_k_renorm_probs)
     VOCAB_SIZE = 128256
-    sha256 = "7814d1143707aac1c5aa03ee399aa23e4d088501d1cf19561b594c0f5edb96a7"
+    sha256 = "27b43446d3b571a8eb431b86e31ba2b619139d38571e7cf81e65c11bd72e85eb"
 
 
 # Keeps each row's k most probable tokens, divides their probabilities by their sum and
@@ -391,7 +391,7 @@ class TestTopKRenormProbsV151936(ProbsTests):
     interface = INTERFACE_TOP_K_RENORM_PROBS
     reference = staticmethod(reference_top_k_renorm_probs)
     VOCAB_SIZE = 151936
-    sha256 = "3385b6638ea7927c7e711e9250a1e91cd8ed9743bbdc4e0bd3d853d2500b855b"
+    sha256 = "060d7fc79f9b38dbf169bc209e1735517523e46bc5f8bb1c20e1fc89751a08a3"
 
 
 # Keeps each row's most probable tokens until they hold at least p, the one that crosses
@@ -404,7 +404,7 @@ class TestTopPRenormProbsV128256(ProbsTests):
     interface = INTERFACE_TOP_P_RENORM_PROBS
     reference = staticmethod(reference_top_p_renorm_probs)
     VOCAB_SIZE = 128256
-    sha256 = "52c55fae54f4768f074b5fa62d44bca828ec5add7ca643166391442542a52492"
+    sha256 = "b27cd51c73cc33ff407a2a00836d4f4d40ac5ad7baf925bdc6e4153ad07791f3"
 
 
 # Keeps each row's most probable tokens until they hold at least p, the one that crosses
@@ -417,7 +417,7 @@ class TestTopPRenormProbsV151936(ProbsTests):
     interface = INTERFACE_TOP_P_RENORM_PROBS
     reference = staticmethod(reference_top_p_renorm_probs)
     VOCAB_SIZE = 151936
-    sha256 = "128004229c0d875c08cd4b7a3ee573825e83db139deacc6c79ab4d136e0f0601"
+    sha256 = "dbe1088a795e4dbf52a36233939347081fcf412881da62cc76e0ab866acb1a85"
 
 
 if __name__ == "__main__":

@@ -585,7 +585,7 @@ class TestMxfp4DequantizeK2880(QuantizationTests):
     K = 2880
     K_PACKED = 1440
     NUM_BLOCKS = 90
-    sha256 = "bd8e5e8ded5b3796a5cadf921420d0bd9c2346c66804eb7180c04e59bc8ad824"
+    sha256 = "91acc04008979e45b76cbbcf846d1047b905cff37856711e67ede5245ee8a300"
 
 
 # Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
@@ -602,7 +602,7 @@ class TestMxfp4QuantizeK2880(QuantizationTests):
     K = 2880
     K_PACKED = 1440
     NUM_BLOCKS = 90
-    sha256 = "395833cb8b632f39a4b9a7a54a1ae9776fe6947749dbf13b8a86ed48bfadd7eb"
+    sha256 = "972dd636442285b8f37755f392f64d920ea9726c97d1bfca6281423489dece67"
 
 
 # Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
@@ -619,7 +619,7 @@ class TestMxfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 128
-    sha256 = "14adb1e011a97e31371ffeacd84ed6fe54c096d597fd3454f05bda499f297b6e"
+    sha256 = "e2059fec0e3d77e38ac80f7d93d7f45148bda8772b74b71d4cf6dc1cb43cb5c6"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
@@ -634,7 +634,7 @@ class TestMxfp8QuantizeK2880(QuantizationTests):
     reference = staticmethod(reference_mxfp8_quantize)
     K = 2880
     NUM_BLOCKS = 90
-    sha256 = "dd01edd94141dbc3aa3a95b0ca792bef899bc3d89904c3906a0238bdc529368d"
+    sha256 = "cd56df15a3143af3719b9cc7445265bd9d37b13b6ea83b7582246c25dd7195d2"
 
 
 # Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
@@ -649,7 +649,7 @@ class TestMxfp8QuantizeK4096(QuantizationTests):
     reference = staticmethod(reference_mxfp8_quantize)
     K = 4096
     NUM_BLOCKS = 128
-    sha256 = "154ef72e0477d7b2193d6151ba65d88e6331f4610e7c2be8762118fd46687088"
+    sha256 = "e4927f7bad11b7fa6aeff534d2be79a42c3316562f0415b5ce18348cec6beb73"
 
 
 # Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
@@ -664,7 +664,7 @@ class TestNvfp4DequantizeK7168(QuantizationTests):
     K = 7168
     K_PACKED = 3584
     NUM_BLOCKS = 448
-    sha256 = "81b87a0ea569ae33ac30997d7faf6f69f8487870568a30a1a17349ebae4bf938"
+    sha256 = "076447ee688ff4a12d3f5ae1c5840d8f1416ad045a00abfe07e1880394ba8d5c"
 
 
 # Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
@@ -682,7 +682,7 @@ class TestNvfp4QuantizeK4096(QuantizationTests):
     K = 4096
     K_PACKED = 2048
     NUM_BLOCKS = 256
-    sha256 = "7edabe37a054987367247904660e4ac6ae185c4e487ad47f129105b8c1b3c947"
+    sha256 = "c2033fe2c22c258190c070f3f5d8e8401de910878f0722a730619576049c62dc"
 
 
 # Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
@@ -700,7 +700,7 @@ class TestNvfp4QuantizeK7168(QuantizationTests):
     K = 7168
     K_PACKED = 3584
     NUM_BLOCKS = 448
-    sha256 = "12375eb604df95084ca4f81bbed9bf099b0074cf238e866698e6bcc10564508d"
+    sha256 = "54412d899d6e3a21c5af604b65c37bcd1a23f2a7924dfc56994f16896cab8cfa"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -714,7 +714,7 @@ class TestPerTokenGroupQuantFp8K1536(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 1536
     NUM_BLOCKS = 12
-    sha256 = "aa0935a9f616baa26aa55cb5abc2953826567ed0b76b3bfa51c046d0ba9fc647"
+    sha256 = "34ffa7d290c666fb33dc9795c4babbcae98fd55afe758b8d9ae375d2b2da6f2c"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -728,7 +728,7 @@ class TestPerTokenGroupQuantFp8K2048(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 2048
     NUM_BLOCKS = 16
-    sha256 = "5eab72182ec4f8d02cf5b9cd65647573fd93476138e6acee70acbe0c8082ab8d"
+    sha256 = "9bb72360b4f6ddb4d4bda804c947d8618ad8e3ff43015ac65ae8051cb945f42a"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -742,7 +742,7 @@ class TestPerTokenGroupQuantFp8K3072(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 3072
     NUM_BLOCKS = 24
-    sha256 = "7c50cf432fef231bf0ba2a2705f9c049dc84351c839bf19ef0d7e1ada412c551"
+    sha256 = "cbb754a11dc215be25a554b24eaa804524241830d0964d2fc8667d977c0d0cbb"
 
 
 # Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
@@ -756,7 +756,7 @@ class TestPerTokenGroupQuantFp8K7168(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
     K = 7168
     NUM_BLOCKS = 56
-    sha256 = "fb4268382b770e6d086c71b745fd794cbd9e326021c2eef7f5a4ec21f3bf9cc7"
+    sha256 = "e5c1bc6c8129854b6d3502c412be8ea5069b935c62f05cd21a602007089b4260"
 
 
 if __name__ == "__main__":

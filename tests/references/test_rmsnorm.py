@@ -594,7 +594,7 @@ class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
-    sha256 = "c31d1644295b2169c69d57330f2b6485a2e3f6b29fa80254af9dc5c2d65cd788"
+    sha256 = "1e3ed3753aedf231740ee4c54d9548d67e10456c4f84a3fef35c9108240fbbfb"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -608,7 +608,7 @@ class TestFusedAddRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "24c71b6922bf95c267fa4e9b23018ce30dcc90d86a251dd8ee4ed1060bb067e4"
+    sha256 = "3f890128da4d337752aa180119394580e8a10c9cee9f3b13256a9d8f2ac4066c"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -622,7 +622,7 @@ class TestFusedAddRmsnormH3072(RmsnormTests):
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "1c83d4fc172466a636b6fe037fba5277221e64ffe372947f7d8f1f5a6b638dae"
+    sha256 = "855affadfc7f85816a152df47cc6ddff7f06ef62ec438c42d5f8f510ec7eff63"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -636,7 +636,7 @@ class TestFusedAddRmsnormH4096(RmsnormTests):
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "081c12b2eb1bc7aa1e888f6e6f2725fdd84f96bda5073762295eeffba5ad50ad"
+    sha256 = "2ac4c07cf83611b5fa46938caf3f22a82dc44928cd0e13ef41f4749f7319b716"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -650,7 +650,7 @@ class TestFusedAddRmsnormH5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "ae79515631e9dd2b4a146f88eaaeb7ffe36557853323f72aec3018bdc31f2c46"
+    sha256 = "79ccaa89de7e946b5822b4c05a01ec522e44f90d5da87c9b56640cee01e8df60"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -664,7 +664,7 @@ class TestFusedAddRmsnormH5376(RmsnormTests):
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
-    sha256 = "f58153c1f31394884c1c5602824569c8277ed289621439a441c963ae45790bc3"
+    sha256 = "6c2e7a76d39a11f24356a0980d7ce52bc5197027fa66e0d898a16c763d764b9c"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -678,7 +678,7 @@ class TestFusedAddRmsnormH7168(RmsnormTests):
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "b19991b5aa18e457e294697444a1d8b2f9745c4663c2984c635f481f2b8baa76"
+    sha256 = "c1290639cc47e730284a7be8a888475cc93a85b9dd51701598216a3d42b08a89"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -696,7 +696,7 @@ class TestFusedAddRmsnormQuantH4096(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "d8efb48702ccb59804ab2f7c3e93e6ef31bd1691b43b4132e3a72cc6354b2aa2"
+    sha256 = "04186ccdd93583c97733c150ae8019e555b2e853c65f04466cd1c2060c36a0b0"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -714,7 +714,7 @@ class TestFusedAddRmsnormQuantH5120(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "ec8040854142e71e93379744467780f72a05aca3efe9ec348220be37ccaf3b82"
+    sha256 = "196ea16fe0862cbf0f802d1a2ce4fcac5e8b818574772123edc8872cd016d608"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -732,7 +732,7 @@ class TestFusedAddRmsnormQuantH8192(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
-    sha256 = "84238672cd1c01b34a14c62f7b0dafebbfc7513e76ada58fd1c5d3cf88171b2d"
+    sha256 = "beb522f76b4596b2b95c130dddc73fb561a37d1f7b09451945c1fcadaae640fd"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -748,7 +748,7 @@ class TestFusedAddRmsnormResidualH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "42b79d949e4fa4a935a0b1de44f026b64d4925a9ca74d134c613ede27f4f9ab4"
+    sha256 = "d0f6933f7193a7cb001c9996d3712763b8b79cffd5e260e5ec639489fdc2e587"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -763,7 +763,7 @@ class TestFusedAddRmsnormResidualH3072(RmsnormTests):
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "032538abbd0ecf6af22c470c7bffac51d6f0c7edc80caa5710ca1bb739f3b27c"
+    sha256 = "d24a96462650ef2bf896d62562de4fe1aece4ca2ba074b94c6a7d11daf221829"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -778,7 +778,7 @@ class TestFusedAddRmsnormResidualH4096(RmsnormTests):
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "5eca1ff9f27fe4dd278ddf95f5a659fbddc1905b11efe960e61d227dffa5d56e"
+    sha256 = "ebc2af83663745d1714b914b5a264752422b21f30af46c1ca286a7d267308237"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -793,7 +793,7 @@ class TestFusedAddRmsnormResidualH5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "2ba1fd4218060b624b4e1a36c88150d5121faae1212fa5957c32ab9cf0ef8f00"
+    sha256 = "5800ebe86c03d6f1c24f5edc82c8628184ec409f29d70a3bdcdfe07abcd838dd"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -809,7 +809,7 @@ class TestFusedAddRmsnormResidualH7168(RmsnormTests):
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "eb86d7a10c80604c9d54dd6d33e674b0842b35a06ef4c66a2672a8313b585ec0"
+    sha256 = "eda16cd5bf156d30b55685e9ef0951111acdd6268b796d12075d7aa80bf8c368"
 
 
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
@@ -825,7 +825,7 @@ class TestFusedRmsnormSiluEps1em6H384(RmsnormTests):
     ACTIVATION = "silu"  # "silu" in the name
     EPS = 1e-06  # "1em6" in the name
     UNIT_OFFSET = False  # the convention of rmsnorm
-    sha256 = "14a9b3049bc1886f6533a44676f048a89798fce648f38572bf1d075db72a5e04"
+    sha256 = "148a301c70446abe5c3e10d9f6bfb946be90a791abd6f50dcbb93602bd3ba80e"
 
 
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
@@ -841,7 +841,7 @@ class TestFusedRmsnormSiluEps1em6H96(RmsnormTests):
     ACTIVATION = "silu"  # "silu" in the name
     EPS = 1e-06  # "1em6" in the name
     UNIT_OFFSET = False  # the convention of rmsnorm
-    sha256 = "a90204a4ac4d1aa753fe83379dda0ffce655d5064bc21d5e99adba4a1d3d20b6"
+    sha256 = "0b5a49f9fccb8270e6aa2ad4e3049ac1e5dab28cb82399c45fa336d523ece58e"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -855,7 +855,7 @@ class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "30d4b2ccb49b4b2dda33f5c2f92ed3bd0853b2b366fb6062984babc4284e5f76"
+    sha256 = "81c7914c11d512fbdb3d754d2337b5574ec1d4efab53231f4a57842f114a0f4c"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -871,7 +871,7 @@ class TestGemmaFusedAddRmsnormResidualH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "ec3fc298539f6d6111dbf2be01358ca7f16b687d74cc3eac142a066f1744603d"
+    sha256 = "369cd0d3d91ec95e2650fc3127c960aba2661322be7e4ef6c0ab804ceeaf1b2f"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -887,7 +887,7 @@ class TestGemmaFusedAddRmsnormResidualH5376(RmsnormTests):
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "85f76f8c01c39e39fed7caf05d915368b1a2bd78b8c4c9f3add77298e1e2ab99"
+    sha256 = "4b8c195b51ee0c7dc8a71b6ed246f1cfd472b0b0055dc1d36f445d686c2c815c"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -901,7 +901,7 @@ class TestGemmaRmsnormH128(RmsnormTests):
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "40678fa95caa27c4456510ed8cc38b935190f5023beff2869b487dfd3f25dccc"
+    sha256 = "09ead0fea71b20724aba5a0971d5ca98887ba2795cc5e4384c2975a2477ab0ea"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -915,7 +915,7 @@ class TestGemmaRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "f970bffca1ceb649939ad603b8a9e597e1414f345b75e1e61ef82afa5c429f98"
+    sha256 = "3f296416726e43865509c3f056cffa905d40ec9904786d9dff01663193a58470"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -929,7 +929,7 @@ class TestGemmaRmsnormH256(RmsnormTests):
     HIDDEN_SIZE = 256
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "1f37da9eb5c027c0150619b58a430ec313f49508bdb7aec395f1f811d978f21d"
+    sha256 = "a5ecabe53a55f85bbb914fe2a46e8b10c9c8696fa83be00107af9493cd63076e"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -942,7 +942,7 @@ class TestRmsnormEps1em5H5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-05  # "1em5" in the name
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
-    sha256 = "609e389a5cc311256a3102a0be640e219cfdb11b971a0267236b91352f82c26c"
+    sha256 = "4540c659f0303e222e42e6479e7b7259092ad5ecec08682fca720391d00ad753"
 
 
 # RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
@@ -955,7 +955,7 @@ class TestRmsnormH128(RmsnormTests):
     HIDDEN_SIZE = 128
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "1381cbfd984909d8348dcb181b9c8b516158609d1c925a9b4940d3b9cf7b1868"
+    sha256 = "faa01d48a27abd16a018b25ba6e7c39b17d3c40603750200318a908e1fb016a7"
 
 
 # RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
@@ -968,7 +968,7 @@ class TestRmsnormH1536(RmsnormTests):
     HIDDEN_SIZE = 1536
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "dd79cc299eaeeb06a475e81e14a15f927aa629625ac5c59f92c35fb68fd33370"
+    sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -981,7 +981,7 @@ class TestRmsnormH2048(RmsnormTests):
     HIDDEN_SIZE = 2048
     EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "2997b36be81ffd1a5019255efec8da60b903f00b1b5f4b4b9ac25f2b5254db6a"
+    sha256 = "b5f340ec4a21faa14926dcc56ce32ca1aebf633093fe792befe39895b1bdcbf7"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -994,7 +994,7 @@ class TestRmsnormH3072(RmsnormTests):
     HIDDEN_SIZE = 3072
     EPS = 1e-06  # rms_norm_eps of minimax-m2
     UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "fd3d8ad8a71ab915c2a31a2f9095b41f19387c69f11fa682753e4b5d7178a525"
+    sha256 = "c48fe029fcfcce176252282f12b077a551acf9884743417fc3e2177622375c4b"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1007,7 +1007,7 @@ class TestRmsnormH4096(RmsnormTests):
     HIDDEN_SIZE = 4096
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "901f94d1460d8bae85692f7489c0a04f0434d376a40eaaa9c0588045e497741c"
+    sha256 = "64e5616cf199d0229a89c0ba349d8e4e6cc542e38ce865efc022cae146727687"
 
 
 # RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
@@ -1020,7 +1020,7 @@ class TestRmsnormH512(RmsnormTests):
     HIDDEN_SIZE = 512
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "9b826fa9d4b948296a4b27213f186d5ee559b0455683337a00714614f9568ab8"
+    sha256 = "c39c9169505efe2bc043eefd499ffa702bf199381d593773fad6cba7f50e5636"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1033,7 +1033,7 @@ class TestRmsnormH5120(RmsnormTests):
     HIDDEN_SIZE = 5120
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "7cb8e1b21a0bfebca9062132607bc91af21d7f2bab3a6d2bfeb0d5d1df14734e"
+    sha256 = "e2f6d6b0773f2fa507b307c462df3d1a5ce606f4c231c44ad2a61272bc97e42a"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1047,7 +1047,7 @@ class TestRmsnormH5376(RmsnormTests):
     HIDDEN_SIZE = 5376
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b
     UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
-    sha256 = "9dd6cce2922c92d945dc8ad69353cd2caf31eb612bcde4aa394699c3a16f0bfa"
+    sha256 = "fa8a4184e690ce10f408de1d5a9fa3b85860e04cdbe580d0e7290f72fecab947"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1060,7 +1060,7 @@ class TestRmsnormH7168(RmsnormTests):
     HIDDEN_SIZE = 7168
     EPS = 1e-06  # rms_norm_eps of deepseek-v3
     UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "38934e3e005a97700a961e6c9a16887cddcda6da6516868faa777db942ea02b2"
+    sha256 = "9530c1f2dfc45d22199381eb9fffd4dd414aff03a892806f1aca7f9bb57820bd"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1076,7 +1076,7 @@ class TestRmsnormQuantH4096(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "04101cfb6a27d1e17e767440900844ee748d0c96fd9de5ab1254216b08b0aa84"
+    sha256 = "460c2c931a7c29f4955017b469e18fa7b672dfd0662c484aa7e4ac95fd95f5ca"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1092,7 +1092,7 @@ class TestRmsnormQuantH5120(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
     UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "f17f9dea5b4bd10ece8b6fc15fe71f79a3eae03fcc3c64c3afd7f7a141784f58"
+    sha256 = "b53dbd4900427c128cfc1f415c6497d1c05e82d8fca6d2b31ad84e1cb29d457e"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
@@ -1108,7 +1108,7 @@ class TestRmsnormQuantH8192(RmsnormTests):
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
     UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
-    sha256 = "998427009675a225de271202a1e08e09897860430dcdd480e762a49413531120"
+    sha256 = "01c06f1dda960a088b6cca5382e8fe8c4ad671fa2c151a49a61b44c1bfcf91c0"
 
 
 if __name__ == "__main__":

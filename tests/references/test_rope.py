@@ -1001,7 +1001,7 @@ class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
     ROPE_THETA = 10000  # "theta10000" in the name
     ROPE_SCALE = 40  # "scale40" in the name
     IS_NEOX = False  # "gptj" in the name
-    sha256 = "af27bd119001e705ef9e32bee9043e33c7f865e95385e1f3a22d924c7d7862ff"
+    sha256 = "0cc3b899642bf4b9fbb8a518f899e8f01071b3e78209e1cc8420a5286be8b061"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
@@ -1020,7 +1020,7 @@ class TestGemmaQkRmsnormRopeEps1em6D128Rd128(RopeTests):
     UNIT_OFFSET = True  # "gemma" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "4334d12c03c3852013aa7547120d87d4f57d049e6eca05e75b74c15da97cfad7"
+    sha256 = "d4ef0c5be5d1a2ab3a2094a0b00cd58d5a8d25a50e7903a7057cfa2179cc9387"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
@@ -1039,7 +1039,7 @@ class TestGemmaQkRmsnormRopeEps1em6D256Rd64(RopeTests):
     UNIT_OFFSET = True  # "gemma" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "4a85a4eb3d1ce8c6d9229ac1903afdab08b38434f65fcce2739f56b26691e9cc"
+    sha256 = "d36a3127628b01597c90937e08725378c67c3a51b2dde135ab1e0f97c43fa1d3"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1061,7 +1061,7 @@ class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 32  # "scale32" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "c1723880669b99683ba20a0ed93411816f8feebd10f34d1bd3e7494fb78c0fb7"
+    sha256 = "b1cbac3532b62102138b666e4938c5c88d7bab94bb5ce1df312ec95329fb346f"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1083,7 +1083,7 @@ class TestLlama31RopePosIdsTheta500000Scale8H32Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 8  # "scale8" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "1c5cfdc7ec8ded715a503909976cc1f93524300a60417c30b55d3e9c5dbab95e"
+    sha256 = "8c0bf5a14efbcda9ed238f152712100588b404c5bb3ea982cd1bdeab828c5ae8"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1105,7 +1105,7 @@ class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(RopeTests):
     ROPE_THETA = 500000  # "theta500000" in the name
     ROPE_SCALE = 8  # "scale8" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "a04f72e3e608a543d6378a8df5856669a05447d39e470cdc6a304d442bfd98f3"
+    sha256 = "b1a1557afa73011efc2063b11d8a5d911ca06270ae4af85d444d2168c1c31046"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1128,7 +1128,7 @@ class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
     HEIGHT = 11  # "y11" in the name
     WIDTH = 10  # "x10" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "e61ada1b8b541d61ac13b8f9995cf1f48709ae6a21d1a97902709c3ce0d228e5"
+    sha256 = "d631bdcf96af203186c9bd3cc40e7f3fa43040949f79abf1824c4d60b38949a4"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1151,7 +1151,7 @@ class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
     HEIGHT = 20  # "y20" in the name
     WIDTH = 20  # "x20" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "da4a5507b8db0e19685973f81b767d260bc90fcf87e7c39a18b133bef5eedc2a"
+    sha256 = "a80504343b34527b28d08a7aac5efc23e6f8c9c69cd188d9c98df700de953b5a"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1174,7 +1174,7 @@ class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
     HEIGHT = 24  # "y24" in the name
     WIDTH = 24  # "x24" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "ca9ae7ce81cc212772d7345baf4cfe26994c2cef5125b5842741f08de43d5903"
+    sha256 = "962369c43ca41c35153a4083af27c52691e91be6bf04c2a81371b09865c0d261"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-05) * weight, then rotary embedding,
@@ -1193,7 +1193,7 @@ class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
     UNIT_OFFSET = False  # "rmsnorm" in the name
     EPS = 1e-05  # "1em5" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "9cb811b7651199c89576b916e2a313feab58fb104f030699eecb82634da7c32d"
+    sha256 = "67341e40fd1850bad07256684bb146c424f665dbbffc4fe432d8e380d909846e"
 
 
 # RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * weight, then rotary embedding,
@@ -1213,7 +1213,7 @@ class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
     UNIT_OFFSET = False  # "rmsnorm" in the name
     EPS = 1e-06  # "1em6" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "a0f0bbc0741b55e6546e82eb0880ff62c7f59148598c711c7975c1f9019723a1"
+    sha256 = "25ee7f05589e233b4dc7c02e1faf8057a2f96b3d318a3ca6c5c62f1f89c5e97e"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1230,7 +1230,7 @@ class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
     constants = ("rope_theta", "is_neox")
     ROPE_THETA = 1000000  # "theta1000000" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "b4b59b1582481e6fd3ebb5a8c3772a5112684221c0fbfd353d34ca6a04d4c434"
+    sha256 = "efabab4d1e9682d2ff7fa8f2b3cd22cce62ff6c4ab0a189e89dc64312d43d92c"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1248,7 +1248,7 @@ class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
     constants = ("rope_theta", "is_neox")
     ROPE_THETA = 10000  # "theta10000" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "833cc6ab386ea86ba3face53d26fa14519bd8c35315271236d1a0ca3dfa5518a"
+    sha256 = "4277e467f6665cf501ddb8a64244626f252c65e8cf2e952ee02c7320270117ae"
 
 
 # Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
@@ -1263,7 +1263,7 @@ class TestRopeWithCosSinCacheGptjStyleD128Rd128(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 128
     IS_NEOX = False  # "gptj" in the name
-    sha256 = "65ed68efd91dc6bcda333ffad4fa91c76e33146c6a7df09b886a9dc37ad59eb4"
+    sha256 = "6f0249c25a63e71eeefb9ed729eeeaa5da58420ebb36bdc66ef21a4ce9d1c1a0"
 
 
 # Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
@@ -1278,7 +1278,7 @@ class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeTests):
     HEAD_SIZE = 64
     ROTARY_DIM = 64
     IS_NEOX = False  # "gptj" in the name
-    sha256 = "a3023d8502860dfdb1d6b4dc18888f9819b063b4bba9a57c21226425b8887c3e"
+    sha256 = "ca47219d99d456f1eeb84e42a12aa593bbe06eacaa78dc791a6b66c34333cd76"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1294,7 +1294,7 @@ class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 128
     IS_NEOX = True  # "neox" in the name
-    sha256 = "b9d1f08a94506b28898f1d5b9269919de1ce3ccafebbbdb7bdb31f847fd08191"
+    sha256 = "97eaf31e47391216792e48702f30a2737ccadf0cd02b8503b226ff3027f4c54b"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1308,7 +1308,7 @@ class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeTests):
     HEAD_SIZE = 128
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "d7575ffe691648f4185445ec7591afc25643b586c8a3c5f98d202e1027a329b6"
+    sha256 = "23be21cd28c37376dfd3a2cb1ded09e8ea570c6964661d23672b433ad986779e"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1323,7 +1323,7 @@ class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeTests):
     HEAD_SIZE = 256
     ROTARY_DIM = 256
     IS_NEOX = True  # "neox" in the name
-    sha256 = "b0573f6d0145a034de4794ac63aed3fe7783e1ea14840635773647755c030763"
+    sha256 = "8793f257064e6be81ba16c282cb468ee93cef794e8c11ca34509ed456e2358bc"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1338,7 +1338,7 @@ class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeTests):
     HEAD_SIZE = 256
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "e8c22e24b347f521e030a728d4c1874262dfae2572c2affecff3798f251a3a4a"
+    sha256 = "fe2aa1bac1746cb54ac3af88be8c10e202dbb15d90bb516251fd8c3b917496cf"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1353,7 +1353,7 @@ class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeTests):
     HEAD_SIZE = 64
     ROTARY_DIM = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "ea020ed61103e3a2290bfd6fa589a294289519ecd104bd9711714928bdbe693a"
+    sha256 = "e4a98a74ffd29a90b965a494ccebb56a1aec78662a1115a3e904ca814dba885b"
 
 
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
@@ -1374,7 +1374,7 @@ class TestYarnRopePosIdsTheta150000Scale32H64Kv8D64(RopeTests):
     ROPE_THETA = 150000  # "theta150000" in the name
     ROPE_SCALE = 32  # "scale32" in the name
     IS_NEOX = True  # the convention of rope
-    sha256 = "14ecd008b48919542d3516a6c00eab36ca767ed18a2129d73b042f59f01d3412"
+    sha256 = "8da1b9afc818db17a3eb93bb358fd37f08848ef586abf484cd34d8f23f1b690d"
 
 
 if __name__ == "__main__":

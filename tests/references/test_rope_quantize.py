@@ -538,7 +538,7 @@ class TestMlaRopeQuantizeFp8AppendPagedKvCacheGptjH16Rope64Nope512Ps64(
     NOPE_DIM = 512
     PAGE_SIZE = 64
     IS_NEOX = False  # "gptj" in the name
-    sha256 = "7edc923e61eb754861e9596de47798cc3dd9237864adc566489b2ee8bc36e660"
+    sha256 = "0058ee59fafe77cb4d179dd2932987ce2ca83a05bf30fbc173644288ed9e6e3d"
 
 
 # Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
@@ -553,7 +553,7 @@ class TestMlaRopeQuantizeFp8GptjH16Rope64Nope512(RopeQuantizeTests):
     NUM_QO_HEADS = 16
     NOPE_DIM = 512
     IS_NEOX = False  # "gptj" in the name
-    sha256 = "2848e89bdcb65b2353b64403f722609bf7d3fbce541638c86b8fb68600ad0111"
+    sha256 = "c8407a6f0944d454760f382b2af76eba46ee3517ff3ea2cb72c8e3efaf359c45"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -578,7 +578,7 @@ class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
     HEAD_DIM = 128
     PAGE_SIZE = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "0fe8f61eee0e5da93d0b224937ab4559d4e5d67020edce76bfe9b731c2e6ae7c"
+    sha256 = "f6d74b28e1080487b29ce3031c7f1436915cd0edbed8143eb294e4116ec87a41"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -593,7 +593,7 @@ class TestRopeQuantizeFp8NeoxH48Kv8Rope64Nope64(RopeQuantizeTests):
     NUM_KV_HEADS = 8
     NOPE_DIM = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "4b49e66a5963fd5932ceba47937564fbd93dbd49d0da3d9ed1483275dcba9cde"
+    sha256 = "7eeafe41a32781d106a9355222e1f1c2853bb917f4884bbfb4b03e93ed7f1ac3"
 
 
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
@@ -608,7 +608,7 @@ class TestRopeQuantizeFp8NeoxH96Kv8Rope64Nope64(RopeQuantizeTests):
     NUM_KV_HEADS = 8
     NOPE_DIM = 64
     IS_NEOX = True  # "neox" in the name
-    sha256 = "fb661ce7068d0c2b09dd50946dbe1c65dc8f56c0ee8253c15d0eeb2aa42d9f22"
+    sha256 = "cae6736015e3b2bd4ee363139bf8e24a8a1f52b3eaa83d8ea2f2cdd064d6afa2"
 
 
 if __name__ == "__main__":

@@ -465,7 +465,7 @@ class TestMinPSamplingV128256(SamplingTests):
     interface = INTERFACE_MIN_P_SAMPLING
     reference = staticmethod(reference_min_p_sampling)
     VOCAB_SIZE = 128256
-    sha256 = "8e363bcb3c6656c11b8c15860ffb7b1d7d34b8eb7cea58544e2c913098ac6007"
+    sha256 = "d993151290f0159a6d590af68f30fa287c6504eb1ab0d2414c25f208252d99b6"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. Of the
@@ -478,7 +478,7 @@ class TestMinPSamplingV151936(SamplingTests):
     interface = INTERFACE_MIN_P_SAMPLING
     reference = staticmethod(reference_min_p_sampling)
     VOCAB_SIZE = 151936
-    sha256 = "1f2a05a31040de75ae197ce0d6eef570f4629fc12a00d962a49278202f34ab5e"
+    sha256 = "f8c9f811f70979897a724507e38da2eda3eba14b1fd79554fd17c245fd64bf83"
 
 
 # Draws one token a row in proportion to the softmax of the logits. No token is left
@@ -490,7 +490,7 @@ class TestSamplingFromLogitsV128256(SamplingTests):
     interface = INTERFACE_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_sampling_from_logits)
     VOCAB_SIZE = 128256
-    sha256 = "9027267329f67c67fb7d6e7239e3766b1d94b0a8459413c83ee2b616c65f58fb"
+    sha256 = "a9720289c8944d848cc34e76e9b0a2b581c1e7231e87c666242c35e42b538ea0"
 
 
 # Draws one token a row in proportion to the probabilities. No token is left out. Draws
@@ -502,7 +502,7 @@ class TestSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_sampling_from_probs)
     VOCAB_SIZE = 128256
-    sha256 = "55c6bbc9a7e8b6f355e414393178b072a731ab44d7c3fda65089d669a98015d8"
+    sha256 = "21d6b5279608a82d7699ad4c033f0b5c6ef3a625cd47993edde782424d22d0d4"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -515,7 +515,7 @@ class TestTopKSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 128256
-    sha256 = "9565f92ebe4a99903b3d860c27a7ab3bf55797f436d170217860291bdef615db"
+    sha256 = "a49d1880a2d183edb3373a7031c17103cb44cca7dfefb594979c76811ae830cb"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -528,7 +528,7 @@ class TestTopKSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 129280
-    sha256 = "6478a08dbf8fe199263cebd6e8e00d20dc88bf9e9dd377fd781e463eb2218dcc"
+    sha256 = "f12d8a627db5e5875699aa35e4c3f09e6fdf2795af0884bc949f961bc79ffc24"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -541,7 +541,7 @@ class TestTopKSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 151936
-    sha256 = "6d9081fd8b5c9823caf2e1a2fa1534da8b792656bc905d1b45a6ced65a7a677b"
+    sha256 = "8091c6af16a6564beffeadd4302e8308d72ea8de4862f8d98832127b4412decf"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -554,7 +554,7 @@ class TestTopKSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 152064
-    sha256 = "76b41e5cf47c99c9c2d26e75a4a3ea44c3f4ec1bc1ad3b68a49af4e5398a8c43"
+    sha256 = "71d002a723139999db563d0f0d326d233a9a42d1d3b4c93cd0859a875b9dfb95"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -566,7 +566,7 @@ class TestTopKSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 200064
-    sha256 = "c78e1772da64538245d485b99317e71cb639fac43d7b7878bcdbb19afd295438"
+    sha256 = "037440e81ff95871954e9260641033f17f3fbb7be07339ef172e2c8b9e9b6d36"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -578,7 +578,7 @@ class TestTopKSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 202048
-    sha256 = "9c1ef4007bc7c3c193ebea8fde0a3626c771a01d4ce18dd08a929bf75fb222ab"
+    sha256 = "aca1da79594078de920f96f67f8302ac1aaa7ad736a807b7167e4e57e8501ea6"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -590,7 +590,7 @@ class TestTopKSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_sampling_from_probs)
     VOCAB_SIZE = 262208
-    sha256 = "b74425149c9ee133a099ab30a05a49b6f07ceacc027165b08aedf39917255bd4"
+    sha256 = "88d9098413753120deee36e23a8f7f1218c9d24e1d93bc5fc6ef921896558780"
 
 
 # Draws one token a row in proportion to the softmax of the logits that a filter keeps.
@@ -605,7 +605,7 @@ class TestTopKTopPSamplingFromLogitsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
     VOCAB_SIZE = 128256
-    sha256 = "f069a6fe734270b177653dd6f8019d473fdfb804b0543696583b6b51b54b8871"
+    sha256 = "977ce52ef5c45ec5df40ff3ec7f1351d02363730fa42d79dc31b4b220644e022"
 
 
 # Draws one token a row in proportion to the softmax of the logits that a filter keeps.
@@ -620,7 +620,7 @@ class TestTopKTopPSamplingFromLogitsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
     reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
     VOCAB_SIZE = 151936
-    sha256 = "e143ff7872037960989cb528ed299439e10f85eca38b37726ff0461ccb99af94"
+    sha256 = "a2309e0f0e5e58e68b432525bd81897f83d7fd0b3482b873e845cb5b5959f540"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -635,7 +635,7 @@ class TestTopKTopPSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
-    sha256 = "08e2934e7a247f2fe9f124b5f7be73aa1b52369d5a9937a5bfba4261f08693ca"
+    sha256 = "ab650ee09450784f9ed350f646069f3b8c26b9dec10e55bdf893863bae50e43d"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -650,7 +650,7 @@ class TestTopKTopPSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
-    sha256 = "e3bb84054ff44578ae0ced55111baf9a3bd6dcdc68c54aae54bc96cac397054b"
+    sha256 = "0cc16b4c8c8efcfc6dd7b29f23a815d3e4d2a77652309d9fa5e420510256d996"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -665,7 +665,7 @@ class TestTopKTopPSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
-    sha256 = "9885911061eddfa9008c46b1f776f75fb80da336ad5a0a81ad4d3a94c19b74cc"
+    sha256 = "26bd1d9b239574e08ecf0350a20309d5f8d85b00574708fb24794beaadb2b21f"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -680,7 +680,7 @@ class TestTopKTopPSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
-    sha256 = "7de2ace1a677157db97c35837530cf86dc16aef142a659aa7d12a9f77b93e6f8"
+    sha256 = "b4188f575f21004cff96b8aa5ff1247f41b0b3c51e3afdc3319f0b9dee3b0ddf"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -694,7 +694,7 @@ class TestTopKTopPSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
-    sha256 = "daba60e8382b38acb6ddfb80667ee4c065a61152941727ad94b8f4c789c52f9f"
+    sha256 = "1c5198ad674e584458408fd5e5dfb08d2475e90a7c1629d9b1ccfcad5e1a1d1c"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -708,7 +708,7 @@ class TestTopKTopPSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
-    sha256 = "18935600516b9bb5e66932f9eceb0aced1c211f39b3ece267c65734b367a8714"
+    sha256 = "49dfab8d712f6935e1267da17d134a7569fd56f31fc85b27afd8348acc0f65d1"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The k
@@ -722,7 +722,7 @@ class TestTopKTopPSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
-    sha256 = "419d320f8e8b71689b604ac04319e6c48866d599dc7689a1864b29dc85aa7151"
+    sha256 = "89a0fa654b22a29ea5a9ecb8f33d3eb2e8b8fab5bfd1923b1030e78a8a817509"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -736,7 +736,7 @@ class TestTopPSamplingFromProbsV128256(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 128256
-    sha256 = "99ce0552e5ee83050cd846317d8300f6c0e6135dcb4ad4bc344876a57606489b"
+    sha256 = "f96db967ffc32ea3c70146fa2150aa98c7f010c57eab4529a7ac246c17652f16"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -750,7 +750,7 @@ class TestTopPSamplingFromProbsV129280(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 129280
-    sha256 = "5283405b09068cab65c923e7486fb2d4847bc84afc349a9b56b14b865718a3ae"
+    sha256 = "4c9e64ac2e60eabf2090ce2362f590762901432b797098fb0e36ae66a9802db2"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -764,7 +764,7 @@ class TestTopPSamplingFromProbsV151936(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 151936
-    sha256 = "a7ba47f8afa2d2888d69b8affa48651bea021425830bab5cd78080355f0330ae"
+    sha256 = "1e3927bf189baccdb29eee43ae88b7556119634bd1bf8573464a6884545f3641"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -778,7 +778,7 @@ class TestTopPSamplingFromProbsV152064(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 152064
-    sha256 = "0f01f3c52f0e85fe57be4861935554954d3c7a4a67e26a5990bdb77a368f4885"
+    sha256 = "b04d167cfc6c923b606aa402093efc42e81bc8c0cd60f6d2e43ab06b96eda5b5"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -791,7 +791,7 @@ class TestTopPSamplingFromProbsV200064(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 200064
-    sha256 = "9f3dd315e527bcf9be20b022e6cb635bc8fd3304b782bc5e336361929fe6c4ee"
+    sha256 = "dfe623c1963604f1ee9401cfe72d2ce3ffd9bfea500f93bea40cfb20d5c5e93d"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -804,7 +804,7 @@ class TestTopPSamplingFromProbsV202048(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 202048
-    sha256 = "4a3a6a53026d29ee9b9b824cef57f99d3d31f7741b7b7eab15bf086031a5d3b8"
+    sha256 = "d28249a002ca458477b5de584997e9f16f140ea0cb5b53c471521345f5f8edb3"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -817,7 +817,7 @@ class TestTopPSamplingFromProbsV262208(SamplingTests):
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
     reference = staticmethod(reference_top_p_sampling_from_probs)
     VOCAB_SIZE = 262208
-    sha256 = "a8ba47c453fd0b410abb861a6e6889319ca053886d30cbea7ddf2d32be46e197"
+    sha256 = "aca9b23bf3e01281bc69a03585e4dd46fc446c00d9e669368086f41eaf6162f5"
 
 
 if __name__ == "__main__":

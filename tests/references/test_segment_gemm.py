@@ -186,7 +186,7 @@ class TestSegmentGemmFp16K16N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k16_n4096"
     N = 4096
     K = 16
-    sha256 = "2134a3d5f81f781e28045ce9ffc1090d9e661bba39df71febd0ee5fbbec97911"
+    sha256 = "947ff6c1de384a99251c90a09053aeb4d3f67213bbe532d658c2b7900f6d2e95"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -197,7 +197,7 @@ class TestSegmentGemmFp16K4096N16(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n16"
     N = 16
     K = 4096
-    sha256 = "049dfd1e89138677e04701ea7133160981ce0769e88c6c5ede1a8adb5b258da1"
+    sha256 = "b1f7c629eb6256f6b56e561b5ce64a8931ef60c814dc9a846db9ce607a736888"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -208,7 +208,7 @@ class TestSegmentGemmFp16K4096N64(SegmentGemmTests):
     name = "segment_gemm_fp16_k4096_n64"
     N = 64
     K = 4096
-    sha256 = "eb8c58eaac8a232508e6f452fd9c976c7aa3054deefbfb2764b83cfc3b2400c5"
+    sha256 = "f3197c11a88c2e51e37737760ac41ef1cc25b89faa9e180d70d160e3993db8b7"
 
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
@@ -219,7 +219,7 @@ class TestSegmentGemmFp16K64N4096(SegmentGemmTests):
     name = "segment_gemm_fp16_k64_n4096"
     N = 4096
     K = 64
-    sha256 = "576a3424e61b24794667ac1349d0b89c992f3baf09cf2d07edfe64767f248e6b"
+    sha256 = "2712b1c44b16ba6a4c0aba878149a7eeb949c2fb0108ffb477d52d89c3185a65"
 
 
 if __name__ == "__main__":

@@ -285,7 +285,7 @@ class SpeculativeSamplingTests(
 class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v129280"
     VOCAB_SIZE = 129280
-    sha256 = "ed35994dbddc3afbee81fedce2b341c8f6aecd962d7e4dabcf2edaa666f24f2d"
+    sha256 = "8d1260c1665a2f0211e7add34fa10d904209e859c2ce5b906f1a9a8999ac6394"
 
 
 # Accepts the drafted tokens of each chain in order, each with the probability target /
@@ -296,7 +296,7 @@ class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
 class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v151552"
     VOCAB_SIZE = 151552
-    sha256 = "415022cd0bb4d79805a6a2e43afe8e3eaa3d474bf9eb07b4c3c6c163a0b2404d"
+    sha256 = "80214fb61df0ed234cf29a75742a03177466c1762057fe01728047b820bdc2af"
 
 
 # Accepts the drafted tokens of each chain in order, each with the probability target /
@@ -307,7 +307,7 @@ class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
 class TestChainSpeculativeSamplingV151936(SpeculativeSamplingTests):
     name = "chain_speculative_sampling_v151936"
     VOCAB_SIZE = 151936
-    sha256 = "fc47b835756de4502f0824c10be86a490e2f7b873d0aeb187fd568d488c4a501"
+    sha256 = "9c8b80c1b50291d282ff11a208297eb193bba3de2ca43a7a3fb54f6ea715cc33"
 
 
 if __name__ == "__main__":

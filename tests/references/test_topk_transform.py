@@ -369,7 +369,7 @@ class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
     K = 2048
     constants = ("page_size",)
     PAGE_SIZE = 1  # "ps1" in the name
-    sha256 = "c5cc2eaff6cca0babf55e0e69473d8a846cae12c39e88833ccb387c3ea9a39b2"
+    sha256 = "cbc5a31b8230abdbea9b72d2d10c131716f5b6c6b882003ee0e9688a08a99a97"
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are
@@ -384,7 +384,7 @@ class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
     K = 2048
     constants = ("page_size",)
     PAGE_SIZE = 64  # "ps64" in the name
-    sha256 = "3130d233f0622cf21b7f00374ae78fc55f07a8a71bb9b8d324d5033350e023a2"
+    sha256 = "09232d4348b04bc1aeed0ed83da8d345c2c526abb95368e843fd7bb2fe418520"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -399,7 +399,7 @@ class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 1  # "ps1" in the name
-    sha256 = "c89383fec6116f586c6ea2fbffedd8022ceb7a71a6eddbebc4d98a9cee7b2506"
+    sha256 = "1be75b28bb1aaf62020be3e7a3c976f4380d00caeae00c581f7e4d9cb841d1c6"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -414,7 +414,7 @@ class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
     K = 512
     constants = ("page_size",)
     PAGE_SIZE = 64  # "ps64" in the name
-    sha256 = "fd8581b6a23992d8f3a8ea04e482f77d318f89ea09ba87f9e2906a1f1123bc4a"
+    sha256 = "71dfb2ba0afa649563ddac1a57fe282fec67f3bf235f976931c0b6a0c8ea7fd8"
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are
@@ -426,7 +426,7 @@ class TestTopKRaggedTransformK2048(TopkTransformTests):
     interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k2048)
     K = 2048
-    sha256 = "93a2fdc69563845cc4fa303d3a360c809463dcacbeb1b56e260ff07b129e2a0d"
+    sha256 = "395376b1c110a6df6ee9633addd0ebc55a0594028864e99e1281c3ffe9f83149"
 
 
 # Chooses the 512 highest of each row's first `lengths` scores, all where these are
@@ -438,7 +438,7 @@ class TestTopKRaggedTransformK512(TopkTransformTests):
     interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k512)
     K = 512
-    sha256 = "918ff852e6958206c4eb3e711225caef9c6bd90f0720bfc05a33f31bd69f437a"
+    sha256 = "ae080e0053015cda387d99fedd0d018aec96a83e51f6c63809539f522995127e"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What checkers let pass, as `verification/checkers.json` keeps it: a line a definition.
 
-A definition is known by the hash of its file: a result for another text of it is stale.
+A definition is known by the hash of what a run of it depends on: a result for another text of it is stale.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.file_reading import is_absent, is_file, read_text, sha256_of
+from generator.dataset.file_reading import is_absent, is_file, read_text
 from generator.dataset.lock import locked
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
 from generator.evaluation.checkers.posing import Judged
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
 from generator.problems import Failure
+from generator.rules.basis import basis_in
 
 _WORK = "generator.evaluation.checkers.task:check"
 _SECONDS = 900.0
@@ -85,14 +86,14 @@ def known(dataset: Path) -> list[Checked]:
     values = kept(dataset)
     return [
         found
-        if _sha256(dataset, found.path) == values[found.definition]["sha256"]
+        if _basis(dataset, found.path) == values[found.definition]["sha256"]
         else Checked(found.definition, found.op_type, found.path, error=_STALE)
         for found in results(list(values.values()))
     ]
 
 
-def _sha256(dataset: Path, path: str) -> str:
-    return sha256_of(dataset, path) if is_file(dataset, path) else ""
+def _basis(dataset: Path, path: str) -> str:
+    return basis_in(dataset, path) if is_file(dataset, path) else ""
 
 
 def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
@@ -110,7 +111,7 @@ def record(dataset: Path, found: Sequence[Checked]) -> None:
         for one in found:
             if one.error:
                 continue
-            sha256 = _sha256(dataset, one.path)
+            sha256 = _basis(dataset, one.path)
             before = values.get(one.definition, {})
             same = before.get("sha256") == sha256
             same = same and before["defects"] == list(one.defects)

@@ -29,6 +29,7 @@ from generator.review.audit.pull_request import (
 from generator.review.audit.subject import Files, Subject, evidence
 from generator.review.findings import REMOVED, TWIN, UNRENDERED
 from generator.review.review import NEW_ERROR
+from generator.rules.basis import basis_of_bytes
 
 
 def of_definitions() -> Iterator[PullRequest]:
@@ -257,11 +258,10 @@ def unknown(files: Files, made: Subject) -> str:
     lines = made.third_files[made.workloads(made.third)]
     files[f"workloads/unheard_of/{made.third}.jsonl"] = lines
     render(files, made)
-    from hashlib import sha256
 
     text = json.loads(evidence({**files, **made.third_files}, made, made.third))
     entries = text["runs"][0]["definitions"][made.third]
-    entries["sha256"] = sha256(files[path]).hexdigest()
+    entries["sha256"] = basis_of_bytes(files[path], path)
     files["verification/2026-01-02_audit.json"] = json.dumps(text).encode()
     return made.third
 

@@ -12,7 +12,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +26,7 @@ from generator.problems import Failure
 from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.review.settings import SETTINGS
+from generator.rules.basis import basis_of_bytes
 from generator.rules.load import load_definitions
 
 Files = dict[str, bytes]
@@ -173,7 +173,8 @@ def entry(
         "recorded:flashinfer": {"verdict": "PASSED", "cases": 5},
         "oracle": {"verdict": "PASSED", "cases": 5},
     }
-    digest = sha256(files[made.definition(name)]).hexdigest()
+    path = made.definition(name)
+    digest = basis_of_bytes(files[path], path)
     return {"sha256": digest, "sources": sources or usual}
 
 
@@ -195,7 +196,9 @@ def audit(files: Mapping[str, bytes], made: Subject, *names: str) -> bytes:
     counts = {"caught": 40, "equivalent": 2, "survived": 1, "timed out": 0}
     entries = {
         name: {
-            "sha256": sha256(files[made.definition(name)]).hexdigest(),
+            "sha256": basis_of_bytes(
+                files[made.definition(name)], made.definition(name)
+            ),
             "counts": counts,
             "survivors": [{"name": "a", "before": "x", "after": "y"}],
             "reduced": {},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from generator.results.evidence import kept_runs
@@ -64,8 +62,7 @@ PART = {**PASS, "not_given": ["lse"]}
 )
 def test_what_makes_a_definition_verified(tmp_path, sources, verified):
     write_evidence(tmp_path, "a.json", *sources.items())
-    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
-    assert KernelEvidence(tmp_path)(summary) is verified
+    assert KernelEvidence(tmp_path)(NAME, "0" * 64) is verified
 
 
 def test_a_source_that_gives_some_outputs_alone_is_not_one_agreed_with(tmp_path):

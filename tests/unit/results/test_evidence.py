@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 
@@ -101,11 +100,9 @@ def test_a_workload_counts_where_a_live_kernel_agreed_on_a_gpu(
 ):
     one = comparison(source, size="workload", workload="x", **changes)
     found = runs(tmp_path, result(source, one, sha256="ab"), machine=machine)
-    known = SimpleNamespace(name=NAME, sha256="ab")
     counts = counts and (source, machine) == ("flashinfer/fa2", H200)
-    assert compared_workloads(found, known) == ({"x"} if counts else set())
-    known.sha256 = "cd"
-    assert compared_workloads(found, known) == set()
+    assert compared_workloads(found, NAME, "ab") == ({"x"} if counts else set())
+    assert compared_workloads(found, NAME, "cd") == set()
 
 
 @pytest.mark.parametrize(
@@ -172,11 +169,10 @@ def test_a_record_that_says_otherwise_is_no_agreement(tmp_path):
     record = {"format": 1, "runs": [run]}
     (tmp_path / "verification").mkdir()
     (tmp_path / "verification/x.json").write_text(json.dumps(record))
-    summary = SimpleNamespace(name=NAME, sha256="0" * 64)
-    assert not KernelEvidence(tmp_path)(summary)
+    assert not KernelEvidence(tmp_path)(NAME, "0" * 64)
     entry["sources"]["flashinfer"] = passed
     (tmp_path / "verification/x.json").write_text(json.dumps(record))
-    assert KernelEvidence(tmp_path)(summary)
+    assert KernelEvidence(tmp_path)(NAME, "0" * 64)
 
 
 def test_a_comparison_that_failed_is_failed_and_one_not_made_is_an_error(tmp_path):

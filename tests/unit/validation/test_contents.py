@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from safetensors.numpy import save
 
 from generator.dataset.tensors import open_tensor_file
+from generator.rules.basis import basis_of_bytes
 from tests.audits import audited, entry, write_audit
 from tests.unit.rules.made import PAGED, paged
 
@@ -81,7 +81,7 @@ def test_queries_without_keys_are_counted(dataset: Any) -> None:
 def _record(dataset: Any, sources: dict[str, str], sha256: str | None = None) -> None:
     path = dataset.root / "definitions/gemm/gemm_n8_k4.json"
     entry = {
-        "sha256": sha256 or hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sha256": sha256 or basis_of_bytes(path.read_bytes(), str(path)),
         "sources": {source: {"verdict": v} for source, v in sources.items()},
     }
     run = {"date": "2026-01-01", "machine": {}, "definitions": {"gemm_n8_k4": entry}}
